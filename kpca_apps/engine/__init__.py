@@ -1,0 +1,1 @@
+"""Kernel PCA: kernels, exact and Nystrom fits, projections, reconstruction errors."""

@@ -1,0 +1,56 @@
+"""The errors a user of the toolkit can meet, each with the exit code a script sees.
+
+::
+
+    KpcaError                 1   something went wrong inside the toolkit
+     +- ConfigError           2   options that contradict each other or name what is not there
+     +- InputError            3   a file, table or value that cannot be used
+     |   +- ModelFileError    3   a model file that is damaged, foreign or does not fit the table
+     +- RefusedError          4   work refused before it started, so that nothing is lost
+         +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
+
+Messages are one line: what is wrong and where (file, row, column), then what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "InputError",
+    "KpcaError",
+    "MemoryLimitError",
+    "ModelFileError",
+    "RefusedError",
+]
+
+
+class KpcaError(Exception):
+    """Base of every error the toolkit raises on purpose."""
+
+    exit_code = 1
+
+
+class ConfigError(KpcaError, ValueError):
+    """Options contradict each other, or one names something that does not exist."""
+
+    exit_code = 2
+
+
+class InputError(KpcaError, ValueError):
+    """A file, table or value cannot be used as it is."""
+
+    exit_code = 3
+
+
+class ModelFileError(InputError):
+    """A model file is damaged, foreign, or does not fit the table it is used on."""
+
+
+class RefusedError(KpcaError):
+    """The work was refused before it started; nothing was written or changed."""
+
+    exit_code = 4
+
+
+class MemoryLimitError(RefusedError, MemoryError):
+    """The memory the work would need exceeds the budget."""

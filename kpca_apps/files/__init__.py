@@ -1,0 +1,1 @@
+"""Tables and models in, results out: reading, typing and writing files."""

@@ -1,0 +1,1 @@
+"""Hoffmann's novelty detection (2007) for tables."""

@@ -1,0 +1,429 @@
+"""What a screening found: plain, frozen result objects.
+
+They are all a report, a JSON file or a terminal summary may look at. They hold numbers and text,
+never tables, models or files, so that every view of a result is a pure function of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "CategoryProfile",
+    "ColumnProfile",
+    "ComparisonResult",
+    "ComponentMap",
+    "Curves",
+    "Evaluation",
+    "NumericProfile",
+    "RankedRow",
+    "Reason",
+    "ScoreContours",
+    "ScreeningResult",
+    "SourceInfo",
+    "ThresholdInfo",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """Where a table came from, and how it was read.
+
+    Attributes
+    ----------
+    name : str
+        File name without its folder, or ``"standard input"``.
+    format : str
+        ``"csv"``, ``"parquet"``, ``"jsonl"`` or ``"excel"``.
+    sha256 : str
+        Hash of the bytes as they lay on disk, 64 hex digits.
+    n_bytes : int
+        Their number.
+    n_rows, n_columns : int
+        Size of the table.
+    encoding, delimiter : str or None
+        How a text file was decoded and cut; ``None`` for binary formats.
+    notes : tuple of str
+        Whole sentences a reader should know ("Read as cp1252: ...").
+    """
+
+    name: str
+    format: str
+    sha256: str
+    n_bytes: int
+    n_rows: int
+    n_columns: int
+    encoding: str | None = None
+    delimiter: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NumericProfile:
+    """Distribution of a numeric (or date) column, for small figures.
+
+    Attributes
+    ----------
+    edges : (b + 1,) array
+        Bin edges from the 0.5 % to the 99.5 % quantile (values outside fall in the end bins).
+    counts : (b,) array
+        Rows a bin.
+    minimum, q25, median, q75, maximum : float
+        In the column's own units; dates are seconds since 1970-01-01 UTC.
+    is_date : bool
+        Whether the values are dates.
+    """
+
+    edges: FloatArray
+    counts: FloatArray
+    minimum: float
+    q25: float
+    median: float
+    q75: float
+    maximum: float
+    is_date: bool = False
+
+
+@dataclass(frozen=True)
+class CategoryProfile:
+    """Most frequent levels of a categorical column, most frequent first (at most 12)."""
+
+    levels: tuple[str, ...]
+    counts: tuple[int, ...]
+    n_other: int = 0
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """What one column of the table became, and why.
+
+    Attributes
+    ----------
+    name : str
+        The column's name as it stands in the table (any text, even hostile).
+    role : str
+        ``numeric``, ``boolean``, ``categorical``, ``datetime``, ``text``, ``identifier``,
+        ``constant``, ``duplicate``, ``empty``, ``excluded``, ``label`` or ``id``.
+    used : bool
+        Whether the model sees it.
+    hidden : bool
+        Whether its values stay out of the report (``--hide``).
+    why : str
+        One clause: the rule that decided ("4 distinct strings").
+    n_missing, n_distinct : int
+        Cells without a value; distinct values among the rest.
+    reason_share : float
+        Its share of all reasons of the flagged rows, 0..1.
+    distribution : NumericProfile, CategoryProfile or None
+        ``None`` for unused, hidden and free-text columns.
+    """
+
+    name: str
+    role: str
+    used: bool
+    hidden: bool
+    why: str
+    n_missing: int
+    n_distinct: int
+    reason_share: float = 0.0
+    distribution: NumericProfile | CategoryProfile | None = None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One column's part in making a row odd.
+
+    Attributes
+    ----------
+    column : str
+        The column's name.
+    share : float
+        Its drop of the score over the sum of all drops, 0..1.
+    seen, expected : str
+        The value in the row, and the one its neighbours suggest, as text to show.
+    seen_value, expected_value : float, str or None
+        The same as numbers (numeric, boolean, dates in seconds) or level names (categorical);
+        ``None`` where missing or not to be drawn (free text, hidden).
+    """
+
+    column: str
+    share: float
+    seen: str
+    expected: str
+    seen_value: float | str | None = None
+    expected_value: float | str | None = None
+
+
+@dataclass(frozen=True)
+class RankedRow:
+    """One row of the ranked list.
+
+    Attributes
+    ----------
+    rank : int
+        1 = oddest.
+    row : int
+        Position in the table, 1 = first row of data.
+    line : int or None
+        Line of the input file the row starts on, 1 = first line; ``None`` for binary formats.
+    id : str or None
+        Text of the identifier column.
+    score : float
+        Novelty score, higher = more novel.
+    p_value : float or None
+        Share of normal rows expected to score as high; ``None`` without a calibrated reference.
+    flagged : bool
+        Whether the score passes the threshold.
+    reasons : tuple of Reason
+        Largest share first; empty means no single column explains the score, or that reasons
+        were not asked for this far down (see `explained`).
+    explained : bool
+        Whether reasons were computed for this row.
+    cells : tuple of (str, str)
+        Column name and text as it stands in the table, for shown columns.
+    """
+
+    rank: int
+    row: int
+    line: int | None
+    id: str | None
+    score: float
+    p_value: float | None
+    flagged: bool
+    reasons: tuple[Reason, ...] = ()
+    explained: bool = False
+    cells: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ThresholdInfo:
+    """The threshold and how it was made.
+
+    Attributes
+    ----------
+    rule : str
+        ``share``, ``count``, ``alpha`` or ``fdr``.
+    setting : float
+        The number given (or defaulted) for the rule.
+    value : float
+        The threshold: rows with a score above it are flagged. May be ``inf``.
+    calibration : str or None
+        ``leave-one-out`` (approximate), ``split`` (finite-sample guarantee) or ``None`` (a choice).
+    n_calibration : int
+        Rows the threshold was calibrated on; 0 for a choice.
+    statement : str
+        One plain sentence saying what the threshold means.
+    """
+
+    rule: str
+    setting: float
+    value: float
+    calibration: str | None
+    n_calibration: int
+    statement: str
+
+
+@dataclass(frozen=True)
+class ComponentMap:
+    """Rows on the leading kernel components.
+
+    Attributes
+    ----------
+    x, y : (p,) array
+        Coordinates on components 1 and 2 of a drawn sample of rows and of every ranked row.
+    rank : (p,) int array
+        Rank of the row, 0 where the row is not in the ranked list.
+    flagged : (p,) bool array
+        Whether it is flagged.
+    n_rows : int
+        Rows in the table (p of them are drawn).
+    variances : (k,) array
+        Variances of the leading components in feature space, largest first.
+    gains : (k,) array
+        How much of each component the model keeps, 0..1 (a step for a hard cut).
+    explained : tuple of float
+        Share of the feature-space variance on components 1 and 2.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    rank: NDArray[np.int64]
+    flagged: NDArray[np.bool_]
+    n_rows: int
+    variances: FloatArray
+    gains: FloatArray
+    explained: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ScoreContours:
+    """Scores on a grid, for tables of two numeric columns.
+
+    Attributes
+    ----------
+    x_name, y_name : str
+        The columns.
+    x, y : (a,), (b,) array
+        Grid lines in the columns' units.
+    scores : (b, a) array
+        Novelty score at each crossing.
+    points_x, points_y : (p,) array
+        Rows drawn (a sample, and all flagged).
+    points_flagged : (p,) bool array
+        Which of them are flagged.
+    """
+
+    x_name: str
+    y_name: str
+    x: FloatArray
+    y: FloatArray
+    scores: FloatArray
+    points_x: FloatArray
+    points_y: FloatArray
+    points_flagged: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """One method judged against labels.
+
+    Attributes
+    ----------
+    name : str
+        The method, as a reader would call it.
+    ours : bool
+        Whether it is the detector of this toolkit.
+    auroc, auprc : float
+        Areas under the ROC and precision-recall curves (average precision).
+    false_positive_rate, true_positive_rate : (p,) array
+        The ROC curve, thinned to at most 400 points.
+    recall, precision : (r,) array
+        The precision-recall curve, thinned likewise.
+    seconds : float
+        Fit and score; a timing, so it is kept out of `result.json` and the report.
+    note : str
+        Anything a reader must know ("fitted on 5,000 drawn rows").
+    """
+
+    name: str
+    ours: bool
+    auroc: float
+    auprc: float
+    false_positive_rate: FloatArray
+    true_positive_rate: FloatArray
+    recall: FloatArray
+    precision: FloatArray
+    seconds: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Methods judged against the known labels of one table in one setting.
+
+    Attributes
+    ----------
+    label : str
+        The label column.
+    positive : str
+        Its value that means outlier.
+    n_positive, n_rows : int
+        Rows with that value; rows judged.
+    setting : str
+        One sentence: what the methods were fitted on, and which rows are judged.
+    methods : tuple of Curves
+        Ours first.
+    """
+
+    label: str
+    positive: str
+    n_positive: int
+    n_rows: int
+    setting: str
+    methods: tuple[Curves, ...]
+
+
+@dataclass(frozen=True)
+class ScreeningResult:
+    """All that is known after screening or scoring a table.
+
+    Attributes
+    ----------
+    source : SourceInfo
+        The table screened.
+    reference : SourceInfo or None
+        The clean reference the model was fitted on; ``None`` when the table itself was used.
+    scores : (n,) array
+        Novelty score of every row in input order, higher = more novel.
+    p_values : (n,) array or None
+        Calibrated p-values, where a reference exists.
+    flagged : (n,) bool array
+        Rows above the threshold.
+    ranks : (n,) int array
+        1 = most novel; every row has its own rank.
+    threshold : ThresholdInfo
+        The threshold, and how it was made.
+    ranked : tuple of RankedRow
+        The oddest rows, at most `max(explain, 100)` of them plus nothing else, rank order.
+    columns : tuple of ColumnProfile
+        Every column of the table in input order.
+    map : ComponentMap
+        Rows on the first two components, scree and gains.
+    contours : ScoreContours or None
+        For tables of two numeric columns.
+    evaluations : tuple of Evaluation
+        Where labels were given.
+    warnings : tuple of str
+        Whole sentences a reader must know before believing the list.
+    settings : mapping of str to str, number, bool or None
+        Every resolved parameter, including the seed.
+    versions : mapping of str to str
+        Of this package and of the libraries the numbers depend on.
+    command : str
+        The command line that reproduces the result.
+    next_steps : tuple of (str, str)
+        What to do next: a sentence, and the command for it.
+    """
+
+    source: SourceInfo
+    reference: SourceInfo | None
+    scores: FloatArray
+    p_values: FloatArray | None
+    flagged: NDArray[np.bool_]
+    ranks: NDArray[np.int64]
+    threshold: ThresholdInfo
+    ranked: tuple[RankedRow, ...]
+    columns: tuple[ColumnProfile, ...]
+    map: ComponentMap
+    contours: ScoreContours | None
+    evaluations: tuple[Evaluation, ...]
+    warnings: tuple[str, ...]
+    settings: Mapping[str, str | float | int | bool | None]
+    versions: Mapping[str, str]
+    command: str = ""
+    next_steps: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def n_flagged(self) -> int:
+        """Rows above the threshold."""
+        return int(self.flagged.sum())
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """Our detector beside its rivals on one labelled table (`kpca novelty compare`)."""
+
+    source: SourceInfo
+    evaluations: tuple[Evaluation, ...]
+    columns: tuple[ColumnProfile, ...]
+    warnings: tuple[str, ...]
+    settings: Mapping[str, str | float | int | bool | None]
+    versions: Mapping[str, str]
+    command: str = ""
+    verdicts: tuple[str, ...] = field(default=())
