@@ -1,0 +1,39 @@
+"""What every test may use: folders, seeds, and settings that make a run repeat itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Figures are drawn without a window, whatever the machine.
+os.environ["MPLBACKEND"] = "Agg"
+
+# The same examples in every run, and no verdict that depends on how busy the machine is.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def datasets() -> Path:
+    """Folder of the tables that come with the repository."""
+    return ROOT / "datasets"
+
+
+@pytest.fixture(scope="session")
+def seeds() -> Path:
+    """Folder of material that is not in the repository, named by ``KPCA_SEEDS``."""
+    folder = os.environ.get("KPCA_SEEDS")
+    if not folder:
+        pytest.skip("needs material outside the repository: set KPCA_SEEDS to its folder")
+    return Path(folder)
