@@ -1,0 +1,153 @@
+"""The house keeps its own rules: rooms, sizes, lean start, and a README that is true."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kpca_apps
+
+HEAVY = ("sklearn", "scipy", "matplotlib", "polars", "skimage", "jinja2")
+TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".json", ".csv", ".cfg", ""}
+
+
+def python_files(repository: Path) -> list[Path]:
+    return [
+        path
+        for folder in ("kpca_apps", "tests", "datasets")
+        for path in sorted((repository / folder).rglob("*.py"))
+    ]
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(kpca_apps.__path__, "kpca_apps.")
+    return ["kpca_apps", *(module.name for module in found)]
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def readme_commands(repository: Path) -> list[list[str]]:
+    """Every ``kpca ...`` command in the README, cut as a shell would."""
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    fenced = re.findall(r"^```sh\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
+    quoted = re.findall(r"`(kpca [^`]+)`", readme)
+    parts = [part.strip() for block in fenced for part in re.split(r"&&|\n", block)]
+    commands = [shlex.split(part) for part in [*parts, *quoted] if part]
+    return [words[1:] for words in commands if Path(words[0]).name == "kpca"]
+
+
+def test_imports_keep_the_arrows_between_rooms(repository: Path) -> None:
+    code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_file_grows_beyond_one_idea(repository: Path) -> None:
+    lengths = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in python_files(repository)}
+    assert lengths
+    assert {str(p): n for p, n in lengths.items() if n > 450} == {}
+
+
+def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> None:
+    roots = "|".join(("home", "root", "opt", "work", "Users", "mnt"))
+    # a folder below one of those roots, not a fragment of an address or of a relative path
+    pattern = re.compile(rf"(?<![\w./:-])/(?:{roots})/\w")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    paths = [repository / name for name in listed.stdout.split("\0") if name]
+    found = [
+        str(path)
+        for path in paths
+        if path.is_file()
+        and path.suffix in TEXT
+        and pattern.search(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+    assert found == []
+
+
+def test_help_starts_without_the_heavy_libraries() -> None:
+    done = run_python(
+        "import sys\n"
+        "sys.argv = ['kpca', '--help']\n"
+        "from kpca_apps.cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+        f"print('loaded:', sorted(set({HEAVY!r}) & set(sys.modules)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+    assert "novelty" in done.stdout
+
+
+@pytest.mark.parametrize("name", modules())
+def test_public_names_exist(name: str) -> None:
+    module = importlib.import_module(name)
+    public = getattr(module, "__all__", ())
+    assert len(set(public)) == len(public)
+    assert [entry for entry in public if not hasattr(module, entry)] == []
+
+
+def test_readme_names_every_command(repository: Path) -> None:
+    from kpca_apps.cli.main import app
+
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    available = {
+        (group, command.name or command.callback.__name__.replace("_", "-"))
+        for group, instance in groups.items()
+        if instance is not None
+        for command in instance.registered_commands
+        if command.callback is not None
+    }
+    named = {tuple(words[:2]) for words in readme_commands(repository) if len(words) > 1}
+    assert available
+    assert named == available
+
+
+def test_readme_options_exist(repository: Path) -> None:
+    from kpca_apps.cli.main import app
+    from typer.testing import CliRunner
+
+    asked: dict[tuple[str, str], set[str]] = {}
+    for words in readme_commands(repository):
+        options = {word for word in words if word.startswith("--")}
+        asked.setdefault((words[0], words[1]), set()).update(options)
+    for command, options in asked.items():
+        shown = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(
+            app, [*command, "--help"]
+        )
+        assert shown.exit_code == 0, shown.output
+        known = set(re.findall(r"--[a-z][a-z-]*", shown.output))
+        assert options <= known, (command, sorted(options - known))
+
+
+def test_readme_links_and_pictures_exist(repository: Path) -> None:
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", readme)
+    assert targets
+    assert [target for target in targets if not (repository / target).exists()] == []
+
+
+def test_readme_marks_the_two_commands_that_ci_runs(repository: Path) -> None:
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    for name in ("main", "tests"):
+        pattern = rf"^<!-- command: {name} -->\n```sh\n(.+)\n```$"
+        assert len(re.findall(pattern, readme, flags=re.MULTILINE)) == 1, name
+    ci = (repository / ".ci" / "run").read_text(encoding="utf-8")
+    assert "run_readme_command tests" in ci
+    assert "run_readme_command main" in ci
