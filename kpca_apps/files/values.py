@@ -1,0 +1,175 @@
+"""From the cells of a column to values: numbers, dates, or text, with what is missing set apart.
+
+Cells of text files come as they stand in the file; columns of typed files (Parquet, Excel) come as
+numbers, dates or Booleans. Both end in the same `Readings`, so a model fitted on one kind of file
+scores the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.files.dates import DateFormat, date_text, read_dates
+from kpca_apps.files.numbers import NumberFormat, read_numbers
+
+__all__ = [
+    "MISSING_WORDS",
+    "Readings",
+    "ValueFormat",
+    "cell_text",
+    "format_from_dict",
+    "format_to_dict",
+    "read_texts",
+    "read_values",
+]
+
+ValueFormat = NumberFormat | DateFormat
+
+# Words that stand for "no value" in any language of software, compared stripped and without case.
+# A column in which one of them is a real level ("none" for no garage) loses nothing: there it is
+# text, and missing text is a level of its own. "0", "-1" and "999" are never guessed at.
+MISSING_WORDS = frozenset(
+    {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
+)
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What the cells of a column say.
+
+    Attributes
+    ----------
+    values : (n,) array
+        Numbers, or seconds since 1970-01-01 UTC; NaN where there is none.
+    missing : (n,) bool array
+        Cells that are empty or hold a word for missing.
+    unreadable : (n,) bool array
+        Cells that hold something else which cannot be read as a value (or is not finite).
+    """
+
+    values: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+
+
+def read_texts(cells: pl.Series) -> pl.Series:
+    """Cells as stripped text, null where missing.
+
+    Parameters
+    ----------
+    cells : Series
+        Text, or any typed column whose values have a text (numbers, Booleans, dates, categories).
+
+    Returns
+    -------
+    Series of String
+
+    Examples
+    --------
+    >>> read_texts(pl.Series([" a ", "N/A", None, "b"])).to_list()
+    ['a', None, None, 'b']
+    """
+    if cells.dtype.is_float():
+        # A level stored as 3.0 is the level "3" of a text file.
+        whole = bool((cells.is_nan() | (cells == cells.round())).all())
+        cells = cells.fill_nan(None).cast(pl.Int64, strict=False) if whole else cells.fill_nan(None)
+    text = cells.cast(pl.String).str.strip_chars()
+    word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
+    return pl.select(pl.when(~word).then(text)).to_series().rename(cells.name)
+
+
+def read_values(cells: pl.Series, format: ValueFormat) -> Readings:
+    """Read a column by its format, whatever the type it comes in.
+
+    Parameters
+    ----------
+    cells : Series
+        Text, numbers, Booleans, dates, or times of day and durations (read as seconds).
+    format : NumberFormat or DateFormat
+        The column's format, inferred earlier, perhaps on another table.
+
+    Returns
+    -------
+    Readings
+
+    Examples
+    --------
+    >>> readings = read_values(pl.Series(["1,5", "?", "x"]), NumberFormat(decimal=","))
+    >>> readings.values.tolist(), readings.unreadable.tolist()
+    ([1.5, nan, nan], [False, False, True])
+    """
+    is_date = isinstance(format, DateFormat)
+    if cells.dtype == pl.Duration:
+        cells = cells.dt.total_microseconds() / 1e6
+    elif cells.dtype == pl.Time:
+        cells = cells.cast(pl.Int64) / 1e9
+    if cells.dtype.is_temporal():
+        values = _epoch_seconds(cells) if is_date else np.full(cells.len(), np.nan)
+        missing = cells.is_null().to_numpy()
+    elif cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
+        floats = cells.cast(pl.Float64)
+        missing = (floats.is_null() | floats.is_nan()).fill_null(True).to_numpy()
+        values = floats.fill_null(np.nan).to_numpy()
+        values = np.where(np.isfinite(values) & (not is_date), values, np.nan)
+    else:
+        text = read_texts(cells)
+        missing = text.is_null().to_numpy()
+        if isinstance(format, DateFormat):
+            values, _ = read_dates(text, format)
+        else:
+            values = read_numbers(text, format).fill_null(np.nan).to_numpy()
+    return Readings(values, missing, ~missing & np.isnan(values))
+
+
+def cell_text(cells: pl.Series, row: int) -> str:
+    """Write one cell as it stands in the table; ``""`` for null.
+
+    Examples
+    --------
+    >>> cell_text(pl.Series([0.1, None]), 0), cell_text(pl.Series([0.1, None]), 1)
+    ('0.1', '')
+    """
+    value = cells[row]
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if cells.dtype in (pl.Date, pl.Datetime):
+        return date_text(float(_epoch_seconds(cells.slice(row, 1))[0]))
+    return str(value)
+
+
+def format_to_dict(format: ValueFormat | None) -> dict[str, Any] | None:
+    """Turn a format into what JSON can hold."""
+    if format is None:
+        return None
+    kind = "date" if isinstance(format, DateFormat) else "number"
+    return {"kind": kind, **asdict(format)}
+
+
+def format_from_dict(state: Mapping[str, Any] | None) -> ValueFormat | None:
+    """Turn the result of `format_to_dict` back into a format.
+
+    Examples
+    --------
+    >>> format_from_dict(format_to_dict(NumberFormat(","))) == NumberFormat(",")
+    True
+    """
+    if state is None:
+        return None
+    fields = {name: value for name, value in state.items() if name != "kind"}
+    if state["kind"] == "date":
+        return DateFormat(**fields)
+    return NumberFormat(**{**fields, "units": tuple(fields["units"])})
+
+
+def _epoch_seconds(cells: pl.Series) -> NDArray[np.float64]:
+    """Seconds since 1970-01-01 UTC of dates and date-times, NaN for null."""
+    micros = cells.cast(pl.Datetime("us")) if cells.dtype == pl.Date else cells
+    return micros.dt.epoch("us").cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
