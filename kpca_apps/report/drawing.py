@@ -1,0 +1,184 @@
+"""Matplotlib in the house style: one figure serves light and dark pages, and paper.
+
+Figures are drawn with the colours of the light theme. On a page each of those colours becomes the
+CSS variable of the same name, so the page decides what it looks like.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from kpca_apps.report.text import cut, number, writable
+
+__all__ = [
+    "PALETTE",
+    "Drawing",
+    "house_style",
+    "new_axes",
+    "plain_ticks",
+    "shown",
+    "to_png",
+    "to_svg",
+]
+
+PALETTE = {
+    "ink": "#1d1d21",
+    "muted": "#62626b",
+    "rule": "#d8d8de",
+    "paper": "#fefefe",
+    "accent": "#c2410c",
+    "band": "#8d96a8",
+    "blue": "#0072b2",
+    "green": "#00795a",
+    "purple": "#a3487a",
+    "orange": "#b07400",
+    "sky": "#2f8fc4",
+}
+STYLE = {
+    "axes.edgecolor": PALETTE["rule"],
+    "axes.labelcolor": PALETTE["muted"],
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.facecolor": "none",
+    "axes.unicode_minus": True,
+    "figure.facecolor": PALETTE["paper"],
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "lines.linewidth": 1.4,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "kpca",
+    "text.color": PALETTE["ink"],
+    "text.parse_math": False,
+    "xtick.color": PALETTE["rule"],
+    "xtick.labelcolor": PALETTE["muted"],
+    "ytick.color": PALETTE["rule"],
+    "ytick.labelcolor": PALETTE["muted"],
+}
+NAMESPACE = re.compile(r"\{[^}]*\}")
+FRACTION = re.compile(r"(\.\d\d)\d+")
+REFERENCE = re.compile(r"(url\(#|^#)")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its words.
+
+    Attributes
+    ----------
+    name : str
+        File name without suffix, and prefix of the ids inside the SVG.
+    title : str
+        What is drawn.
+    caption : str
+        What to see in it; understandable without the figure.
+    figure : Figure
+        Drawn in the colours of `PALETTE`.
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw and save in the house style, whatever the user's own matplotlib settings."""
+    with mpl.rc_context(), warnings.catch_warnings():
+        # Names from tables may use scripts the drawing font lacks; browsers have other fonts.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        yield
+
+
+def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Start a figure of `rows` axes above each other, `width` x `height` inches."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    return figure, list(axes)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Write tick labels as plain numbers, without offsets or powers."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def shown(name: str, length: int = 40) -> str:
+    """Make text from a table safe to draw: one short line without control characters."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in writable(cut(name, length)))
+
+
+def to_png(drawing: Drawing) -> bytes:
+    """Save at twice the size of the screen, on the light theme's paper."""
+    buffer = io.BytesIO()
+    with house_style():
+        drawing.figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def to_svg(drawing: Drawing) -> Markup:
+    """Turn a drawing into SVG to stand inside a page.
+
+    Colours become CSS variables, ids get the drawing's name in front, coordinates keep two
+    decimals, and the page's font is used.
+    """
+    buffer = io.BytesIO()
+    with house_style():
+        drawing.figure.savefig(
+            buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
+    root = ElementTree.fromstring(buffer.getvalue())
+    for parent in root.iter():
+        for child in [c for c in parent if c.tag.endswith("metadata")]:
+            parent.remove(child)
+    referenced = set(re.findall(rb'(?:url\(|href=")#([\w-]+)', buffer.getvalue()))
+    for element in root.iter():
+        _adapt(element, drawing.name, {name.decode() for name in referenced})
+    for key in ("width", "height", "version"):
+        root.attrib.pop(key, None)
+    root.attrib |= {"role": "img", "aria-label": f"{drawing.title}. {drawing.caption}"}
+    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
+
+
+def _adapt(element: ElementTree.Element, prefix: str, referenced: set[str]) -> None:
+    """Make one SVG element fit for a page."""
+    element.tag = NAMESPACE.sub("", element.tag)
+    attributes = {NAMESPACE.sub("", key): value for key, value in element.attrib.items()}
+    if attributes.get("id") not in referenced:
+        attributes.pop("id", None)
+    for key, value in attributes.items():
+        if key in ("d", "x", "y", "transform", "points"):
+            value = FRACTION.sub(r"\1", value)
+        elif key == "id":
+            value = f"{prefix}-{value}"
+        elif key in ("href", "clip-path"):
+            value = REFERENCE.sub(rf"\g<1>{prefix}-", value)
+        elif key == "style":
+            value = re.sub(r"font(-family)?:[^;]*'DejaVu Sans'[^;]*", _font, value)
+            for name, colour in PALETTE.items():
+                value = value.replace(colour, f"var(--{name})")
+        attributes[key] = value
+    element.attrib.clear()
+    element.attrib.update(attributes)
+
+
+def _font(match: re.Match[str]) -> str:
+    """Keep the size of a font; its family comes from the page."""
+    size = re.search(r"[\d.]+px", match.group())
+    return f"font-size: {size.group()}" if size else "font-weight: inherit"

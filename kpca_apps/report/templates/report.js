@@ -1,0 +1,85 @@
+"use strict";
+(() => {
+  const make = (tag, text, properties = {}) =>
+    Object.assign(document.createElement(tag), { textContent: text }, properties);
+
+  // Copy buttons beside commands.
+  for (const pre of document.querySelectorAll("pre.command")) {
+    const button = make("button", "Copy", { type: "button" });
+    button.setAttribute("aria-label", "Copy the command " + pre.textContent.slice(0, 60));
+    const box = make("div", "", { className: "copyable" });
+    pre.replaceWith(box);
+    box.append(pre, button);
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(pre.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(pre);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  }
+
+  // Tables: sort by a press on a heading, filter by a word.
+  const valueOf = (row, place) => {
+    const cell = row.cells[place];
+    const text = (cell.dataset.value ?? cell.textContent).trim();
+    const number = text === "" ? NaN : Number(text);
+    return { text, number };
+  };
+  const compare = (a, b) => {
+    if (!Number.isNaN(a.number) && !Number.isNaN(b.number)) return a.number - b.number;
+    return a.text.localeCompare(b.text, undefined, { numeric: true });
+  };
+  for (const table of document.querySelectorAll("table[data-tools]")) {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    [...table.tHead.rows[0].cells].forEach((heading, place) => {
+      const button = make("button", heading.textContent, { type: "button" });
+      heading.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const down = heading.getAttribute("aria-sort") === "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        heading.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const sign = down ? -1 : 1;
+        rows.sort((a, b) => {
+          const [left, right] = [valueOf(a, place), valueOf(b, place)];
+          // Cells without a value stay last, whichever way the table is sorted.
+          if ((left.text === "") !== (right.text === "")) return left.text === "" ? 1 : -1;
+          return sign * compare(left, right);
+        });
+        body.append(...rows);
+      });
+    });
+    const label = make("label", "Filter ");
+    const input = make("input", "", { type: "search" });
+    const status = make("span", "");
+    status.setAttribute("role", "status");
+    label.append(input);
+    const box = make("div", "", { className: "filter" });
+    box.append(label, status);
+    table.closest(".scroll").before(box);
+    const words = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+    input.addEventListener("input", () => {
+      const wanted = input.value.trim().toLowerCase();
+      let kept = 0;
+      for (const row of rows) {
+        row.hidden = !words.get(row).includes(wanted);
+        kept += row.hidden ? 0 : 1;
+      }
+      status.textContent = wanted ? kept + " of " + rows.length + " rows" : "";
+    });
+  }
+
+  // Paper has no folds; whole rows stay folded, or the table would not end.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll(".folds > details:not([open])")];
+    for (const fold of opened) fold.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const fold of opened) fold.open = false;
+  });
+})();

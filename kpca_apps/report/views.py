@@ -1,0 +1,165 @@
+"""What the templates see: results turned into short, ready text, within fixed limits of size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import escape
+
+from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
+from kpca_apps.report.strips import Strip, strip_of
+from kpca_apps.report.text import apart, cut, expected_text, number, percent
+
+__all__ = [
+    "MAX_COLUMNS",
+    "MAX_ROWS",
+    "CellView",
+    "ColumnView",
+    "ReasonView",
+    "RowView",
+    "column_views",
+    "row_views",
+]
+
+MAX_ROWS = 100  # rows of the ranked table
+MAX_COLUMNS = 200  # rows of the column plan
+MAX_CELL = 200  # characters of one cell
+ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
+MAX_REASONS = 3
+NO_VALUE = ("", "missing")
+
+
+@dataclass(frozen=True)
+class ReasonView:
+    """One reason, ready to show; `seen` and `expected` are empty for hidden columns."""
+
+    column: str
+    share: str
+    seen: str
+    expected: str
+    about: str
+    hidden: bool
+    strip: Strip | None
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One cell of a row of the input."""
+
+    column: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One ranked row, ready to show."""
+
+    rank: int
+    id: str
+    row: int
+    line: int | None
+    score: str
+    threshold: str
+    score_value: float
+    p_value: float | None
+    p_text: str
+    flagged: bool
+    reasons: tuple[ReasonView, ...]
+    note: str
+    cells: tuple[CellView, ...]
+    n_more_cells: int
+
+
+@dataclass(frozen=True)
+class ColumnView:
+    """One line of the column plan."""
+
+    name: str
+    role: str
+    why: str
+    used: bool
+    hidden: bool
+    n_missing: int
+    n_distinct: int
+    share: float
+    share_text: str
+
+
+def row_views(result: ScreeningResult) -> list[RowView]:
+    """Return the first ranked rows, ready to show."""
+    profiles = {column.name: column for column in result.columns}
+    return [_row(row, result.threshold.value, profiles) for row in result.ranked[:MAX_ROWS]]
+
+
+def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
+    """Return the first columns of the plan, ready to show."""
+    return [
+        ColumnView(
+            name=cut(column.name, MAX_CELL),
+            role=column.role,
+            why=cut(column.why, MAX_CELL),
+            used=column.used,
+            hidden=column.hidden,
+            n_missing=column.n_missing,
+            n_distinct=column.n_distinct,
+            share=column.reason_share,
+            share_text=percent(column.reason_share) if column.used else "",
+        )
+        for column in columns[:MAX_COLUMNS]
+    ]
+
+
+def _row(row: RankedRow, threshold: float, profiles: dict[str, ColumnProfile]) -> RowView:
+    score, limit = apart(row.score, threshold)
+    cells = _affordable(row.cells)
+    return RowView(
+        rank=row.rank,
+        id=cut(row.id or "", MAX_CELL),
+        row=row.row,
+        line=row.line,
+        score=score,
+        threshold=limit,
+        score_value=row.score,
+        p_value=row.p_value,
+        p_text="" if row.p_value is None else number(row.p_value),
+        flagged=row.flagged,
+        reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
+        note=_note(row),
+        cells=cells,
+        n_more_cells=len(row.cells) - len(cells),
+    )
+
+
+def _reason(reason: Reason, profile: ColumnProfile | None) -> ReasonView:
+    about, expected = expected_text(reason)
+    return ReasonView(
+        column=cut(reason.column, MAX_CELL),
+        share=percent(reason.share),
+        seen="missing" if reason.seen.strip() in NO_VALUE else cut(reason.seen),
+        expected=expected,
+        about=about,
+        hidden=profile is not None and profile.hidden,
+        strip=strip_of(reason, profile),
+    )
+
+
+def _note(row: RankedRow) -> str:
+    """Say why a row shows no reasons."""
+    if row.reasons:
+        return ""
+    if row.explained:
+        return "No single column explains it: the combination is unusual."
+    return "Reasons were not worked out this far down."
+
+
+def _affordable(cells: tuple[tuple[str, str], ...]) -> tuple[CellView, ...]:
+    """Keep the leading cells whose text fits the budget of a row."""
+    kept: list[CellView] = []
+    spent = 0
+    for name, text in cells:
+        cell = CellView(cut(name, MAX_CELL), cut(text, MAX_CELL))
+        spent += len(str(escape(cell.column) + escape(cell.text)).encode()) + 60
+        if spent > ROW_BUDGET:
+            break
+        kept.append(cell)
+    return tuple(kept)

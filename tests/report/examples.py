@@ -1,0 +1,381 @@
+"""Hand-made results: what a screening may hand to the report, from the usual to the hostile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kpca_apps.files.source import SourceInfo
+from kpca_apps.novelty.result import (
+    CategoryProfile,
+    ColumnProfile,
+    ComparisonResult,
+    ComponentMap,
+    Curves,
+    Evaluation,
+    NumericProfile,
+    RankedRow,
+    Reason,
+    ScoreContours,
+    ScreeningResult,
+    ThresholdInfo,
+)
+
+HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}\u202e\u05d0\u05d1\u05d2 $\\frac{1}{2}$ \x0b]]>"
+LONG = "measurement_of_the_bill_" * 8 + "in_mm_xx"
+ARABIC = "\u0639\u0645\u0648\u062f \u0627\u0644\u0637\u0648\u0644"
+
+
+def source(name: str = "penguins_planted.csv", n_rows: int = 344) -> SourceInfo:
+    return SourceInfo(
+        name=name,
+        format="csv",
+        sha256="ab" * 32,
+        n_bytes=50_123,
+        n_rows=n_rows,
+        n_columns=6,
+        encoding="utf-8",
+        delimiter=",",
+        notes=("Read with commas between cells.",),
+    )
+
+
+def numeric(seed: int, centre: float, spread: float) -> NumericProfile:
+    values = np.random.default_rng(seed).normal(centre, spread, 344)
+    counts, edges = np.histogram(values, 24)
+    quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
+    return NumericProfile(edges, counts.astype(float), *map(float, quantiles))
+
+
+SPECIES = CategoryProfile(("Adelie", "Gentoo", "Chinstrap"), (152, 124, 68))
+
+
+def columns() -> tuple[ColumnProfile, ...]:
+    kept = {"used": True, "hidden": False}
+    unused = {"used": False, "hidden": False}
+    return (
+        ColumnProfile(
+            "Individual ID", "id", why="named by --id", n_missing=0, n_distinct=344, **unused
+        ),
+        ColumnProfile(
+            "Species",
+            "categorical",
+            why="3 distinct strings",
+            n_missing=0,
+            n_distinct=3,
+            reason_share=0.21,
+            distribution=SPECIES,
+            **kept,
+        ),
+        ColumnProfile(
+            "Culmen Length (mm)",
+            "numeric",
+            why="342 of 342 cells are numbers",
+            n_missing=2,
+            n_distinct=164,
+            reason_share=0.18,
+            distribution=numeric(1, 44, 5.4),
+            **kept,
+        ),
+        ColumnProfile(
+            "Flipper Length (mm)",
+            "numeric",
+            why="342 of 342 cells are numbers",
+            n_missing=2,
+            n_distinct=55,
+            reason_share=0.34,
+            distribution=numeric(2, 200, 14),
+            **kept,
+        ),
+        ColumnProfile(
+            "Body Mass (g)",
+            "numeric",
+            why="342 of 342 cells are numbers",
+            n_missing=2,
+            n_distinct=94,
+            reason_share=0.27,
+            distribution=numeric(3, 4200, 800),
+            **kept,
+        ),
+        ColumnProfile(
+            "studyName", "constant", why="one value only", n_missing=0, n_distinct=1, **unused
+        ),
+    )
+
+
+REASONS = (
+    Reason("Flipper Length (mm)", 0.82, "1950", "195", 1950.0, 195.0),
+    Reason("Species", 0.12, "Gentoo", "Adelie", "Gentoo", "Adelie"),
+    Reason("Body Mass (g)", 0.06, "3,650", "3,810", 3650.0, 3810.0),
+)
+
+
+def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...]) -> list[RankedRow]:
+    order = np.argsort(-scores, kind="stable")[:100]
+    return [
+        RankedRow(
+            rank=place + 1,
+            row=int(row) + 1,
+            line=int(row) + 2,
+            id=f"N{row}A1",
+            score=float(scores[row]),
+            p_value=None,
+            flagged=bool(flagged[row]),
+            reasons=reasons[: max(0, 3 - place % 4)],
+            explained=True,
+            cells=(("Species", "Adelie"), ("Culmen Length (mm)", "39.1"), ("Comments", "")),
+        )
+        for place, row in enumerate(order)
+    ]
+
+
+def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
+    rng = np.random.default_rng(5)
+    drawn = np.flatnonzero((ranks <= 100) | (np.arange(len(ranks)) < 1500))
+    variances = 0.4 * 0.8 ** np.arange(60)
+    return ComponentMap(
+        x=rng.normal(size=len(drawn)) + (drawn % 3),
+        y=rng.normal(size=len(drawn)),
+        rank=np.where(ranks[drawn] <= 100, ranks[drawn], 0),
+        flagged=flagged[drawn],
+        n_rows=len(ranks),
+        variances=variances,
+        gains=variances / (variances + 0.02),
+        explained=(0.31, 0.18),
+    )
+
+
+def screening(
+    n_rows: int = 344, n_flagged: int = 12, reasons: tuple[Reason, ...] = REASONS
+) -> ScreeningResult:
+    scores = np.random.default_rng(0).beta(2, 9, n_rows)
+    ranks = np.empty(n_rows, dtype=np.int64)
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, n_rows + 1)
+    flagged = ranks <= n_flagged
+    limit = np.append(np.sort(scores)[::-1], 0.0)[n_flagged] if n_flagged else scores.max() + 0.01
+    return ScreeningResult(
+        source=source(n_rows=n_rows),
+        reference=None,
+        scores=scores,
+        p_values=None,
+        flagged=flagged,
+        ranks=ranks,
+        threshold=ThresholdInfo(
+            rule="share",
+            setting=0.01,
+            value=float(limit),
+            calibration=None,
+            n_calibration=0,
+            statement="The threshold is a choice: it flags the oddest 3.5 % of the rows.",
+        ),
+        ranked=tuple(ranked(scores, flagged, reasons)),
+        columns=columns(),
+        map=component_map(flagged, ranks),
+        contours=None,
+        evaluations=(),
+        warnings=(
+            "2 rows have no number at all in 4 columns; their gaps were filled with what the other "
+            "columns suggest.",
+            "studyName has one value only and was left out.",
+            "Comments is free text; only its length and make-up are seen.",
+        ),
+        settings={"share": 0.01, "seed": 0, "kernel": "mean of RBF kernels", "gamma": None},
+        versions={"kpca-apps": "0.1.0", "numpy": "2.1.0"},
+        command="kpca novelty screen datasets/penguins/penguins_planted.csv --share 0.035",
+        next_steps=(
+            (
+                "Score new rows with this model",
+                "kpca novelty fit penguins.csv --model penguins.kpca",
+            ),
+            ("Leave a column out", "kpca novelty screen penguins.csv --exclude 'Body Mass (g)'"),
+            ("Explain one row", "kpca novelty explain penguins.kpca penguins.csv --row N5A1"),
+        ),
+    )
+
+
+def with_reference() -> ScreeningResult:
+    result = screening()
+    p_values = result.ranks / (len(result.ranks) + 1.0)
+    return replace(
+        result,
+        reference=source("clean.csv"),
+        p_values=p_values,
+        ranked=tuple(replace(r, p_value=r.rank / 345) for r in result.ranked),
+        threshold=replace(
+            result.threshold,
+            rule="alpha",
+            setting=0.05,
+            calibration="leave-one-out",
+            n_calibration=344,
+            statement="About 5 % of usual rows would score above the threshold by chance.",
+        ),
+    )
+
+
+def infinite_threshold() -> ScreeningResult:
+    result = screening(n_flagged=0)
+    return replace(
+        result,
+        threshold=replace(
+            result.threshold,
+            value=float("inf"),
+            statement="12 rows cannot calibrate a rate of 1 %; the smallest possible is 7.7 %.",
+        ),
+    )
+
+
+def two_columns() -> ScreeningResult:
+    x, y = np.linspace(-3, 3, 40), np.linspace(-2, 2, 30)
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(344, 2))
+    result = screening(n_flagged=3)
+    scores = 1 - np.exp(-(x[None, :] ** 2 + y[:, None] ** 2) / 3)
+    return replace(
+        result,
+        contours=ScoreContours(
+            "width $x$", ARABIC, x, y, scores, points[:, 0], points[:, 1], result.flagged
+        ),
+    )
+
+
+def hostile() -> ScreeningResult:
+    result = screening(n_flagged=5)
+    profile = replace(result.columns[1], name=HOSTILE, why=HOSTILE)
+    reason = Reason(HOSTILE, 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    rows = [
+        replace(r, id=HOSTILE, reasons=(reason,), cells=((HOSTILE, HOSTILE), (ARABIC, ARABIC)))
+        for r in result.ranked
+    ]
+    return replace(
+        result,
+        source=source("bad\udcff" + HOSTILE),
+        ranked=tuple(rows),
+        columns=(profile, *result.columns),
+        warnings=(HOSTILE,),
+        settings={HOSTILE: HOSTILE},
+        command=HOSTILE,
+        next_steps=((HOSTILE, HOSTILE),),
+        evaluations=tuple(
+            replace(e, label=HOSTILE, positive=HOSTILE, setting=HOSTILE) for e in evaluations()
+        ),
+    )
+
+
+def long_names() -> ScreeningResult:
+    result = screening()
+    reasons = tuple(replace(reason, column=LONG) for reason in REASONS)
+    profiles = tuple(replace(column, name=LONG) for column in result.columns)
+    return replace(
+        result,
+        columns=profiles,
+        ranked=tuple(replace(r, reasons=reasons, cells=((LONG, LONG),) * 9) for r in result.ranked),
+    )
+
+
+def hidden() -> ScreeningResult:
+    result = screening()
+    return replace(
+        result,
+        columns=tuple(
+            replace(c, hidden=True) if c.name in ("Flipper Length (mm)", "Individual ID") else c
+            for c in result.columns
+        ),
+        ranked=tuple(
+            replace(row, cells=(("Flipper Length (mm)", "1950"), ("Species", "Adelie")))
+            for row in result.ranked
+        ),
+    )
+
+
+def curve(name: str, ours: bool, sharpness: float) -> Curves:
+    rate = np.linspace(0, 1, 200)
+    return Curves(
+        name=name,
+        ours=ours,
+        auroc=float(1 - 1 / (1 + sharpness)),
+        auprc=0.9 - 0.5 / sharpness,
+        false_positive_rate=rate,
+        true_positive_rate=rate ** (1 / sharpness),
+        recall=rate,
+        precision=1 - 0.9 * rate**sharpness,
+        seconds=1.25,
+        note="" if ours else "scikit-learn's defaults",
+    )
+
+
+def evaluations() -> tuple[Evaluation, ...]:
+    return (
+        Evaluation(
+            label="diagnosis",
+            positive="malignant",
+            n_positive=40,
+            n_rows=344,
+            setting="Fitted on the whole table and judged on the same rows.",
+            methods=(
+                curve("kernel PCA", True, 5.0),
+                curve("Parzen", False, 6.0),
+                curve("isolation forest", False, 4.0),
+                curve("local outlier factor", False, 3.0),
+                curve("one-class SVM", False, 5.0),
+                curve("linear PCA", False, 2.0),
+            ),
+        ),
+    )
+
+
+def with_labels() -> ScreeningResult:
+    return replace(screening(), evaluations=evaluations())
+
+
+def huge() -> ScreeningResult:
+    """A million rows, a thousand flagged; wide, with long hostile cells."""
+    result = screening(1_000_000, 1000)
+    cells = tuple((f"{HOSTILE}{i}", HOSTILE * 20) for i in range(60))
+    profiles = tuple(replace(result.columns[2], name=f"{i}{HOSTILE * 6}") for i in range(500))
+    return replace(
+        with_labels_of(result),
+        columns=result.columns + profiles,
+        ranked=tuple(replace(row, cells=cells) for row in result.ranked),
+        contours=two_columns().contours,
+    )
+
+
+def with_labels_of(result: ScreeningResult) -> ScreeningResult:
+    return replace(result, evaluations=evaluations())
+
+
+def no_reasons() -> ScreeningResult:
+    result = screening(n_flagged=1, reasons=())
+    rows = tuple(replace(r, explained=r.rank < 3, id=None, line=None) for r in result.ranked)
+    return replace(result, ranked=rows, next_steps=(), warnings=(), command="")
+
+
+def comparison() -> ComparisonResult:
+    two = (*evaluations(), replace(evaluations()[0], setting="Fitted on half of the usual rows."))
+    return ComparisonResult(
+        source=source(),
+        evaluations=two,
+        columns=columns(),
+        warnings=("2 rows were left out.",),
+        settings={"seed": 0},
+        versions={"numpy": "2.1.0"},
+        command="kpca novelty compare penguins.csv --label diagnosis",
+    )
+
+
+SCREENINGS = {
+    "usual": screening,
+    "none": lambda: screening(n_flagged=0),
+    "one": lambda: screening(n_flagged=1),
+    "all": lambda: screening(20, 20),
+    "with_reference": with_reference,
+    "infinite_threshold": infinite_threshold,
+    "two_columns": two_columns,
+    "hostile": hostile,
+    "long_names": long_names,
+    "hidden": hidden,
+    "with_labels": with_labels,
+    "no_reasons": no_reasons,
+    "three_rows": lambda: screening(3, 1),
+}
