@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -82,23 +83,20 @@ def _standing(name: str, area: float, rivals: Sequence[tuple[str, float]]) -> st
     """Rank one method among its rivals; areas that read alike are level."""
     ours = round(area, 3)
     ranked = sorted(rivals, key=lambda rival: (-rival[1], rival[0]))
-    groups = [
-        (word, [f"{n} ({a:.3f})" for n, a in ranked if test(round(a, 3))])
-        for word, test in (
-            ("behind", lambda a: a > ours),
-            ("level with", lambda a: a == ours),
-            ("ahead of", lambda a: a < ours),
-        )
-    ]
-    place = ordinal(1 + len(groups[0][1]))
-    relations = [f"{word} {join(names)}" for word, names in groups if names]
+    groups: dict[str, list[str]] = {"behind": [], "level with": [], "ahead of": []}
+    for rival, their_area in ranked:
+        theirs = round(their_area, 3)
+        word = "behind" if theirs > ours else "level with" if theirs == ours else "ahead of"
+        groups[word].append(f"{rival} ({theirs:.3f})")
+    place = ordinal(1 + len(groups["behind"]))
+    relations = [f"{word} {join(names)}" for word, names in groups.items() if names]
     return f"{name} ({ours:.3f}) is {place} of {len(ranked) + 1}: {', '.join(relations)}"
 
 
-def _styled(methods: Sequence[Curves]) -> list[tuple[Curves, dict[str, object]]]:
+def _styled(methods: Sequence[Curves]) -> list[tuple[Curves, dict[str, Any]]]:
     """Pair each method with a look of its own; ours is thick and drawn last."""
     rivals = [curve for curve in methods if not curve.ours]
-    styled: list[tuple[Curves, dict[str, object]]] = [
+    styled: list[tuple[Curves, dict[str, Any]]] = [
         (
             curve,
             {

@@ -70,5 +70,5 @@ def _flat(evaluations: tuple[Evaluation, ...]) -> list[Drawing]:
 
 
 def _suffixes(n: int) -> list[str]:
-    """Number file names only where there are several."""
+    """Return suffixes of file names: numbers only where there are several."""
     return [""] if n == 1 else [f"-{i}" for i in range(1, n + 1)]
