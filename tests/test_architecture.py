@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kpca_apps
@@ -151,3 +152,17 @@ def test_readme_marks_the_two_commands_that_ci_runs(repository: Path) -> None:
     ci = (repository / ".ci" / "run").read_text(encoding="utf-8")
     assert "run_readme_command tests" in ci
     assert "run_readme_command main" in ci
+
+
+def test_readme_python_examples_run(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository)
+    rng = np.random.default_rng(0)
+    names = {"clean": rng.normal(size=(60, 3)), "new": rng.normal(size=(5, 3))}
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
+    assert len(examples) == 2
+    for code in examples:
+        exec(compile(code, "README.md", "exec"), dict(names))
+    assert len(capsys.readouterr().out.splitlines()) == 5
