@@ -15,6 +15,9 @@ os.environ["MPLBACKEND"] = "Agg"
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
 
+# Scripts to run by hand on data that is not in the repository (CONTRIBUTING.md).
+collect_ignore = ["benchmarks"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
