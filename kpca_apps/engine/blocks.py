@@ -1,0 +1,120 @@
+"""Work on many rows in blocks cut at fixed places.
+
+A block holds the same number of rows whatever was asked for: the last one is padded. So what a
+row gets does not depend on the other rows of its batch, nor on the number of workers, to the last
+bit. Inside, every linear algebra library is held to one thread; the workers are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+__all__ = ["map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
+
+Matrix = NDArray[np.float64]
+Partial = TypeVar("Partial")
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold the linear algebra libraries to one thread, so that sums are added in one order."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+def map_row_blocks(
+    function: Callable[[Matrix], Matrix],
+    X: Matrix,
+    *,
+    block: int = 512,
+    n_jobs: int | None = None,
+) -> Matrix:
+    """Apply a function that treats rows one by one to all rows, block by block.
+
+    Parameters
+    ----------
+    function : callable
+        Maps a block ``(block, d)`` to an array whose first axis has length ``block``.
+    X : ndarray of shape (n, d)
+    block : int >= 1
+        Rows a block.
+    n_jobs : int, optional
+        Threads, in joblib's convention (None: 1 unless a joblib context says otherwise).
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+        The results in the order of the rows.
+
+    Examples
+    --------
+    >>> map_row_blocks(lambda rows: rows.sum(axis=1), np.arange(6.0).reshape(3, 2), block=2)
+    array([1., 5., 9.])
+    """
+    starts = range(0, len(X), block)
+    with one_blas_thread():
+        first = function(_padded(X, 0, block))
+        if len(X) <= block:
+            return first[: len(X)]
+        result = np.empty((len(X), *first.shape[1:]), dtype=first.dtype)
+        result[:block] = first
+
+        def work(start: int) -> None:
+            rows = min(block, len(X) - start)
+            result[start : start + rows] = function(_padded(X, start, block))[:rows]
+
+        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work)(s) for s in starts[1:])
+    return result
+
+
+def reduce_row_blocks(
+    function: Callable[[Matrix], Partial],
+    X: Matrix,
+    combine: Callable[[Partial, Partial], Partial],
+    *,
+    block: int = 4096,
+    n_jobs: int | None = None,
+) -> Partial:
+    """Combine what a function makes of each block, always in the order of the blocks.
+
+    Parameters
+    ----------
+    function : callable
+        Maps a block of at most ``block`` rows to a partial result.
+    X : ndarray of shape (n, d), n >= 1
+    combine : callable
+        Joins the result so far and the next partial result.
+    block, n_jobs
+        As in `map_row_blocks`.
+
+    Returns
+    -------
+    Partial
+        The same bits for any number of workers.
+    """
+    with one_blas_thread():
+        parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+        partials = iter(
+            parallel(delayed(function)(X[s : s + block]) for s in range(0, len(X), block))
+        )
+        total: Partial = next(partials)
+        for partial in partials:
+            total = combine(total, partial)
+    return total
+
+
+def _padded(X: Matrix, start: int, block: int) -> Matrix:
+    """Return ``block`` rows from ``start`` on, the last row repeated where there are too few."""
+    rows = X[start : start + block]
+    missing = block - len(rows)
+    if missing == 0:
+        return np.ascontiguousarray(rows)
+    last = rows[-1:] if len(rows) else np.zeros((1, X.shape[1]))
+    return np.concatenate([rows, np.repeat(last, missing, axis=0)])

@@ -1,0 +1,264 @@
+"""What a kernel is, and how kernels combine into kernels.
+
+A kernel says how alike two rows are. Sums, positive multiples, restrictions to some columns and
+rescaled inputs of kernels are kernels again, so that a mean of kernels over several views of a
+table is used like any other kernel.
+"""
+
+# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# ruff: noqa: D102
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Kernel", "KernelRows", "OnColumns", "Scaled", "ScaledInputs", "Sum"]
+
+Matrix = NDArray[np.float64]
+KernelRows = Callable[[Matrix], Matrix]
+"""A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
+
+
+class Kernel(ABC):
+    """A symmetric function of two rows that measures how alike they are.
+
+    Subclasses are frozen dataclasses whose fields are numbers, strings, kernels or tuples of
+    them; that is what makes them comparable, printable and storable without further code.
+    """
+
+    @abstractmethod
+    def against(self, Z: Matrix) -> KernelRows:
+        """Fix the second argument, doing all work that depends on it once.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (m, d)
+            The points every later row is compared with.
+
+        Returns
+        -------
+        callable
+            Maps rows ``(b, d)`` to a new array of kernel values ``(b, m)``. It may be called
+            from several threads at once.
+        """
+
+    @abstractmethod
+    def diagonal(self, X: Matrix) -> Matrix:
+        """Return k(x, x) for each row x of ``X``, shape ``(n,)``."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the formula of the kernel on one line."""
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether every Gram matrix of the kernel is positive semi-definite."""
+        return True
+
+    def __call__(self, X: Matrix, Z: Matrix | None = None) -> Matrix:
+        """Return the matrix of k(x, z), shape ``(n, m)``; ``Z`` is ``X`` unless given."""
+        return self.against(X if Z is None else Z)(X)
+
+    def __add__(self, other: object) -> Kernel:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum((*_terms(self), *_terms(other)))
+
+    def __rmul__(self, factor: object) -> Kernel:
+        if not isinstance(factor, (int, float)):
+            return NotImplemented
+        return Scaled(float(factor), self)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the kernel as a dictionary of numbers, strings, lists and dictionaries."""
+        state: dict[str, Any] = {"type": type(self).__name__}
+        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            state[field.name] = _plain(getattr(self, field.name))
+        return state
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """The sum of several kernels."""
+
+    kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        if not self.kernels or not all(isinstance(k, Kernel) for k in self.kernels):
+            raise ValueError("kernels must be one or more kernels.")
+
+    def against(self, Z: Matrix) -> KernelRows:
+        first, *others = [kernel.against(Z) for kernel in self.kernels]
+
+        def rows(X: Matrix) -> Matrix:
+            total = first(X)
+            for term in others:
+                total += term(X)
+            return total
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        total = np.zeros(len(X))
+        for kernel in self.kernels:
+            total += kernel.diagonal(X)
+        return total
+
+    def describe(self) -> str:
+        return " + ".join(kernel.describe() for kernel in self.kernels)
+
+    @property
+    def is_psd(self) -> bool:
+        return all(kernel.is_psd for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """A kernel times a number that is not negative."""
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        check_number("factor", self.factor, at_least=0.0)
+        _check_kernel(self.kernel)
+
+    def against(self, Z: Matrix) -> KernelRows:
+        inner = self.kernel.against(Z)
+
+        def rows(X: Matrix) -> Matrix:
+            values = inner(X)
+            values *= self.factor
+            return values
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return self.factor * self.kernel.diagonal(X)
+
+    def describe(self) -> str:
+        return f"{self.factor:g} ({self.kernel.describe()})"
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+
+@dataclass(frozen=True)
+class OnColumns(Kernel):
+    """A kernel that sees the columns ``start`` to ``stop - 1`` only.
+
+    Views of a table stacked side by side each get their own kernel this way.
+    """
+
+    kernel: Kernel
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        _check_kernel(self.kernel)
+        check_integer("start", self.start, at_least=0)
+        check_integer("stop", self.stop, at_least=self.start + 1)
+
+    def against(self, Z: Matrix) -> KernelRows:
+        inner = self.kernel.against(self._part(Z))
+        return lambda X: inner(self._part(X))
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return self.kernel.diagonal(self._part(X))
+
+    def describe(self) -> str:
+        return f"[columns {self.start}:{self.stop}] {self.kernel.describe()}"
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+    def _part(self, X: Matrix) -> Matrix:
+        if X.shape[1] < self.stop:
+            raise ValueError(
+                f"The kernel reads columns {self.start}:{self.stop}, "
+                f"but the rows have {X.shape[1]} columns."
+            )
+        return X[:, self.start : self.stop]
+
+
+@dataclass(frozen=True)
+class ScaledInputs(Kernel):
+    """A kernel on columns multiplied by the square roots of ``scale``: k(D^1/2 x, D^1/2 y).
+
+    For a kernel of the inner product this is k(x, D y); for a kernel of the distance it weighs
+    the squared difference in column j by ``scale[j]``.
+    """
+
+    kernel: Kernel
+    scale: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_kernel(self.kernel)
+        if not self.scale:
+            raise ValueError("scale must hold one number for each column.")
+        for value in self.scale:
+            check_number("scale", value, at_least=0.0)
+
+    def against(self, Z: Matrix) -> KernelRows:
+        inner = self.kernel.against(self._scaled(Z))
+        return lambda X: inner(self._scaled(X))
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return self.kernel.diagonal(self._scaled(X))
+
+    def describe(self) -> str:
+        return f"{self.kernel.describe()} with columns weighted"
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+    def _scaled(self, X: Matrix) -> Matrix:
+        if X.shape[1] != len(self.scale):
+            raise ValueError(
+                f"scale has {len(self.scale)} numbers, but the rows have {X.shape[1]} columns."
+            )
+        return X * np.sqrt(self.scale)
+
+
+def check_number(
+    name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf
+) -> None:
+    """Raise ValueError unless ``value`` is a finite number in the range."""
+    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not ok or not (value > above and value >= at_least):
+        bound = f" > {above:g}" if above > -math.inf else ""
+        bound += f" >= {at_least:g}" if at_least > -math.inf else ""
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+
+
+def check_integer(name: str, value: Any, *, at_least: int) -> None:
+    """Raise ValueError unless ``value`` is an integer that is at least ``at_least``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+        raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}.")
+
+
+def _check_kernel(value: object) -> None:
+    if not isinstance(value, Kernel):
+        raise ValueError(f"kernel must be a Kernel, got {value!r}.")
+
+
+def _terms(kernel: Kernel) -> tuple[Kernel, ...]:
+    return kernel.kernels if isinstance(kernel, Sum) else (kernel,)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Kernel):
+        return value.to_state()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    # numpy's float64 is a float; its other scalars would not survive JSON.
+    return float(value) if isinstance(value, float) else value

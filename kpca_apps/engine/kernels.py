@@ -1,0 +1,412 @@
+"""The kernels of the field, each with the formula it stands for.
+
+Kernels are small immutable objects. ``kernel(X, Z)`` is the matrix of kernel values;
+``kernel.against(Z)`` prepares everything that depends on ``Z`` once, for many blocks of rows.
+
+Examples
+--------
+>>> import numpy as np
+>>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
+>>> RBF.from_sigma(5.0)(X).round(4)
+array([[1.    , 0.6065],
+       [0.6065, 1.    ]])
+>>> (0.5 * (RBF(0.02) + Linear())).describe()
+'0.5 (exp(-0.02 |x - y|^2) + x.y)'
+"""
+
+# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# ruff: noqa: D102
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from kpca_apps.engine.kernel_algebra import (
+    Kernel,
+    KernelRows,
+    OnColumns,
+    Scaled,
+    ScaledInputs,
+    Sum,
+    check_integer,
+    check_number,
+)
+from kpca_apps.errors import ModelFileError
+
+__all__ = [
+    "RBF",
+    "Cosine",
+    "Kernel",
+    "KernelRows",
+    "Laplacian",
+    "Linear",
+    "MultiscaleRBF",
+    "OnColumns",
+    "Polynomial",
+    "Scaled",
+    "ScaledInputs",
+    "Sigmoid",
+    "Sum",
+    "kernel_from_state",
+]
+
+Matrix = NDArray[np.float64]
+
+LOWEST_EXPONENT = -700.0
+"""Below this exp(x) leaves the normal numbers, and numpy's exp drops to 1/40 of its speed."""
+
+FAR = 1e3
+"""Half squared length above which a distance taken from products has lost 13 digits to 10."""
+
+DEEPEST_NESTING = 16
+"""Kernels inside kernels beyond this depth are taken for a damaged or hostile state."""
+
+
+@dataclass(frozen=True)
+class RBF(Kernel):
+    """The Gaussian kernel exp(-gamma |x - y|^2).
+
+    Parameters
+    ----------
+    gamma : float > 0
+        Inverse squared width, in units of one over squared distance.
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        check_number("gamma", self.gamma, above=0.0)
+
+    @classmethod
+    def from_sigma(cls, sigma: float) -> RBF:
+        """Return the kernel exp(-|x - y|^2 / (2 sigma^2)), ``sigma`` a distance."""
+        check_number("sigma", sigma, above=0.0)
+        return cls(0.5 / float(sigma) ** 2)
+
+    def against(self, Z: Matrix) -> KernelRows:
+        exponents = _rbf_exponents(Z, self.gamma, LOWEST_EXPONENT)
+
+        def rows(X: Matrix) -> Matrix:
+            values = exponents(X)
+            return np.exp(values, out=values)
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return np.ones(len(X))
+
+    def describe(self) -> str:
+        return f"exp(-{self.gamma:.6g} |x - y|^2)"
+
+
+@dataclass(frozen=True)
+class MultiscaleRBF(Kernel):
+    """The mean of exp(-p gamma |x - y|^2) over several integers p.
+
+    Several widths at little more than the price of one: the exponential is taken once, the other
+    widths are its integer powers.
+    """
+
+    gamma: float
+    powers: tuple[int, ...] = (1, 3)
+
+    def __post_init__(self) -> None:
+        check_number("gamma", self.gamma, above=0.0)
+        if not self.powers or list(self.powers) != sorted(set(self.powers)):
+            raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
+        for power in self.powers:
+            check_integer("powers", power, at_least=1)
+
+    def against(self, Z: Matrix) -> KernelRows:
+        exponents = _rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
+
+        def rows(X: Matrix) -> Matrix:
+            values = exponents(X)
+            return _mean_of_powers(np.exp(values, out=values), self.powers)
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return np.ones(len(X))
+
+    def describe(self) -> str:
+        widths = ", ".join(str(power) for power in self.powers)
+        return f"mean over p in ({widths}) of exp(-p {self.gamma:.6g} |x - y|^2)"
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """The kernel exp(-gamma r), r the Euclidean or the Manhattan distance.
+
+    Parameters
+    ----------
+    gamma : float > 0
+        Inverse width, in units of one over distance.
+    distance : {"euclidean", "manhattan"}
+        Euclidean is what kernlab calls ``laplacedot``; Manhattan is what scikit-learn calls
+        ``laplacian_kernel``.
+    """
+
+    gamma: float
+    distance: Literal["euclidean", "manhattan"] = "euclidean"
+
+    def __post_init__(self) -> None:
+        check_number("gamma", self.gamma, above=0.0)
+        if self.distance not in ("euclidean", "manhattan"):
+            raise ValueError(f"distance must be 'euclidean' or 'manhattan', got {self.distance!r}.")
+
+    def against(self, Z: Matrix) -> KernelRows:
+        metric = "euclidean" if self.distance == "euclidean" else "cityblock"
+
+        # The root of a distance taken from products would keep only half of its digits near 0.
+        def rows(X: Matrix) -> Matrix:
+            values: Matrix = cdist(X, Z, metric)
+            values *= -self.gamma
+            np.maximum(values, LOWEST_EXPONENT, out=values)
+            return np.exp(values, out=values)
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return np.ones(len(X))
+
+    def describe(self) -> str:
+        bars = "|x - y|" if self.distance == "euclidean" else "|x - y|_1"
+        return f"exp(-{self.gamma:.6g} {bars})"
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """The kernel (gamma x.y + coef0)^degree."""
+
+    degree: int
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_integer("degree", self.degree, at_least=1)
+        check_number("gamma", self.gamma, above=0.0)
+        check_number("coef0", self.coef0, at_least=0.0)
+
+    def against(self, Z: Matrix) -> KernelRows:
+        products = _products(Z)
+
+        def rows(X: Matrix) -> Matrix:
+            values = products(X)
+            values *= self.gamma
+            values += self.coef0
+            return _power(values, self.degree)
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return _power(self.gamma * _squared_lengths(X) + self.coef0, self.degree)
+
+    def describe(self) -> str:
+        return f"({self.gamma:.6g} x.y + {self.coef0:.6g})^{self.degree}"
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """The inner product x.y: kernel PCA with it is PCA."""
+
+    def against(self, Z: Matrix) -> KernelRows:
+        return _products(Z)
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return _squared_lengths(X)
+
+    def describe(self) -> str:
+        return "x.y"
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """The cosine x.y / (|x| |y|) of the angle between two rows; 0 for a row of zeros."""
+
+    def against(self, Z: Matrix) -> KernelRows:
+        products = _products(_unit_rows(Z))
+        return lambda X: products(_unit_rows(X))
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return _squared_lengths(_unit_rows(X))
+
+    def describe(self) -> str:
+        return "x.y / (|x| |y|)"
+
+
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """The indefinite kernel tanh(gamma x.y + coef0).
+
+    Its feature space has directions of negative squared length, so a reconstruction error is no
+    distance and is refused.
+    """
+
+    gamma: float
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("gamma", self.gamma, above=0.0)
+        check_number("coef0", self.coef0)
+
+    @property
+    def is_psd(self) -> bool:
+        return False
+
+    def against(self, Z: Matrix) -> KernelRows:
+        products = _products(Z)
+
+        def rows(X: Matrix) -> Matrix:
+            values = products(X)
+            values *= self.gamma
+            values += self.coef0
+            return np.tanh(values, out=values)
+
+        return rows
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        values: Matrix = np.tanh(self.gamma * _squared_lengths(X) + self.coef0)
+        return values
+
+    def describe(self) -> str:
+        return f"tanh({self.gamma:.6g} x.y + {self.coef0:.6g})"
+
+
+_KERNELS: Mapping[str, type[Kernel]] = {
+    kernel.__name__: kernel
+    for kernel in (
+        RBF,
+        MultiscaleRBF,
+        Laplacian,
+        Polynomial,
+        Linear,
+        Cosine,
+        Sigmoid,
+        Sum,
+        Scaled,
+        OnColumns,
+        ScaledInputs,
+    )
+}
+
+
+def kernel_from_state(state: object) -> Kernel:
+    """Return the kernel that ``Kernel.to_state`` described.
+
+    Parameters
+    ----------
+    state : dict
+        As read from a model file; nothing in it is trusted.
+
+    Raises
+    ------
+    ModelFileError
+        If the dictionary names no known kernel or holds values the kernel refuses.
+
+    Examples
+    --------
+    >>> kernel_from_state(RBF(0.5).to_state())
+    RBF(gamma=0.5)
+    """
+    return _from_state(state, depth=0)
+
+
+def _from_state(state: object, depth: int) -> Kernel:
+    name = state.get("type") if isinstance(state, dict) else None
+    if not isinstance(state, dict) or not isinstance(name, str) or name not in _KERNELS:
+        raise ModelFileError(f"The model names an unknown kernel {name!r}; save the model again.")
+    if depth > DEEPEST_NESTING:
+        raise ModelFileError("The model nests kernels too deeply; the file is damaged.")
+    kernel = _KERNELS[name]
+    given = {key: value for key, value in state.items() if key != "type"}
+    if set(given) != {field.name for field in fields(kernel)}:  # type: ignore[arg-type]
+        raise ModelFileError(f"The kernel {name} in the model lacks a value or has one too many.")
+    values = {key: _value(value, depth) for key, value in given.items()}
+    try:
+        return kernel(**values)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"The kernel {name} in the model is not valid: {error}") from error
+
+
+def _value(value: Any, depth: int) -> Any:
+    if isinstance(value, dict):
+        return _from_state(value, depth + 1)
+    return tuple(_value(part, depth) for part in value) if isinstance(value, list) else value
+
+
+def _rbf_exponents(Z: Matrix, gamma: float, lowest: float) -> KernelRows:
+    """Fix Z in -gamma |x - z|^2, taken from one matrix product and clipped to [lowest, 0].
+
+    With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
+    [xs, -h, 1] and [zs, 1, -h']. Centring is what keeps the digits: lengths cancel in it. The
+    median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
+    are far out themselves are compared by differences, which cancel nothing.
+    """
+    centre = np.median(Z, axis=0)
+    scale = np.sqrt(2.0 * gamma)
+
+    def half_lengths(scaled: Matrix) -> Matrix:
+        return 0.5 * _squared_lengths(scaled)[:, None]
+
+    right = (Z - centre) * scale
+    right = np.hstack([right, np.ones((len(Z), 1)), -half_lengths(right)])
+    right_columns = np.ascontiguousarray(right.T)
+
+    def rows(X: Matrix) -> Matrix:
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = (X - centre) * scale
+            h = half_lengths(left)
+            values: Matrix = np.hstack([left, -h, np.ones_like(h)]) @ right_columns
+            far = ~(h[:, 0] <= FAR)
+            if far.any():
+                values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
+        return np.clip(values, lowest, 0.0, out=values)
+
+    return rows
+
+
+def _mean_of_powers(values: Matrix, powers: tuple[int, ...]) -> Matrix:
+    """Replace u by the mean of u^p over the increasing ``powers``, by Horner's rule."""
+    steps = [int(step) for step in np.diff((0, *powers))]
+    total = _power(values, steps[-1])
+    for step in reversed(steps[:-1]):
+        total += 1.0
+        for _ in range(step):
+            total *= values
+    total /= len(powers)
+    return total
+
+
+def _power(values: Matrix, exponent: int) -> Matrix:
+    """Return ``values`` to a small integer power by multiplication, without numpy's slow pow."""
+    result = values.copy()
+    for _ in range(exponent - 1):
+        result *= values
+    return result
+
+
+def _products(Z: Matrix) -> KernelRows:
+    """Fix Z in the inner product x.z."""
+    columns = np.ascontiguousarray(Z.T)
+
+    def rows(X: Matrix) -> Matrix:
+        values: Matrix = np.ascontiguousarray(X) @ columns
+        return values
+
+    return rows
+
+
+def _squared_lengths(X: Matrix) -> Matrix:
+    lengths: Matrix = np.einsum("ij,ij->i", X, X)
+    return lengths
+
+
+def _unit_rows(X: Matrix) -> Matrix:
+    lengths = np.sqrt(_squared_lengths(X))[:, None]
+    return X / np.where(lengths > 0.0, lengths, 1.0)

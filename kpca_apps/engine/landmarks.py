@@ -1,0 +1,85 @@
+"""Which rows stand for all rows: the landmarks of a Nystrom fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.nystroem import LandmarkBasis
+
+__all__ = ["residual_landmarks", "uniform_landmarks"]
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:
+    """Draw ``min(m, n)`` of ``n`` rows, each as likely as any other, in increasing order."""
+    if m >= n:
+        return np.arange(n)
+    return np.sort(rng.choice(n, size=m, replace=False))
+
+
+def residual_landmarks(
+    kernel: Kernel,
+    X: Matrix,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    candidates: int = 20_000,
+    n_jobs: int | None = None,
+) -> Index:
+    """Draw half of the landmarks uniformly and half where the first half explains least.
+
+    A row's chance in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the squared
+    feature-space distance to the span of the first half: one round of randomly pivoted Cholesky
+    in a block.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semi-definite.
+    X : ndarray of shape (n, d)
+    m : int >= 1
+        Number of landmarks wanted.
+    rng : numpy.random.Generator
+    candidates : int
+        At most this many rows, drawn uniformly, are considered.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing row numbers; fewer than ``m`` where the first half already spans the rest, as
+        with duplicated rows.
+
+    References
+    ----------
+    .. [1] Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503.
+    """
+    pool = uniform_landmarks(len(X), candidates, rng)
+    if m >= len(pool):
+        return pool
+    first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
+    rows = X[pool]
+    basis = LandmarkBasis.from_cholesky(kernel, rows[first])
+    features = basis.features()
+
+    def missed(block: Matrix) -> Matrix:
+        z = features(block)
+        residual: Matrix = kernel.diagonal(block) - np.einsum("ij,ij->i", z, z)
+        return residual
+
+    residual = map_row_blocks(missed, rows, n_jobs=n_jobs)
+    # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.
+    residual[residual <= 2.0 * basis.jitter] = 0.0
+    residual[first] = 0.0
+    wanted = min(m - len(first), int(np.count_nonzero(residual)))
+    if wanted == 0:
+        return pool[first]
+    chances = residual / residual.sum()
+    second = rng.choice(len(pool), size=wanted, replace=False, p=chances)
+    return np.sort(pool[np.concatenate([first, second])])

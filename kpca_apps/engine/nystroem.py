@@ -1,0 +1,243 @@
+"""Nystrom kernel PCA: all rows seen through a few landmarks, centred on their true mean.
+
+Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span. Everything a
+fit needs of the rows is their number, the sum of z and the sum of z z', and these add up: over
+blocks, over files, over machines.
+
+References
+----------
+.. [1] Williams and Seeger (2001), Using the Nystrom method to speed up kernel machines, NIPS 13.
+.. [2] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, cholesky, eigh, lapack
+
+from kpca_apps.engine.blocks import one_blas_thread, reduce_row_blocks
+from kpca_apps.engine.kernels import Kernel, KernelRows
+from kpca_apps.engine.subspace import KernelSubspace, component_signs
+
+__all__ = ["CovarianceSums", "LandmarkBasis", "subspace_from_sums"]
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkBasis:
+    """An orthonormal basis of the landmarks' span: z(x) = B' k_Z(x).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semi-definite.
+    points : ndarray of shape (m, d)
+        The landmarks Z.
+    transform : ndarray of shape (m, p)
+        B, with B'K_mm B = I up to the jitter.
+    jitter : float
+        What was added to the diagonal of K_mm.
+    """
+
+    kernel: Kernel
+    points: Matrix
+    transform: Matrix
+    jitter: float = 0.0
+
+    @classmethod
+    def from_eigen(cls, kernel: Kernel, points: Matrix, cut: float = 1e-10) -> LandmarkBasis:
+        """Make B = U S^(-1/2) from K_mm = U S U', leaving out the eigenvalues below ``cut``.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        points : ndarray of shape (m, d)
+        cut : float
+            Relative to the largest eigenvalue; 1e-6 would cost 6e-4 in the reconstruction error.
+        """
+        _require_psd(kernel)
+        with one_blas_thread():
+            values, vectors = eigh(kernel(points), check_finite=False)
+            keep = values > cut * max(values[-1], 0.0)
+            transform = vectors[:, keep][:, ::-1] / np.sqrt(values[keep][::-1])
+        return cls(kernel, points, np.ascontiguousarray(transform))
+
+    @classmethod
+    def from_cholesky(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
+        """Make B = L^-T from K_mm + jitter I = L L', so that z(x) = L^-1 k_m(x).
+
+        The jitter starts at 1e-7 sqrt(m) times the mean of k(z, z) and grows tenfold until the
+        factorisation succeeds.
+        """
+        _require_psd(kernel)
+        with one_blas_thread():
+            gram = kernel(points)
+            size = float(np.trace(gram)) / len(gram)
+            jitter = 1e-7 * np.sqrt(len(gram)) * (size if size > 0.0 else 1.0)
+            lower = None
+            while lower is None:
+                try:
+                    lower = cholesky(
+                        gram + jitter * np.eye(len(gram)), lower=True, check_finite=False
+                    )
+                except np.linalg.LinAlgError:
+                    jitter *= 10.0
+            inverse, _ = lapack.dtrtri(lower, lower=1)
+        return cls(kernel, points, np.ascontiguousarray(inverse.T), float(jitter))
+
+    @property
+    def n_features(self) -> int:
+        """Dimension p of the landmarks' span."""
+        return int(self.transform.shape[1])
+
+    def features(self) -> KernelRows:
+        """Return the map from rows ``(b, d)`` to z, shape ``(b, p)``, prepared once."""
+        kernel_rows, transform = self.kernel.against(self.points), self.transform
+
+        def rows(X: Matrix) -> Matrix:
+            z: Matrix = kernel_rows(X) @ transform
+            return z
+
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceSums:
+    """Number, sum and sum of squares of rows z, about a shift chosen beforehand; they add up.
+
+    Sums are kept of z and not of kernel rows: z z' is positive semi-definite whatever rounding
+    does, while B'(sum of k k')B multiplies rounding errors by the condition of K_mm.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    total : ndarray of shape (p,)
+        Sum of z - shift.
+    scatter : ndarray of shape (p, p)
+        Sum of (z - shift)(z - shift)'.
+    shift : ndarray of shape (p,)
+        The same for all sums that are to be added; near the mean, so that little cancels.
+    """
+
+    n: int
+    total: Matrix
+    scatter: Matrix
+    shift: Matrix
+
+    @classmethod
+    def of_features(cls, Z: Matrix, shift: Matrix) -> CovarianceSums:
+        """Return the sums over the rows of ``Z``, shape ``(n, p)``."""
+        centred = Z - shift
+        upper = blas.dsyrk(1.0, centred.T)
+        scatter = np.triu(upper) + np.triu(upper, 1).T
+        return cls(len(Z), centred.sum(axis=0), scatter, shift)
+
+    @classmethod
+    def of_rows(
+        cls, basis: LandmarkBasis, X: Matrix, *, block: int = 4096, n_jobs: int | None = None
+    ) -> CovarianceSums:
+        """Return the sums over the rows of ``X``, shape ``(n, d)``, n >= 1, block by block."""
+        features = basis.features()
+        with one_blas_thread():
+            shift = features(basis.points).mean(axis=0)
+
+        def sums(rows: Matrix) -> CovarianceSums:
+            return cls.of_features(features(rows), shift)
+
+        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
+        return total
+
+    def __add__(self, other: CovarianceSums) -> CovarianceSums:
+        if not np.array_equal(self.shift, other.shift):
+            raise ValueError("Sums about different shifts cannot be added.")
+        return CovarianceSums(
+            self.n + other.n,
+            self.total + other.total,
+            self.scatter + other.scatter,
+            self.shift,
+        )
+
+    @property
+    def mean(self) -> Matrix:
+        """Mean of z, shape ``(p,)``."""
+        mean: Matrix = self.shift + self.total / self.n
+        return mean
+
+    @property
+    def covariance(self) -> Matrix:
+        """Covariance of z with divisor n, shape ``(p, p)``."""
+        drift = self.total / self.n
+        return self.scatter / self.n - np.outer(drift, drift)
+
+    @property
+    def second_moment(self) -> Matrix:
+        """Mean of z z', shape ``(p, p)``."""
+        return self.covariance + np.outer(self.mean, self.mean)
+
+
+def subspace_from_sums(
+    basis: LandmarkBasis,
+    sums: CovarianceSums,
+    *,
+    n_components: int | None = None,
+    ridge: float | None = None,
+    center: bool = True,
+) -> KernelSubspace:
+    """Turn sums over rows into the one fitted form.
+
+    Parameters
+    ----------
+    basis : LandmarkBasis
+    sums : CovarianceSums
+        Of the rows' z in that basis.
+    n_components : int, optional
+        Components kept, by decreasing variance; all whose variance exceeds rounding if None.
+    ridge : float > 0, optional
+        rho, an absolute variance: a soft cut with gain variance / (variance + rho). All
+        components are kept unless ``n_components`` says otherwise.
+    center : bool
+        Measure from the mean of the rows; otherwise from the origin of feature space.
+
+    Returns
+    -------
+    KernelSubspace
+        Exact for the true mean of the rows. Its error is r(x) + rho (z - zbar)'A^-1(z - zbar)
+        with A = covariance + rho I for a soft cut, r the part outside the landmarks' span.
+    """
+    with one_blas_thread():
+        moment = sums.covariance if center else sums.second_moment
+        variances, vectors = eigh(moment, check_finite=False)
+        variances, vectors = variances[::-1], vectors[:, ::-1]
+        rounding = len(variances) * np.finfo(np.float64).eps * max(variances[0], 0.0)
+        q = int(np.count_nonzero(variances > rounding))
+        if n_components is not None:
+            q = min(q, n_components)
+        weights = basis.transform @ vectors[:, :q]
+        signs = component_signs(weights)
+        mean = sums.mean if center else np.zeros_like(sums.mean)
+        subspace = KernelSubspace(
+            kernel=basis.kernel,
+            points=basis.points,
+            weights=weights * signs,
+            offset=(mean @ vectors[:, :q]) * signs,
+            mean_weights=basis.transform @ mean,
+            mean_norm=float(mean @ mean),
+            variances=variances[:q].copy(),
+            n=sums.n,
+            gain=np.ones(q),
+        )
+    return subspace if ridge is None else subspace.with_soft_cut(ridge)
+
+
+def _require_psd(kernel: Kernel) -> None:
+    if not kernel.is_psd:
+        raise ValueError(
+            f"The Nystrom method needs a positive semi-definite kernel; {kernel.describe()} "
+            "is indefinite: use method='exact'."
+        )

@@ -1,0 +1,238 @@
+"""The one fitted form of kernel PCA: what every fit ends in and every application needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.kernels import Kernel, kernel_from_state
+from kpca_apps.errors import ModelFileError
+
+__all__ = ["KernelSubspace", "component_signs"]
+
+Matrix = NDArray[np.float64]
+
+_ARRAYS = ("points", "weights", "offset", "mean_weights", "variances", "gain")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSubspace:
+    """A mean and q orthonormal directions in feature space, as combinations of stored points.
+
+    ::
+
+        project               t(x) = W' k_Z(x) - b
+        reconstruction error  E(x) = k(x,x) - 2 beta' k_Z(x) + c - sum_a g_a t_a(x)^2
+        expansion of P phi(x)        W (g * t(x)) + beta
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : ndarray of shape (p, d)
+        The points Z the directions are made of.
+    weights : ndarray of shape (p, q)
+        W; column a holds the coefficients of component a, a unit vector in feature space.
+    offset : ndarray of shape (q,)
+        b, the projections of the mean.
+    mean_weights : ndarray of shape (p,)
+        beta, the coefficients of the mean; zeros for an uncentred fit.
+    mean_norm : float
+        c, the squared length of the mean in feature space.
+    variances : ndarray of shape (q,)
+        Feature-space variance along each component, decreasing (in modulus).
+    n : int
+        Number of rows the subspace was fitted on.
+    gain : ndarray of shape (q,)
+        g in [0, 1]; all 1 is Hoffmann's hard cut, variance / (variance + rho) a soft cut.
+
+    References
+    ----------
+    .. [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel
+       eigenvalue problem, Neural Computation 10, 1299-1319.
+    .. [2] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+    """
+
+    kernel: Kernel
+    points: Matrix
+    weights: Matrix
+    offset: Matrix
+    mean_weights: Matrix
+    mean_norm: float
+    variances: Matrix
+    n: int
+    gain: Matrix
+
+    @property
+    def n_components(self) -> int:
+        """Number of components q."""
+        return int(self.weights.shape[1])
+
+    def project(self, X: Matrix, *, n_jobs: int | None = None) -> Matrix:
+        """Return the coordinates of rows on the components, shape ``(n, q)``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
+        """
+        kernel_rows, weights, offset = self.kernel.against(self.points), self.weights, self.offset
+        return map_row_blocks(lambda rows: kernel_rows(rows) @ weights - offset, X, n_jobs=n_jobs)
+
+    def reconstruction_error(
+        self, X: Matrix, *, clip: bool = True, n_jobs: int | None = None
+    ) -> Matrix:
+        """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        clip : bool
+            Replace the tiny negative values that rounding leaves on the subspace by 0. The error
+            is a difference of terms the size of k(x, x): below about 1e-13 of it nothing is
+            resolved.
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is indefinite: then there is no distance to speak of.
+        """
+        return self.project_and_error(X, clip=clip, n_jobs=n_jobs)[1]
+
+    def project_and_error(
+        self, X: Matrix, *, clip: bool = True, n_jobs: int | None = None
+    ) -> tuple[Matrix, Matrix]:
+        """Return projections ``(n, q)`` and reconstruction errors ``(n,)`` in one pass."""
+        if not self.kernel.is_psd:
+            raise ValueError(
+                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
+                "is no distance; use a positive semi-definite kernel."
+            )
+        kernel_rows = self.kernel.against(self.points)
+        stacked = np.column_stack([self.weights, self.mean_weights])
+        shift = np.append(self.offset, 0.0)
+
+        def score(rows: Matrix) -> Matrix:
+            products: Matrix = kernel_rows(rows) @ stacked - shift
+            explained = np.einsum("ij,j->i", products[:, :-1] ** 2, self.gain)
+            products[:, -1] = (
+                self.kernel.diagonal(rows) - 2.0 * products[:, -1] + self.mean_norm - explained
+            )
+            return products
+
+        scored = map_row_blocks(score, X, n_jobs=n_jobs)
+        error = scored[:, -1]
+        return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
+
+    def expansion(self, T: Matrix) -> Matrix:
+        """Return the coefficients over ``points`` of the vectors with projections ``T``.
+
+        Parameters
+        ----------
+        T : ndarray of shape (n, q)
+            Projections, as `project` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            Row i holds gamma with P phi(x_i) = sum_j gamma_j phi(z_j).
+        """
+        coefficients: Matrix = (T * self.gain) @ self.weights.T + self.mean_weights
+        return coefficients
+
+    def leading(self, n_components: int) -> KernelSubspace:
+        """Return the subspace of the first ``n_components`` components."""
+        q = n_components
+        return replace(
+            self,
+            weights=np.ascontiguousarray(self.weights[:, :q]),
+            offset=self.offset[:q],
+            variances=self.variances[:q],
+            gain=self.gain[:q],
+        )
+
+    def with_gain(self, gain: Matrix) -> KernelSubspace:
+        """Return the same subspace with other gains, shape ``(q,)``, each in [0, 1]."""
+        gain = np.asarray(gain, dtype=np.float64)
+        if gain.shape != (self.n_components,) or not ((gain >= 0.0) & (gain <= 1.0)).all():
+            raise ValueError(f"gain must hold {self.n_components} numbers in [0, 1].")
+        return replace(self, gain=gain)
+
+    def with_soft_cut(self, rho: float) -> KernelSubspace:
+        """Return the same subspace with gain variance / (variance + rho).
+
+        Parameters
+        ----------
+        rho : float > 0
+            The ridge, an absolute variance in feature space.
+        """
+        if not self.kernel.is_psd:
+            raise ValueError("A soft cut needs a positive semi-definite kernel.")
+        if not (np.isfinite(rho) and rho > 0.0):
+            raise ValueError(f"The ridge of a soft cut must be a finite number > 0, got {rho!r}.")
+        return self.with_gain(self.variances / (self.variances + rho))
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Matrix]]:
+        """Return what a model file needs: plain values, and arrays by name."""
+        meta = {
+            "kernel": self.kernel.to_state(),
+            "mean_norm": float(self.mean_norm),
+            "n": int(self.n),
+        }
+        return meta, {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, Matrix]) -> KernelSubspace:
+        """Rebuild what `to_state` returned.
+
+        Raises
+        ------
+        ModelFileError
+            If a value is missing or the arrays do not fit together.
+        """
+        try:
+            kernel = kernel_from_state(meta["kernel"])
+            mean_norm, n = float(meta["mean_norm"]), int(meta["n"])
+            parts = {name: np.asarray(arrays[name], dtype=np.float64) for name in _ARRAYS}
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ModelFileError):
+                raise
+            raise ModelFileError(f"The model lacks or spoils a value: {error}.") from error
+        _check_shapes(parts)
+        if not np.isfinite(mean_norm) or not all(np.isfinite(a).all() for a in parts.values()):
+            raise ModelFileError("The model holds values that are not finite; fit it again.")
+        return cls(kernel=kernel, mean_norm=mean_norm, n=n, **parts)
+
+
+def _check_shapes(parts: dict[str, Matrix]) -> None:
+    points, weights = parts["points"], parts["weights"]
+    ok = points.ndim == 2 and weights.ndim == 2 and len(points) == len(weights)
+    if ok:
+        p, q = weights.shape
+        ok = parts["mean_weights"].shape == (p,) and all(
+            parts[name].shape == (q,) for name in ("offset", "variances", "gain")
+        )
+    if not ok:
+        raise ModelFileError("The arrays of the model do not fit together; fit it again.")
+
+
+def component_signs(columns: Matrix) -> Matrix:
+    """Return for each column the sign of its largest entry by modulus, +1 for a column of zeros.
+
+    Components times these signs have a sign that depends on the data alone.
+
+    Examples
+    --------
+    >>> component_signs(np.array([[1.0, 3.0], [-2.0, 1.0]]))
+    array([-1.,  1.])
+    """
+    if columns.size == 0:
+        return np.ones(columns.shape[1])
+    largest = np.abs(columns).argmax(axis=0)
+    return np.where(columns[largest, np.arange(columns.shape[1])] < 0.0, -1.0, 1.0)
