@@ -37,6 +37,7 @@ ValueFormat = NumberFormat | DateFormat
 MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Readings:
     missing : (n,) bool array
         Cells that are empty or hold a word for missing.
     unreadable : (n,) bool array
-        Cells that hold something else which cannot be read as a value (or is not finite).
+        Cells that hold something else which cannot be read as a value, or whose size exceeds
+        1e100 (infinity too): no measurement, and its square would leave the range of floats.
     """
 
     values: NDArray[np.float64]
@@ -115,8 +117,7 @@ def read_values(cells: pl.Series, format: ValueFormat) -> Readings:
     elif cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
         floats = cells.cast(pl.Float64)
         missing = (floats.is_null() | floats.is_nan()).fill_null(True).to_numpy()
-        values = floats.fill_null(np.nan).to_numpy()
-        values = np.where(np.isfinite(values) & (not is_date), values, np.nan)
+        values = np.full(cells.len(), np.nan) if is_date else floats.fill_null(np.nan).to_numpy()
     else:
         text = read_texts(cells)
         missing = text.is_null().to_numpy()
@@ -124,6 +125,7 @@ def read_values(cells: pl.Series, format: ValueFormat) -> Readings:
             values, _ = read_dates(text, format)
         else:
             values = read_numbers(text, format).fill_null(np.nan).to_numpy()
+    values = np.where(np.abs(values) <= _LARGEST, values, np.nan)
     return Readings(values, missing, ~missing & np.isnan(values))
 
 

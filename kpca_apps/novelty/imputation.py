@@ -1,0 +1,131 @@
+"""Missing numbers, filled with what the other columns of the row suggest.
+
+The conditional mean of a Gaussian with robustified moments: z-scores clipped at 4, covariance of
+the observed pairs shrunk towards the identity. A row is filled from its own cells and the fitted
+moments alone, so its values do not depend on the batch it comes in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ConditionalMeanImputer"]
+
+FloatArray = NDArray[np.float64]
+
+_CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what is filled in
+_SHRINK = 0.05
+_SWEEPS = 2
+_FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
+_BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
+
+
+@dataclass(frozen=True)
+class ConditionalMeanImputer:
+    """Fill missing numbers with their conditional mean given the observed ones.
+
+    Attributes
+    ----------
+    mean, scale : (d,) array
+        Mean and standard deviation of the observed values; a scale of 0 is stored as 1.
+    precision : (d, d) array
+        Inverse of the shrunk covariance of the clipped z-scores.
+
+    References
+    ----------
+    R. J. A. Little and D. B. Rubin, *Statistical Analysis with Missing Data*, 3rd ed. (2019),
+    section 11.2: regression on the observed variables.
+
+    Examples
+    --------
+    >>> x = np.column_stack([np.arange(50.0), 2 * np.arange(50.0)])
+    >>> x[10, 1] = np.nan
+    >>> imputer = ConditionalMeanImputer.fit(x)
+    >>> bool(15 < imputer.fill(x)[10, 1] < 25)
+    True
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    precision: FloatArray
+
+    @classmethod
+    def fit(cls, x: FloatArray) -> ConditionalMeanImputer:
+        """Fit the moments.
+
+        Parameters
+        ----------
+        x : (n, d) array
+            NaN where missing. A column without any value gets mean 0.
+
+        Returns
+        -------
+        ConditionalMeanImputer
+        """
+        seen = ~np.isnan(x)
+        count = np.maximum(seen.sum(axis=0), 1)
+        mean = np.where(seen, x, 0.0).sum(axis=0) / count
+        scale = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(axis=0) / count)
+        scale[scale <= 8 * np.finfo(float).eps * np.abs(mean)] = 1.0
+        z = _clipped(x, mean, scale)
+        zeros = np.where(seen, z, 0.0)
+        pairs = seen.astype(np.float64)
+        covariance = (zeros.T @ zeros) / np.maximum(pairs.T @ pairs, 1.0)
+        if seen.all():
+            return cls(mean, scale, _precision(covariance))
+        for _ in range(_SWEEPS):
+            filled = _conditional_means(z, _precision(covariance))
+            covariance = filled.T @ filled / len(filled)
+        return cls(mean, scale, _precision(covariance))
+
+    def fill(self, x: FloatArray) -> FloatArray:
+        """Fill what is missing, leaving what is observed as it is.
+
+        Parameters
+        ----------
+        x : (n, d) array
+            NaN where missing.
+
+        Returns
+        -------
+        (n, d) array
+        """
+        z = _conditional_means(_clipped(x, self.mean, self.scale), self.precision)
+        return np.where(np.isnan(x), self.mean + self.scale * z, x)
+
+
+def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    return np.clip((x - mean) / scale, -_CLIP, _CLIP)
+
+
+def _precision(covariance: FloatArray) -> FloatArray:
+    """Inverse of the shrunk covariance, its eigenvalues floored."""
+    shrunk = (1 - _SHRINK) * covariance + _SHRINK * np.eye(len(covariance))
+    values, vectors = np.linalg.eigh(shrunk)
+    inverse: FloatArray = (vectors / np.maximum(values, _FLOOR)) @ vectors.T
+    return inverse
+
+
+def _conditional_means(z: FloatArray, precision: FloatArray) -> FloatArray:
+    """Fill NaN in z-scores: the m missing of a row solve P_mm z_m = -P_mo z_o.
+
+    Rows with equally many gaps are solved together: small systems of one size, no loop over
+    patterns. Sums run over one row at a time (einsum, not a matrix product), so that the last bit
+    of a row does not depend on its neighbours either.
+    """
+    gaps = np.isnan(z)
+    filled = np.where(gaps, 0.0, z)
+    n_gaps = gaps.sum(axis=1)
+    for m in np.unique(n_gaps[n_gaps > 0]):
+        rows_of_m = np.flatnonzero(n_gaps == m)
+        for start in range(0, rows_of_m.size, max(1, _BLOCK // int(m * m))):
+            rows = rows_of_m[start : start + max(1, _BLOCK // int(m * m))]
+            where = np.nonzero(gaps[rows])[1].reshape(rows.size, m)
+            system = precision[where[:, :, None], where[:, None, :]]
+            pull = -np.einsum("ij,nj->ni", precision, filled[rows])
+            right = np.take_along_axis(pull, where, axis=1)
+            filled[rows[:, None], where] = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+    return filled

@@ -1,0 +1,107 @@
+"""How the values of each column lie: the small figures of the report's column plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.files.dates import DateFormat
+from kpca_apps.files.tables import Table
+from kpca_apps.files.values import read_texts, read_values
+from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
+from kpca_apps.novelty.specs import ColumnPlan, ColumnSpec
+
+__all__ = ["category_profile", "numeric_profile", "profile_columns"]
+
+_BINS = 40
+_SHOWN_LEVELS = 12
+
+
+def profile_columns(table: Table, plan: ColumnPlan) -> tuple[ColumnProfile, ...]:
+    """Profile every column of a table by a plan, which may come from another table.
+
+    Parameters
+    ----------
+    table : Table
+        The table; columns the plan does not know are listed as excluded.
+    plan : ColumnPlan
+        What each column becomes.
+
+    Returns
+    -------
+    tuple of ColumnProfile
+        In the table's order; counts and distributions are the table's own.
+    """
+    known = {spec.name: spec for spec in plan.specs}
+    return tuple(
+        _profile(
+            table.frame[name], known.get(name, ColumnSpec(name, "excluded", "not in the reference"))
+        )
+        for name in table.frame.columns
+    )
+
+
+def numeric_profile(values: NDArray[np.float64], is_date: bool = False) -> NumericProfile:
+    """Histogram and quartiles of finite values (at least one).
+
+    Examples
+    --------
+    >>> profile = numeric_profile(np.arange(101.0))
+    >>> profile.median, int(profile.counts.sum())
+    (50.0, 101)
+    """
+    low, high = np.quantile(values, [0.005, 0.995])
+    if high - low <= 8 * np.finfo(float).eps * max(abs(low), abs(high)):
+        margin = 0.5 * max(abs(low), 1.0)
+        low, high = low - margin, high + margin
+    counts, edges = np.histogram(np.clip(values, low, high), bins=_BINS, range=(low, high))
+    minimum, q25, median, q75, maximum = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    return NumericProfile(
+        edges, counts.astype(np.float64), minimum, q25, median, q75, maximum, is_date
+    )
+
+
+def category_profile(texts: pl.Series) -> CategoryProfile:
+    """Most frequent levels of text (null where missing), most frequent first.
+
+    Examples
+    --------
+    >>> category_profile(pl.Series(["b", "a", "b", None]))
+    CategoryProfile(levels=('b', 'a'), counts=(2, 1), n_other=0)
+    """
+    counts = texts.drop_nulls().alias("level").value_counts()
+    counts = counts.sort(["count", "level"], descending=[True, False])
+    top = counts.head(_SHOWN_LEVELS)
+    n_other = sum(counts["count"].to_list()[_SHOWN_LEVELS:])
+    return CategoryProfile(tuple(top["level"]), tuple(top["count"]), n_other)
+
+
+def _profile(cells: pl.Series, spec: ColumnSpec) -> ColumnProfile:
+    distribution: NumericProfile | CategoryProfile | None = None
+    shown = spec.used and not spec.hidden
+    if spec.format is not None:
+        values = read_values(cells, spec.format).values
+        values = values[np.isfinite(values)]
+        n_missing, n_distinct = cells.len() - values.size, np.unique(values).size
+        if shown and values.size:
+            distribution = numeric_profile(values, isinstance(spec.format, DateFormat))
+    elif cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):
+        n_missing, n_distinct = cells.null_count(), 0
+    else:
+        texts = read_texts(cells)
+        if spec.role == "boolean":
+            texts = texts.str.to_lowercase()
+        n_missing, n_distinct = texts.null_count(), texts.drop_nulls().n_unique()
+        if shown and spec.role != "text" and n_distinct:
+            distribution = category_profile(texts)
+    return ColumnProfile(
+        name=spec.name,
+        role=spec.role,
+        used=spec.used,
+        hidden=spec.hidden,
+        why=spec.why,
+        n_missing=n_missing,
+        n_distinct=n_distinct,
+        distribution=distribution,
+    )

@@ -1,0 +1,257 @@
+"""The role of one column, judged by its own cells.
+
+The rules, in the order they are tried on a column nobody declared anything about:
+
+1. no value at all: *empty*; one value only: *constant*;
+2. whole numbers in steps of 1, each once: an *identifier* (a row number), kept out;
+3. at least 90 % of the cells read as numbers: *numeric*; as dates: *datetime*. The rest of such a
+   column is typing errors: they count as missing, and the encoder says how many and where;
+4. yes/no in some spelling: *boolean*;
+5. text of which half the cells hold a string seen at least 5 times: *categorical*;
+6. text that hardly ever repeats: an *identifier*, or *text* where it runs to several words.
+
+A number never becomes a category by itself: a code that looks like a number has to be declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.files.dates import DateFormat, infer_date_format, read_dates
+from kpca_apps.files.numbers import NumberFormat, infer_number_format
+from kpca_apps.files.values import Readings, ValueFormat, read_texts, read_values
+from kpca_apps.novelty.specs import ColumnOptions, ColumnSpec, quoted
+
+__all__ = ["declared_spec", "inferred_spec", "least_level_count"]
+
+_READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
+_MOSTLY = 0.5  # above this share, not being numeric is said
+_DISTINCT = 0.95  # share of distinct cells above which a column names rows
+_MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
+_MIN_COUNTING = 10  # shorter runs of consecutive whole numbers happen by chance
+_TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+
+
+def declared_spec(
+    cells: pl.Series, options: ColumnOptions, where: str, prefer_comma: bool
+) -> ColumnSpec | None:
+    """Judge a column the user declared something about; ``None`` for others.
+
+    Parameters
+    ----------
+    cells : Series
+        The column.
+    options : ColumnOptions
+        What the user declared.
+    where : str
+        Name of the table, for messages.
+    prefer_comma : bool
+        See `infer_number_format`.
+
+    Returns
+    -------
+    ColumnSpec or None
+
+    Raises
+    ------
+    ConfigError
+        If the column is declared numeric and holds no number.
+    """
+    name = cells.name
+    if name == options.label:
+        return _counted(ColumnSpec(name, "label", "given as the label"), cells)
+    if name == options.id:
+        return _counted(ColumnSpec(name, "id", "given as the identifier of rows"), cells)
+    if name in options.exclude:
+        return _counted(ColumnSpec(name, "excluded", "excluded by the user"), cells)
+    if name in options.categorical and not cells.dtype.is_nested():
+        spec = _counted(ColumnSpec(name, "categorical", "declared categorical"), cells)
+        return spec if spec.n_distinct else replace(spec, role="empty", why="no value at all")
+    if name not in options.numeric:
+        return None
+    format = _number_format(cells, prefer_comma)
+    if format is None:
+        raise ConfigError(
+            f"{where}: column {quoted(name)} is declared numeric but none of its cells reads as a "
+            "number; leave it out of --numeric, or declare it categorical."
+        )
+    return _valued(cells, "numeric", format, "declared numeric", declared=True)
+
+
+def inferred_spec(cells: pl.Series, dayfirst: bool | None, prefer_comma: bool) -> ColumnSpec:
+    """Judge a column by the rules at the head of this file.
+
+    Parameters
+    ----------
+    cells : Series
+        The column.
+    dayfirst : bool or None
+        See `infer_date_format`.
+    prefer_comma : bool
+        See `infer_number_format`.
+
+    Returns
+    -------
+    ColumnSpec
+
+    Examples
+    --------
+    >>> inferred_spec(pl.Series("when", ["2008-01-05", "2009-07-30"]), None, False).role
+    'datetime'
+    """
+    name = cells.name
+    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object, pl.Unknown):
+        why = f"holds {str(cells.dtype).split('(')[0].lower()} values, not single ones"
+        return ColumnSpec(name, "excluded", why, cells.null_count())
+    if cells.null_count() == cells.len():
+        return ColumnSpec(name, "empty", "no value at all", cells.len())
+    if cells.dtype in (pl.Date, pl.Datetime):
+        timed = cells.dtype == pl.Datetime
+        return _valued(cells, "datetime", DateFormat(has_time=timed), "dates")
+    if cells.dtype in (pl.Categorical, pl.Enum, pl.Boolean):
+        return _levels(cells, read_texts(cells), declared=True)
+    if cells.dtype != pl.String:
+        return _valued(cells, "numeric", NumberFormat(), "numbers")
+    texts = read_texts(cells)
+    if texts.null_count() == texts.len():
+        return ColumnSpec(name, "empty", "no value at all", texts.len())
+    n_cells = texts.len() - texts.null_count()
+    format = infer_number_format(texts, prefer_comma)
+    if format is not None:
+        read = 1 - read_values(texts, format).unreadable.sum() / n_cells
+        if read >= _READS_AS:
+            return _valued(cells, "numeric", format, "numbers")
+        if read > _MOSTLY:
+            note = (
+                f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
+                "the others for typing errors, so it is used as text; --numeric overrides this."
+            )
+            return replace(_levels(cells, texts), notes=(note,))
+    dates = infer_date_format(texts, dayfirst)
+    if dates is not None and read_dates(texts, dates)[1].sum() >= _READS_AS * n_cells:
+        return _valued(cells, "datetime", dates, "dates")
+    return _levels(cells, texts)
+
+
+def least_level_count(n_cells: int) -> int:
+    """Return how often a level must be seen not to be pooled with other rare ones.
+
+    Parameters
+    ----------
+    n_cells : int
+        Cells with a value.
+
+    Returns
+    -------
+    int
+        5, or one cell in 20 where that is less, but never fewer than 2.
+
+    Examples
+    --------
+    >>> least_level_count(10_000), least_level_count(60), least_level_count(4)
+    (5, 3, 2)
+    """
+    return min(5, max(2, -(-n_cells // 20)))
+
+
+def _number_format(cells: pl.Series, prefer_comma: bool) -> NumberFormat | None:
+    """Format of a column declared numeric; ``None`` where nothing in it reads as a number."""
+    if cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Duration, pl.Time):
+        return NumberFormat() if cells.null_count() < cells.len() else None
+    return infer_number_format(read_texts(cells), prefer_comma)
+
+
+def _valued(
+    cells: pl.Series, role: str, format: ValueFormat, why: str, declared: bool = False
+) -> ColumnSpec:
+    """Spec of a column of numbers or dates, with what its values themselves rule out."""
+    readings = read_values(cells, format)
+    values = readings.values[np.isfinite(readings.values)]
+    distinct = np.unique(values)
+    if described := format.describe():
+        why = f"{why} ({described})"
+    counted = ColumnSpec(cells.name, role, why, cells.len() - values.size, distinct.size)
+    if values.size == 0:
+        return replace(counted, role="empty", why="no value at all")
+    if _is_constant(distinct):
+        return replace(counted, role="constant", why="one value only")
+    if role == "numeric" and not declared and _counts_rows(values, distinct):
+        return replace(counted, role="identifier", why="whole numbers in steps of 1")
+    return replace(counted, format=format, notes=_format_notes(cells.name, format, readings))
+
+
+def _levels(cells: pl.Series, texts: pl.Series, declared: bool = False) -> ColumnSpec:
+    """Spec of a column of text."""
+    counts = texts.drop_nulls().value_counts(name="count")["count"].to_numpy()
+    n_cells, n_distinct = int(counts.sum()), counts.size
+    spec = ColumnSpec(cells.name, "categorical", "", texts.null_count(), n_distinct)
+    if n_distinct == 1 and not spec.n_missing:
+        return replace(spec, role="constant", why="one value only")
+    lower = set(texts.str.to_lowercase().unique().drop_nulls()) if n_distinct <= 6 else set()
+    if len(lower) == 2 and any(lower <= pair for pair in _TRUTH):
+        return replace(spec, role="boolean", why="two words for true and false")
+    if declared or counts[counts >= least_level_count(n_cells)].sum() >= n_cells / 2:
+        strings = "string" if n_distinct == 1 else "strings"
+        return replace(spec, why=f"{n_distinct} distinct {strings} in {n_cells} cells")
+    words = float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+    if words >= _MANY_WORDS:
+        return replace(spec, role="text", why=f"free text, {words:.0f} words on average")
+    if n_distinct > _DISTINCT * n_cells:
+        return replace(
+            spec, role="identifier", why=f"{n_distinct} distinct strings in {n_cells} cells"
+        )
+    return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
+
+
+def _counted(spec: ColumnSpec, cells: pl.Series) -> ColumnSpec:
+    """Fill in the counts of a column that is not read as values."""
+    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):
+        return replace(spec, n_missing=cells.null_count())
+    texts = read_texts(cells)
+    return replace(spec, n_missing=texts.null_count(), n_distinct=texts.drop_nulls().n_unique())
+
+
+def _is_constant(distinct: NDArray[np.float64]) -> bool:
+    """Whether sorted values differ by no more than rounding does (jitter of 1e-17 and the like)."""
+    largest = max(abs(distinct[0]), abs(distinct[-1]))
+    return bool(distinct[-1] - distinct[0] <= 8 * np.finfo(float).eps * largest)
+
+
+def _counts_rows(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> bool:
+    """Whether values are (nearly) a permutation of consecutive whole numbers."""
+    if values.size < _MIN_COUNTING or distinct.size <= _DISTINCT * values.size:
+        return False
+    if not (distinct == np.round(distinct)).all():
+        return False
+    return bool(np.mean(np.diff(distinct) == 1) >= _DISTINCT)
+
+
+def _format_notes(name: str, format: ValueFormat, readings: Readings) -> tuple[str, ...]:
+    """Sentences on what had to be decided about a format without evidence."""
+    if isinstance(format, DateFormat):
+        if format.decided_by not in ("default", "option"):
+            return ()
+        order = "day before month" if format.day_first else "month before day"
+        asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"
+        if format.day_first and format.decided_by == "default":
+            asked = "as dates with dots are written"
+        return (f"Column {quoted(name)}: no date tells day from month; read as {order} ({asked}).",)
+    notes = []
+    if format.ambiguous:
+        other = "decimal comma" if format.thousands == "," else "decimal mark"
+        notes.append(
+            f'Column {quoted(name)}: "{format.thousands}" is read as a separator of thousands; '
+            f"nothing in the column rules out a {other}."
+        )
+    if len(format.units) > 1:
+        units = ", ".join(unit or "none" for unit in format.units)
+        notes.append(
+            f"Column {quoted(name)}: cells carry different units ({units}); "
+            "the signs are taken off and the numbers compared as they stand."
+        )
+    return tuple(notes)

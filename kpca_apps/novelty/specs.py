@@ -1,0 +1,129 @@
+"""What a column of a table becomes, as plain data: options, specs and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kpca_apps.files.names import one_line
+from kpca_apps.files.values import ValueFormat, format_from_dict, format_to_dict
+
+__all__ = ["LEVEL_ROLES", "ColumnOptions", "ColumnPlan", "ColumnSpec", "quoted"]
+
+USED_ROLES = ("numeric", "boolean", "categorical", "datetime", "text")
+LEVEL_ROLES = ("boolean", "categorical")
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What a user declares about columns, by name.
+
+    Attributes
+    ----------
+    label : str or None
+        Known labels: kept out of the model, used to evaluate it.
+    id : str or None
+        Names the rows in the report; kept out of the model.
+    exclude : tuple of str
+        Kept out of the model.
+    categorical, numeric : tuple of str
+        Used as categories, or as numbers, whatever the rules would say.
+    hide : tuple of str
+        Used, but their values stay out of the report.
+    dayfirst : bool or None
+        Order of day and month where the cells of a column leave it open.
+    """
+
+    label: str | None = None
+    id: str | None = None
+    exclude: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    dayfirst: bool | None = None
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """What one column becomes.
+
+    Attributes
+    ----------
+    name, role, why : str
+        The column, its role (see `ColumnProfile`), and the rule that decided, as a clause.
+    n_missing, n_distinct : int
+        Cells without a readable value; distinct values among the rest.
+    hidden : bool
+        Whether its values stay out of the report.
+    format : NumberFormat, DateFormat or None
+        How its cells are written; ``None`` for text.
+    notes : tuple of str
+        Whole sentences on choices a reader may want to make otherwise.
+    """
+
+    name: str
+    role: str
+    why: str
+    n_missing: int = 0
+    n_distinct: int = 0
+    hidden: bool = False
+    format: ValueFormat | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> bool:
+        """Whether the model sees the column."""
+        return self.role in USED_ROLES
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What every column becomes, in the order of the table."""
+
+    specs: tuple[ColumnSpec, ...]
+
+    @property
+    def used(self) -> tuple[ColumnSpec, ...]:
+        """Columns the model sees."""
+        return tuple(spec for spec in self.specs if spec.used)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Choices made about columns that a reader should know."""
+        return tuple(note for spec in self.specs for note in spec.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the plan into what JSON can hold."""
+        return {
+            "columns": [
+                {**asdict(spec), "format": format_to_dict(spec.format)} for spec in self.specs
+            ]
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> ColumnPlan:
+        """Turn the result of `to_dict` back into a plan."""
+        return cls(
+            tuple(
+                ColumnSpec(
+                    **{
+                        **fields,
+                        "format": format_from_dict(fields["format"]),
+                        "notes": tuple(fields["notes"]),
+                    }
+                )
+                for fields in state["columns"]
+            )
+        )
+
+
+def quoted(name: str) -> str:
+    """Put a column's name, which may be any text, into one line of a message.
+
+    Examples
+    --------
+    >>> quoted("body mass")
+    '"body mass"'
+    """
+    return f'"{one_line(name, 60)}"'
