@@ -16,7 +16,7 @@ class SourceInfo:
     name : str
         File name without its folder, or ``"standard input"``.
     format : str
-        ``"csv"``, ``"parquet"``, ``"jsonl"`` or ``"excel"``.
+        ``"csv"``, ``"parquet"``, ``"jsonl"``, ``"excel"``, or ``"frame"`` for a polars frame.
     sha256 : str
         Hash of the bytes as they lay on disk, 64 hex digits.
     n_bytes : int

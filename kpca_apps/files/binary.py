@@ -1,0 +1,168 @@
+"""Parquet and Excel -> typed columns."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import zipfile
+from typing import Any
+
+import polars as pl
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.limits import require_memory
+from kpca_apps.files.names import one_line, unique_names
+
+__all__ = ["plain_types", "read_excel", "read_parquet"]
+
+_CELL_BYTES = 8
+
+
+def read_parquet(data: bytes, label: str) -> pl.DataFrame:
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    label : str
+        Its name for messages.
+
+    Returns
+    -------
+    DataFrame
+        Its columns, types as `plain_types` leaves them.
+
+    Raises
+    ------
+    InputError
+        If it is damaged.
+    MemoryLimitError
+        If it would unpack to more than memory holds.
+    """
+    try:
+        scan = pl.scan_parquet(io.BytesIO(data))
+        width = len(scan.collect_schema())
+        height = int(scan.select(pl.len()).collect().item())
+    except Exception as error:  # polars raises many kinds, panics among them, on damaged files
+        raise _damaged(label, "Parquet", error) from None
+    # A few bytes can stand for a billion equal cells, so the shape is asked before the cells.
+    require_memory(label, height * width * _CELL_BYTES)
+    try:
+        return plain_types(pl.read_parquet(io.BytesIO(data)))
+    except Exception as error:
+        raise _damaged(label, "Parquet", error) from None
+
+
+def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Read the first sheet of an Excel workbook.
+
+    Parameters
+    ----------
+    data : bytes
+        The workbook, ``.xlsx`` or ``.xls``.
+    label : str
+        Its name for messages.
+
+    Returns
+    -------
+    frame : DataFrame
+        The cells below the header row.
+    notes : tuple of str
+        Which sheet was read, where there are several; names that had to be changed.
+
+    Raises
+    ------
+    ConfigError
+        If the library that reads Excel is not installed.
+    InputError
+        If the workbook is damaged or its first sheet holds no table.
+    """
+    if importlib.util.find_spec("fastexcel") is None:
+        raise ConfigError(
+            f"{label}: reading Excel needs an extra; install it with: "
+            'pip install "kpca-apps[excel]"'
+        )
+    import fastexcel
+
+    _bound_workbook(data, label)
+    try:
+        workbook = fastexcel.read_excel(data)
+        sheets = workbook.sheet_names
+        sheet = workbook.load_sheet(0, header_row=None, n_rows=1, dtypes="string")
+        header = [_text(value) for value in sheet.to_polars().row(0)] if sheet.width else []
+        below = workbook.load_sheet(
+            0, header_row=None, skip_rows=1, schema_sample_rows=None, skip_whitespace_tail_rows=True
+        )
+        frame = below.to_polars()
+    except Exception as error:  # the reader's own error types, and panics, on damaged files
+        raise _damaged(label, "Excel", error) from None
+    header += [""] * (frame.width - len(header))
+    names, notes = unique_names(header[: frame.width])
+    frame.columns = names
+    if len(sheets) > 1:
+        notes = [f'Read sheet "{one_line(sheets[0])}", the first of {len(sheets)}.', *notes]
+    return plain_types(frame), tuple(notes)
+
+
+def plain_types(frame: pl.DataFrame) -> pl.DataFrame:
+    """Reduce the types of columns to those the toolkit speaks.
+
+    Booleans, integers up to 64 bits, floats, dates, times and strings stay. Categories become
+    strings, decimals and wider integers floats, bytes hex text, nested values JSON text.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Any table.
+
+    Returns
+    -------
+    DataFrame
+        The same rows and names.
+
+    Examples
+    --------
+    >>> plain_types(pl.DataFrame({"x": [[1, 2]]})).row(0)
+    ('[1, 2]',)
+    """
+    return frame.with_columns([_plain(column) for column in frame.iter_columns()])
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    dtype = column.dtype
+    if dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String)
+    if dtype.is_decimal() or dtype == pl.Int128:
+        return column.cast(pl.Float64)
+    if dtype == pl.Binary:
+        return column.bin.encode("hex")
+    if dtype.is_nested() or dtype == pl.Object:
+        texts = [None if value is None else _json(value) for value in column.to_list()]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    return column
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _bound_workbook(data: bytes, label: str) -> None:
+    if not data.startswith(b"PK"):
+        return
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise _damaged(label, "Excel", error) from None
+    require_memory(label, size)
+
+
+def _damaged(label: str, kind: str, error: Exception) -> InputError:
+    reason = one_line(str(error).strip().split("\n", 1)[0], 120)
+    return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")

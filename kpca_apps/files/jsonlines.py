@@ -1,0 +1,151 @@
+"""JSON lines -> typed columns, with the line each record stands on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.files.limits import available_memory
+from kpca_apps.files.names import one_line, unique_names
+
+__all__ = ["looks_like_json_lines", "read_json_lines"]
+
+_POINTER_BYTES = 8
+_INT64 = range(-(2**63), 2**63)
+
+
+def looks_like_json_lines(text: bytes) -> bool:
+    r"""Whether the first line that is not blank is a JSON object.
+
+    Examples
+    --------
+    >>> looks_like_json_lines(b'\n{"x": 1}\n'), looks_like_json_lines(b"x,y\n1,2\n")
+    (True, False)
+    """
+    first = text.lstrip().split(b"\n", 1)[0].strip()
+    if not first.startswith(b"{"):
+        return False
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def read_json_lines(
+    text: bytes, label: str
+) -> tuple[pl.DataFrame, NDArray[np.int64], tuple[str, ...]]:
+    r"""Read one JSON object a line into columns, in the order keys first appear.
+
+    A column of numbers or booleans is typed so; any other holds strings, with nested or mixed
+    values as JSON text. A missing key and ``null`` are null.
+
+    Parameters
+    ----------
+    text : bytes
+        The file in UTF-8.
+    label : str
+        Its name for messages.
+
+    Returns
+    -------
+    frame : DataFrame
+        The columns.
+    lines : (n,) int array
+        1-based line of each record.
+    notes : tuple of str
+        Sentences on names that had to be changed.
+
+    Raises
+    ------
+    InputError
+        If a line is not one JSON object, repeats a key, or no line holds a key.
+
+    Examples
+    --------
+    >>> frame, lines, _ = read_json_lines(b'{"x": 1}\n\n{"x": 2.5, "y": "a"}\n', "t.jsonl")
+    >>> frame.rows(), lines.tolist()
+    ([(1.0, None), (2.5, 'a')], [1, 3])
+    """
+    columns: dict[str, list[Any]] = {}
+    lines: list[int] = []
+    budget = available_memory() // (4 * _POINTER_BYTES)
+    for number, line in enumerate(text.decode("utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        record = _parse(line, number, label)
+        for key in record:
+            if key in columns:
+                continue
+            if (len(columns) + 1) * (len(lines) + 1) > budget:
+                raise MemoryLimitError(
+                    f"{label}: line {number}: {len(columns) + 1} different keys make the table "
+                    "larger than memory; use fewer keys."
+                )
+            columns[key] = [None] * len(lines)
+        for key, column in columns.items():
+            column.append(record.get(key))
+        lines.append(number)
+    if not columns:
+        raise InputError(f"{label}: no line holds a key and a value; there is nothing to screen.")
+    names, notes = unique_names(columns)
+    series = [_typed(name, column) for name, column in zip(names, columns.values(), strict=True)]
+    return pl.DataFrame(series), np.array(lines, dtype=np.int64), tuple(notes)
+
+
+def _parse(line: str, number: int, label: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line, object_pairs_hook=_distinct)
+        if r"\ud" in line.lower():
+            json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise InputError(f"{label}: line {number} is nested too deeply; flatten it.") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{label}: line {number} holds half a surrogate pair; fix it.") from None
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{label}: line {number}, column {error.colno}: not JSON ({error.msg}); write one "
+            "object a line."
+        ) from None
+    except ValueError as error:
+        raise InputError(f"{label}: line {number}: {one_line(str(error))}; fix it.") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{label}: line {number} is not a JSON object; write one object a line.")
+    return record
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return record
+
+
+def _typed(name: str, values: Sequence[Any]) -> pl.Series:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if kinds == {int} and all(value is None or value in _INT64 for value in values):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds and kinds <= {int, float}:
+        return pl.Series(name, [_as_float(value) for value in values], dtype=pl.Float64)
+    return pl.Series(name, [_as_text(value) for value in values], dtype=pl.String)
+
+
+def _as_float(value: float | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except OverflowError:
+        return float("inf") if value is not None and value > 0 else float("-inf")
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
