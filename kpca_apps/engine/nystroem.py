@@ -215,7 +215,8 @@ def subspace_from_sums(
         variances, vectors = eigh(moment, check_finite=False)
         variances, vectors = variances[::-1], vectors[:, ::-1]
         rounding = len(variances) * np.finfo(np.float64).eps * max(variances[0], 0.0)
-        q = int(np.count_nonzero(variances > rounding))
+        # A soft cut gives components without variance no gain; kept, they complete the span.
+        q = len(variances) if ridge is not None else int(np.count_nonzero(variances > rounding))
         if n_components is not None:
             q = min(q, n_components)
         weights = basis.transform @ vectors[:, :q]
@@ -228,7 +229,7 @@ def subspace_from_sums(
             offset=(mean @ vectors[:, :q]) * signs,
             mean_weights=basis.transform @ mean,
             mean_norm=float(mean @ mean),
-            variances=variances[:q].copy(),
+            variances=np.maximum(variances[:q], 0.0),
             n=sums.n,
             gain=np.ones(q),
         )

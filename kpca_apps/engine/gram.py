@@ -1,0 +1,50 @@
+"""The Gram matrix: built in blocks of rows, centred without a second matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.kernels import Kernel
+
+__all__ = ["centre_in_place", "gram_matrix", "gram_product"]
+
+Matrix = NDArray[np.float64]
+
+
+def gram_matrix(kernel: Kernel, X: Matrix, *, n_jobs: int | None = None) -> Matrix:
+    """Return K with K_ij = k(x_i, x_j), shape ``(n, n)``."""
+    return map_row_blocks(kernel.against(X), X, n_jobs=n_jobs)
+
+
+def centre_in_place(K: Matrix) -> None:
+    """Turn K into HKH, H = I - 11'/n, in the memory of K.
+
+    Examples
+    --------
+    >>> K = np.array([[4.0, 2.0], [2.0, 4.0]])
+    >>> centre_in_place(K)
+    >>> K
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    means = K.mean(axis=0)
+    K -= means
+    K -= means[:, None]
+    K += means.mean()
+
+
+def gram_product(K: Matrix, *, center: bool) -> Callable[[Matrix], Matrix]:
+    """Return V -> HKHV (or KV) for V of shape ``(n, b)``, without writing HKH."""
+
+    def product(V: Matrix) -> Matrix:
+        if not center:
+            return K @ V
+        W: Matrix = K @ (V - V.mean(axis=0))
+        W -= W.mean(axis=0)
+        return W
+
+    return product
