@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from kpca_apps.novelty.result import Curves, Evaluation
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks, shown
-from kpca_apps.report.text import count, join, ordinal, percent
+from kpca_apps.report.text import count, cut, join, ordinal, percent
 
-__all__ = ["precision_recall", "roc", "verdict"]
+__all__ = ["precision_recall", "roc", "standing", "verdict"]
 
 COLOURS = ("blue", "green", "purple", "orange", "sky", "muted")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (8, 2, 1, 1, 1, 2)))
@@ -57,6 +57,22 @@ def precision_recall(evaluation: Evaluation, name: str) -> Drawing:
     return Drawing(name, "Precision-recall curves", caption, figure)
 
 
+def standing(evaluation: Evaluation) -> str:
+    """Say in a short sentence which place our detector takes by both areas."""
+    ours, rivals = _sides(evaluation)
+    if ours is None or not rivals:
+        return "There is no rival to compare with."
+    by_roc, by_pr = (
+        ordinal(1 + sum(round(getattr(r, area), 3) > round(getattr(ours, area), 3) for r in rivals))
+        for area in ("auroc", "auprc")
+    )
+    name = cut(ours.name)
+    return (
+        f"{name[:1].upper()}{name[1:]} comes {by_roc} of {len(rivals) + 1} by area under the ROC "
+        f"curve, and {by_pr} by average precision."
+    )
+
+
 def verdict(evaluation: Evaluation) -> str:
     """Say in one sentence where our detector stands by both areas, rivals named.
 
@@ -70,16 +86,21 @@ def verdict(evaluation: Evaluation) -> str:
     str
         Empty where there is no rival to compare with.
     """
-    ours = next((curve for curve in evaluation.methods if curve.ours), None)
-    rivals = [curve for curve in evaluation.methods if not curve.ours]
+    ours, rivals = _sides(evaluation)
     if ours is None or not rivals:
         return ""
-    by_roc = _standing(ours.name, ours.auroc, [(r.name, r.auroc) for r in rivals])
-    by_pr = _standing("it", ours.auprc, [(r.name, r.auprc) for r in rivals])
+    by_roc = _place(ours.name, ours.auroc, [(r.name, r.auroc) for r in rivals])
+    by_pr = _place("it", ours.auprc, [(r.name, r.auprc) for r in rivals])
     return f"By area under the ROC curve {by_roc}; by average precision {by_pr}."
 
 
-def _standing(name: str, area: float, rivals: Sequence[tuple[str, float]]) -> str:
+def _sides(evaluation: Evaluation) -> tuple[Curves | None, list[Curves]]:
+    """Return our method and its rivals."""
+    ours = next((curve for curve in evaluation.methods if curve.ours), None)
+    return ours, [curve for curve in evaluation.methods if not curve.ours]
+
+
+def _place(name: str, area: float, rivals: Sequence[tuple[str, float]]) -> str:
     """Rank one method among its rivals; areas that read alike are level."""
     ours = round(area, 3)
     ranked = sorted(rivals, key=lambda rival: (-rival[1], rival[0]))

@@ -71,7 +71,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
         axes.annotate(
             f"{count(n_flagged)} flagged",
             (value, n_flagged),
-            xytext=(7, 4),
+            xytext=(7, 9),
             textcoords="offset points",
             color=PALETTE["accent"],
         )

@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
-from kpca_apps.report.curves import verdict
+from kpca_apps.report.curves import standing, verdict
 from kpca_apps.report.drawing import to_svg
 from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
@@ -71,14 +71,11 @@ def render_comparison(result: ComparisonResult) -> str:
     str
         HTML, the same bytes for the same result.
     """
-    own = tuple(filter(None, (verdict(evaluation) for evaluation in result.evaluations)))
-    verdicts = result.verdicts or own
-    name = cut(result.source.name)
     return _page(
         "comparison.html.j2",
         result=result,
-        title=f"Novelty detectors compared on {name}",
-        verdicts=verdicts,
+        title=" ".join(standing(evaluation) for evaluation in result.evaluations[:1])
+        or "Nothing was judged.",
         sources=[("Table", result.source)],
         **_shared(result),
     )

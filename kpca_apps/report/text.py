@@ -32,7 +32,7 @@ class Verbatim(str):
     __slots__ = ()
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: float, digits: int = 3, *, keep_zeros: bool = False) -> str:
     """Write a number with as many significant digits as a reader needs.
 
     Parameters
@@ -41,6 +41,8 @@ def number(value: float, digits: int = 3) -> str:
         Any number; infinities and NaN get words.
     digits : int
         Significant digits; whole numbers above them keep all of theirs.
+    keep_zeros : bool
+        Whether ``0.4`` is written ``0.400``, for columns of figures.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def number(value: float, digits: int = 3) -> str:
         return f"{value:.{digits}g}"
     decimals = max(digits - 1 - exponent, 0)
     text = f"{value:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return text.rstrip("0").rstrip(".") if "." in text and not keep_zeros else text
 
 
 def apart(value: float, other: float) -> tuple[str, str]:
@@ -67,12 +69,12 @@ def apart(value: float, other: float) -> tuple[str, str]:
     Examples
     --------
     >>> apart(0.31245, 0.31243)
-    ('0.31245', '0.31243')
+    ('0.3125', '0.3124')
     >>> apart(0.8, 0.3)
-    ('0.8', '0.3')
+    ('0.800', '0.300')
     """
     for digits in range(3, 17):
-        pair = number(value, digits), number(other, digits)
+        pair = number(value, digits, keep_zeros=True), number(other, digits, keep_zeros=True)
         if pair[0] != pair[1] or value == other:
             break
     return pair
@@ -154,7 +156,7 @@ def headline(result: ScreeningResult) -> list[str]:
     top = result.ranked[0]
     because = _because(top, result.columns)
     if n_flagged == 0:
-        return [f"None of {rows} stands out; the nearest to it is ", *row_name(top), *because]
+        return [f"None of {rows} stands out; ", *row_name(top), " comes nearest", *because]
     if n_flagged == 1:
         return [f"1 of {rows} stands out: ", *row_name(top), *because]
     amount = "All" if n_flagged == n_rows else f"{count(n_flagged)} of"

@@ -121,7 +121,7 @@ def _row(row: RankedRow, threshold: float, profiles: dict[str, ColumnProfile]) -
         threshold=limit,
         score_value=row.score,
         p_value=row.p_value,
-        p_text="" if row.p_value is None else number(row.p_value),
+        p_text="" if row.p_value is None else number(row.p_value, keep_zeros=True),
         flagged=row.flagged,
         reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
         note=_note(row),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,8 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     ThresholdInfo,
 )
+
+Make = Callable[[], ScreeningResult]
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}\u202e\u05d0\u05d1\u05d2 $\\frac{1}{2}$ \x0b]]>"
 LONG = "measurement_of_the_bill_" * 8 + "in_mm_xx"
@@ -264,8 +267,8 @@ def hostile() -> ScreeningResult:
 
 def long_names() -> ScreeningResult:
     result = screening()
-    reasons = tuple(replace(reason, column=LONG) for reason in REASONS)
-    profiles = tuple(replace(column, name=LONG) for column in result.columns)
+    reasons = tuple(replace(reason, column=reason.column + LONG) for reason in REASONS)
+    profiles = tuple(replace(column, name=column.name + LONG) for column in result.columns)
     return replace(
         result,
         columns=profiles,
@@ -334,15 +337,12 @@ def huge() -> ScreeningResult:
     cells = tuple((f"{HOSTILE}{i}", HOSTILE * 20) for i in range(60))
     profiles = tuple(replace(result.columns[2], name=f"{i}{HOSTILE * 6}") for i in range(500))
     return replace(
-        with_labels_of(result),
+        result,
+        evaluations=evaluations(),
         columns=result.columns + profiles,
         ranked=tuple(replace(row, cells=cells) for row in result.ranked),
         contours=two_columns().contours,
     )
-
-
-def with_labels_of(result: ScreeningResult) -> ScreeningResult:
-    return replace(result, evaluations=evaluations())
 
 
 def no_reasons() -> ScreeningResult:
@@ -364,7 +364,7 @@ def comparison() -> ComparisonResult:
     )
 
 
-SCREENINGS = {
+SCREENINGS: dict[str, Make] = {
     "usual": screening,
     "none": lambda: screening(n_flagged=0),
     "one": lambda: screening(n_flagged=1),

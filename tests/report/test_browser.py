@@ -1,0 +1,133 @@
+"""The report in a real browser: what a reader meets, with and without script."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpca_apps.report.render import render_comparison, render_screening
+from tests.report import examples
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    for name in ("usual", "hostile", "long_names", "two_columns", "with_labels"):
+        page = render_screening(examples.SCREENINGS[name]())
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    (folder / "comparison.html").write_text(
+        render_comparison(examples.comparison()), encoding="utf-8"
+    )
+    return folder
+
+
+def open_page(
+    browser: Any, path: Path, width: int = 1280, height: int = 800, **options: Any
+) -> Any:
+    page = browser.new_page(viewport={"width": width, "height": height}, **options)
+    page.complaints = []
+    page.on("console", lambda message: page.complaints.append(message.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
+    page.goto(path.as_uri())
+    return page
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    "name", ["usual", "hostile", "long_names", "two_columns", "with_labels", "comparison"]
+)
+def test_no_page_scrolls_sideways_or_complains(
+    browser: Any, folder: Path, name: str, width: int
+) -> None:
+    page = open_page(browser, folder / f"{name}.html", width, 740)
+    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.complaints == []
+    page.close()
+
+
+def test_the_first_screen_holds_the_answer(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "usual.html")
+    bottom = page.evaluate("document.querySelector('.steps').getBoundingClientRect().bottom")
+    assert bottom <= 800
+    assert page.locator(".card").count() == 5
+    page.close()
+
+
+def test_tables_sort_and_filter_by_keyboard(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "usual.html")
+    page.locator("summary", has_text="Ranked rows").press("Enter")
+    heading = page.get_by_role("button", name="row", exact=True)
+    heading.press("Enter")
+    rows = page.locator("table[data-tools]").first.locator("tbody tr")
+    places = [int(v) for v in rows.evaluate_all("all => all.map(r => r.cells[2].dataset.value)")]
+    assert places == sorted(places)
+    heading.press("Enter")
+    assert heading.locator("..").get_attribute("aria-sort") == "descending"
+    places = [int(v) for v in rows.evaluate_all("all => all.map(r => r.cells[2].dataset.value)")]
+    assert places == sorted(places, reverse=True)
+    page.get_by_label("Filter").first.fill("N262A1")
+    assert rows.evaluate_all("all => all.filter(row => !row.hidden).length") == 1
+    assert page.get_by_role("status").first.inner_text() == "1 of 100 rows"
+    assert page.complaints == []
+    page.close()
+
+
+def test_all_is_readable_without_script(browser: Any, folder: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((folder / "usual.html").as_uri())
+    assert page.locator("button, input").count() == 0
+    page.locator("summary", has_text="Ranked rows").click()
+    assert page.get_by_text("Flipper Length (mm) reads 1950").first.is_visible()
+    context.close()
+
+
+def test_dark_and_light_differ_by_the_readers_choice(browser: Any, folder: Path) -> None:
+    colours = []
+    for scheme in ("light", "dark"):
+        page = open_page(browser, folder / "usual.html", color_scheme=scheme)
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.close()
+    assert colours == ["rgb(254, 254, 254)", "rgb(23, 23, 27)"]
+
+
+def test_paper_shows_the_folds_and_no_controls(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "usual.html", color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(254, 254, 254)"
+    figure = page.locator("figure").first
+    assert figure.is_visible()
+    assert not page.get_by_role("button", name="Copy").first.is_visible()
+    page.close()

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+
+from kpca_apps.report.drawing import (
+    PALETTE,
+    Drawing,
+    house_style,
+    new_axes,
+    shown,
+    to_png,
+    to_svg,
+)
+from kpca_apps.report.figures import evaluation_drawings, screening_drawings
+from tests.report import examples
+
+
+@pytest.fixture(scope="module")
+def drawings() -> dict[str, Drawing]:
+    result = examples.huge()
+    ((roc, precision_recall),) = evaluation_drawings(result.evaluations)
+    return screening_drawings(result) | {"roc": roc, "pr": precision_recall}
+
+
+def test_every_figure_is_drawn(drawings: dict[str, Drawing]) -> None:
+    assert set(drawings) == {"scores", "threshold", "map", "scree", "contours", "roc", "pr"}
+    assert all(len(drawing.caption) > 60 for drawing in drawings.values())
+
+
+@pytest.mark.parametrize("name", ["scores", "threshold", "map", "scree", "contours", "roc", "pr"])
+def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
+    svg = str(to_svg(drawings[name]))
+    root = ElementTree.fromstring(svg)
+    assert root.tag == "svg"
+    assert "width" not in root.attrib  # the page decides
+    assert root.attrib["role"] == "img"
+    assert not re.search(r"#[0-9a-f]{6}\b", svg), "a colour the theme cannot change"
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    assert len(ids) == len(set(ids))
+    assert all(i.startswith(f"{name}-") for i in ids)
+    targets = re.findall(r'(?:url\(|href=")#([^")]+)', svg)
+    assert set(targets) <= set(ids)
+    assert len(svg) < 150_000
+
+
+def test_pages_may_hold_many_figures(drawings: dict[str, Drawing]) -> None:
+    page = "".join(to_svg(drawing) for drawing in drawings.values())
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_a_figure_is_the_same_bytes_every_time() -> None:
+    def draw() -> tuple[str, bytes]:
+        drawing = screening_drawings(examples.screening())["map"]
+        return str(to_svg(drawing)), to_png(drawing)
+
+    assert draw() == draw()
+
+
+def test_png_has_twice_the_pixels_of_the_screen() -> None:
+    png = to_png(screening_drawings(examples.screening())["scores"])
+    assert png.startswith(b"\x89PNG")
+    width = int.from_bytes(png[16:20], "big")
+    assert width == round(4.9 * 96 * 2) or width == int(4.9 * 96 * 2)
+    assert b"Software" not in png
+
+
+def test_the_users_own_settings_neither_matter_nor_change() -> None:
+    before = str(to_svg(screening_drawings(examples.screening())["scree"]))
+    with mpl.rc_context({"lines.linewidth": 20.0, "font.size": 40.0}):
+        assert str(to_svg(screening_drawings(examples.screening())["scree"])) == before
+        assert mpl.rcParams["font.size"] == 40.0
+
+
+def test_text_of_a_table_is_text() -> None:
+    with house_style():
+        figure, (axes,) = new_axes()
+        axes.set_xlabel(shown(examples.HOSTILE))
+        axes.set_ylabel(shown("$x^2$ " + PALETTE["ink"]))
+    svg = str(to_svg(Drawing("figure", "title <b>", 'caption "', figure)))
+    texts = [element.text or "" for element in ElementTree.fromstring(svg).iter("text")]
+    assert any("$x^2$ #1d1d21" in text for text in texts)
+    assert "<script" not in svg
+    assert "\u202e" not in svg
+    assert "\x0b" not in svg

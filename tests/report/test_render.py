@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib import resources
+
+import pytest
+
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.report.drawing import PALETTE
+from kpca_apps.report.render import render_comparison, render_screening
+from kpca_apps.report.text import count
+from tests.report import examples
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects what a test asks of a page, and checks that every tag is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.csp = ""
+        self.scripts: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        values = {key: value or "" for key, value in attrs}
+        self.attributes += values.items()
+        if values.get("http-equiv") == "Content-Security-Policy":
+            self.csp = values["content"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(key, value or "") for key, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif not self.open or self.open[-1] != "style":
+            self.text += data
+
+
+@pytest.mark.parametrize("make", examples.SCREENINGS.values(), ids=examples.SCREENINGS.keys())
+def test_every_result_becomes_a_sound_page(make: Callable[[], ScreeningResult]) -> None:
+    html = render_screening(make())
+    page = Page(html)
+    assert len(html.encode()) < 1_000_000
+    (script,) = page.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert page.csp == (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert page.tags.count("script") == page.tags.count("h1") == 1
+    assert not {"iframe", "form", "link", "img", "object", "embed", "base", "a"} & set(page.tags)
+    assert not [key for key, _ in page.attributes if key.startswith("on")]
+    assert not re.search(r"(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", html), "an address outside"
+    assert not re.search(r"(?i)\burl\((?!#)|@import", html)
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_million_rows_with_wide_hostile_cells_stay_under_a_megabyte() -> None:
+    html = render_screening(examples.huge())
+    assert len(html.encode()) < 1_000_000
+    page = Page(html)
+    assert "1,000 of 1,000,000 rows stand out" in page.text
+    assert "999,900 more in the scored table" in page.text
+    assert "306 more columns in result.json" in page.text
+
+
+@pytest.mark.parametrize("name", ["usual", "two_columns", "with_labels"])
+def test_the_same_result_gives_the_same_bytes(name: str) -> None:
+    make = examples.SCREENINGS[name]
+    assert render_screening(make()) == render_screening(make())
+
+
+def test_hostile_text_stays_text() -> None:
+    html = render_screening(examples.hostile())
+    assert "<script>alert" not in html
+    assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not a template
+    page = Page(html)
+    assert "<script>alert(1)</script>" in page.text
+    # The right-to-left override never stands outside an element that isolates it.
+    title_and_labels = re.sub(r"(?s)<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
+    for match in re.finditer("\u202e", title_and_labels):
+        before = title_and_labels[: match.start()]
+        in_attribute = before.rfind("<") > before.rfind(">")
+        assert in_attribute or before.rfind("<bdi") > before.rfind("</bdi>")
+
+
+def test_values_of_hidden_columns_do_not_reach_the_page() -> None:
+    html = render_screening(examples.hidden())
+    assert "1950" not in html
+    assert "N262A1" not in html
+    assert "values hidden" in html
+    assert "Flipper Length (mm)" in html
+
+
+def test_the_first_screen_answers() -> None:
+    result = examples.screening()
+    html = render_screening(result)
+    first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
+    assert "12 of 344 rows stand out" in first
+    for row in result.ranked[:5]:
+        assert f"row {row.row}, line {row.line} of the file" in first
+    assert result.threshold.statement in first
+    for sentence, command in result.next_steps:
+        assert sentence in first
+        assert command in first
+    assert result.warnings[0] in first
+    assert not re.search(r"(?i)kernel|component|eigen|calibrat|p-value", first)
+
+
+def test_what_was_done_is_all_there() -> None:
+    result = examples.with_reference()
+    text = Page(render_screening(result)).text
+    assert result.source.sha256 in text
+    assert result.command in text
+    for key, version in result.versions.items():
+        assert key in text and version in text
+    for column in result.columns:
+        assert column.name in text and column.why in text
+    for warning in result.warnings:
+        assert warning in text
+    assert "p-value" in text
+
+
+def test_p_values_have_a_column_only_where_they_exist() -> None:
+    assert "p-value" not in render_screening(examples.screening())
+    assert ">p-value</th>" in render_screening(examples.with_reference())
+
+
+def test_rows_below_an_infinite_threshold() -> None:
+    text = Page(render_screening(examples.infinite_threshold())).text
+    assert "threshold infinite" in text
+    assert "not flagged" in text
+
+
+def test_a_table_without_lines_or_ids_names_rows() -> None:
+    html = render_screening(examples.no_reasons())
+    assert ">line</th>" not in html
+    assert ">id</th>" not in html
+    assert "No single column explains it" in html
+    assert "Reasons were not worked out this far down." in html
+
+
+def test_every_ranked_row_stands_in_the_page_without_script() -> None:
+    result = examples.screening()
+    html = render_screening(result)
+    table = html[html.index("<table data-tools>") :]
+    for row in result.ranked:
+        assert f">{row.id}</bdi>" in table
+    assert f"{count(244)} more in the scored table" in html
+
+
+def test_a_comparison_is_a_page() -> None:
+    result = examples.comparison()
+    html = render_comparison(result)
+    page = Page(html)
+    assert "Kernel PCA comes 2nd of 6" in page.text
+    assert page.text.count("behind Parzen") == 4  # two settings, two areas
+    assert "1.25" not in page.text  # timings stay out
+    assert page.csp
+    told = render_comparison(replace(result, verdicts=("Parzen is ahead.",)))
+    assert "Parzen is ahead." in told
+    assert "behind Parzen" not in told
+
+
+def test_light_colours_are_those_of_the_figures() -> None:
+    css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
+    light, dark = css.split("prefers-color-scheme: dark", 1)
+    for name, colour in PALETTE.items():
+        assert f"--{name}: {colour};" in light
+        assert f"--{name}: #" in dark.split("color-scheme: dark")[0]
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_text_stands_out_from_the_paper(theme: int) -> None:
+    css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
+    block = css.split("prefers-color-scheme: dark", 1)[theme]
+    paper, *inks = (
+        _luminance(re.search(rf"--{name}: (#[0-9a-f]{{6}})", block)[1])  # type: ignore[index]
+        for name in ("paper", "ink", "muted", "accent")
+    )
+    for ink in inks:  # WCAG 2.1, contrast of normal text
+        assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) >= 4.5

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.novelty.result import Reason
+from kpca_apps.report.hidden import without_hidden
+from kpca_apps.report.text import (
+    Verbatim,
+    apart,
+    count,
+    cut,
+    headline,
+    join,
+    number,
+    ordinal,
+    percent,
+    plain,
+    writable,
+)
+from tests.report import examples
+
+
+@given(st.floats(1e-8, 1e12) | st.floats(-1e12, -1e-8))
+def test_numbers_read_back_to_three_digits(value: float) -> None:
+    back = float(number(value).replace(",", ""))
+    assert math.isclose(back, value, rel_tol=0.5e-2)
+
+
+def test_numbers_in_words() -> None:
+    assert number(0.0) == "0"
+    assert number(0.4) == "0.4"
+    assert number(0.4, keep_zeros=True) == "0.400"
+    assert number(999.6) == "1,000"
+    assert number(-math.inf) == "minus infinite"
+    assert number(math.nan) == "not a number"
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))
+def test_different_numbers_are_told_apart(a: float, b: float) -> None:
+    first, second = apart(a, b)
+    if not math.isclose(a, b, rel_tol=1e-14):
+        assert first != second
+    assert apart(a, a)[0] == apart(a, a)[1]
+
+
+def test_small_words() -> None:
+    assert percent(0.0) == "0 %"
+    assert percent(0.00001) == "< 0.1 %"
+    assert percent(0.123) == "12 %"
+    assert percent(1.0) == "100 %"
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 112)] == [
+        "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th",
+    ]  # fmt: skip
+    assert join([]) == ""
+    assert join(["a"]) == "a"
+    assert join(["a", "b", "c"]) == "a, b and c"
+    assert count(1_000_000) == "1,000,000"
+
+
+@given(st.text(), st.integers(2, 50))
+def test_cut_text_is_one_short_line(text: str, length: int) -> None:
+    short = cut(text, length)
+    assert len(short) <= length
+    assert len(short.splitlines()) <= 1
+    assert isinstance(short, Verbatim)
+
+
+def test_what_cannot_be_encoded_is_replaced() -> None:
+    assert writable("a\udcffb").encode() == b"a?b"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "usual",
+            "12 of 344 rows stand out; row 263 (N262A1) most: its Flipper Length (mm) reads 1950 "
+            "where about 195 was expected.",
+        ),
+        (
+            "one",
+            "1 of 344 rows stands out: row 263 (N262A1): its Flipper Length (mm) reads 1950 where "
+            "about 195 was expected.",
+        ),
+        (
+            "none",
+            "None of 344 rows stands out; row 263 (N262A1) comes nearest: its Flipper Length (mm) "
+            "reads 1950 where about 195 was expected.",
+        ),
+        ("no_reasons", "1 of 344 rows stands out: row 263, though no single column explains why."),
+        (
+            "hidden",
+            "12 of 344 rows stand out; row 263 most: mostly for its Flipper Length (mm), whose "
+            "values are hidden.",
+        ),
+    ],
+)
+def test_the_first_sentence(name: str, sentence: str) -> None:
+    assert plain(headline(without_hidden(examples.SCREENINGS[name]()))) == sentence
+
+
+def test_the_first_sentence_when_all_are_flagged() -> None:
+    assert plain(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; row ")
+
+
+def test_the_first_sentence_of_a_missing_value() -> None:
+    reason = Reason("Sex", 1.0, "", "MALE", None, "MALE")
+    sentence = plain(headline(examples.screening(reasons=(reason,))))
+    assert sentence.endswith(": its Sex is missing where MALE was expected.")
+
+
+def test_the_first_sentence_without_a_ranked_row() -> None:
+    from dataclasses import replace
+
+    result = replace(examples.screening(n_flagged=0), ranked=())
+    assert plain(headline(result)) == "None of 344 rows stand out."
+
+
+def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
+    parts = headline(examples.hostile())
+    assert sum(isinstance(part, Verbatim) for part in parts) == 4
