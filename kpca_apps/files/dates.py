@@ -103,7 +103,7 @@ def infer_date_format(cells: pl.Series, day_first: bool | None = None) -> DateFo
     if not np.isfinite(parts["year"]).any():
         return None
     timed = bool(np.isfinite(parts["hour"]).any())
-    short = bool((parts["year"] < 100).any())
+    short = bool((parts["short"] > 0).any())
     first, second = parts["first"], parts["second_part"]
     if not np.isfinite(first).any():
         return DateFormat(has_time=timed, short_years=short)
@@ -176,9 +176,12 @@ def date_text(seconds: float, has_time: bool = True) -> str:
 
 
 def _parts(cells: pl.Series) -> dict[str, FloatArray]:
-    """Parts of each cell as numbers, NaN where absent; "dots" tells the separator."""
+    """Parts of each cell as numbers, NaN where absent.
+
+    "dots" tells whether dots separate them, "short" whether the year has two digits.
+    """
     names = (
-        *("year", "month", "day", "first", "second_part", "dots"),
+        *("year", "short", "month", "day", "first", "second_part", "dots"),
         *("hour", "minute", "second", "half", "offset"),
     )
     parts = {name: np.full(cells.len(), np.nan) for name in names}
@@ -204,6 +207,12 @@ def _as_numbers(groups: pl.DataFrame) -> dict[str, FloatArray]:
             order = {month: float(i) for i, month in enumerate(_MONTHS, start=1)}
             lower = text.str.slice(0, 3).str.to_lowercase()
             numbers["month"] = lower.replace_strict(order, return_dtype=pl.Float64).to_numpy()
+        elif name == "year":
+            year = text.cast(pl.Float64).to_numpy()
+            short = (text.str.len_chars() == 2).to_numpy()
+            century = np.where(year < _PIVOT, 2000, 1900)
+            numbers["year"] = np.where(short, year + century, year)
+            numbers["short"] = short.astype(np.float64)
         elif name == "mark":
             numbers["dots"] = (text == ".").cast(pl.Float64).to_numpy()
         elif name == "half":
@@ -232,7 +241,6 @@ def _offset_seconds(zone: pl.Series) -> FloatArray:
 def _seconds(parts: dict[str, FloatArray], month: FloatArray, day: FloatArray) -> FloatArray:
     """Seconds since 1970-01-01 UTC, NaN for what is no date or no possible one."""
     year = parts["year"]
-    year = np.where(year < _PIVOT, year + 2000, np.where(year < 100, year + 1900, year))
     hour, half = parts["hour"], parts["half"]
     on_clock = np.isnan(half) | ((hour >= 1) & (hour <= 12))
     hour = np.where(np.isnan(half), hour, hour % 12 + 12 * half)

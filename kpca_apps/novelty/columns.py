@@ -39,7 +39,7 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
     ------
     ConfigError
         If an option names a column the table does not have, two options contradict each other, or
-        a column declared numeric holds no number.
+        a column declared numeric holds hardly any numbers.
     InputError
         If there are fewer than 3 rows, or no column is left for the model.
 

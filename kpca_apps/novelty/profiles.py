@@ -86,8 +86,6 @@ def _profile(cells: pl.Series, spec: ColumnSpec) -> ColumnProfile:
         n_missing, n_distinct = cells.len() - values.size, np.unique(values).size
         if shown and values.size:
             distribution = numeric_profile(values, isinstance(spec.format, DateFormat))
-    elif cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):
-        n_missing, n_distinct = cells.null_count(), 0
     else:
         texts = read_texts(cells)
         if spec.role == "boolean":

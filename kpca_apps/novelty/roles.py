@@ -60,7 +60,7 @@ def declared_spec(
     Raises
     ------
     ConfigError
-        If the column is declared numeric and holds no number.
+        If the column is declared numeric and holds hardly any numbers.
     """
     name = cells.name
     if name == options.label:
@@ -69,16 +69,17 @@ def declared_spec(
         return _counted(ColumnSpec(name, "id", "given as the identifier of rows"), cells)
     if name in options.exclude:
         return _counted(ColumnSpec(name, "excluded", "excluded by the user"), cells)
-    if name in options.categorical and not cells.dtype.is_nested():
+    if name in options.categorical:
         spec = _counted(ColumnSpec(name, "categorical", "declared categorical"), cells)
         return spec if spec.n_distinct else replace(spec, role="empty", why="no value at all")
     if name not in options.numeric:
         return None
     format = _number_format(cells, prefer_comma)
-    if format is None:
+    read = 0.0 if format is None else _share_read(cells, format)
+    if format is None or read <= _MOSTLY:
         raise ConfigError(
-            f"{where}: column {quoted(name)} is declared numeric but none of its cells reads as a "
-            "number; leave it out of --numeric, or declare it categorical."
+            f"{where}: column {quoted(name)} is declared numeric but {read:.0%} of its cells read "
+            "as numbers; leave it out of --numeric, or declare it categorical."
         )
     return _valued(cells, "numeric", format, "declared numeric", declared=True)
 
@@ -105,25 +106,19 @@ def inferred_spec(cells: pl.Series, dayfirst: bool | None, prefer_comma: bool) -
     'datetime'
     """
     name = cells.name
-    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object, pl.Unknown):
-        why = f"holds {str(cells.dtype).split('(')[0].lower()} values, not single ones"
-        return ColumnSpec(name, "excluded", why, cells.null_count())
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
     if cells.dtype in (pl.Date, pl.Datetime):
         timed = cells.dtype == pl.Datetime
         return _valued(cells, "datetime", DateFormat(has_time=timed), "dates")
-    if cells.dtype in (pl.Categorical, pl.Enum, pl.Boolean):
-        return _levels(cells, read_texts(cells), declared=True)
-    if cells.dtype != pl.String:
+    if cells.dtype not in (pl.String, pl.Boolean):
         return _valued(cells, "numeric", NumberFormat(), "numbers")
     texts = read_texts(cells)
     if texts.null_count() == texts.len():
         return ColumnSpec(name, "empty", "no value at all", texts.len())
-    n_cells = texts.len() - texts.null_count()
     format = infer_number_format(texts, prefer_comma)
     if format is not None:
-        read = 1 - read_values(texts, format).unreadable.sum() / n_cells
+        read = _share_read(texts, format)
         if read >= _READS_AS:
             return _valued(cells, "numeric", format, "numbers")
         if read > _MOSTLY:
@@ -131,11 +126,14 @@ def inferred_spec(cells: pl.Series, dayfirst: bool | None, prefer_comma: bool) -
                 f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
                 "the others for typing errors, so it is used as text; --numeric overrides this."
             )
-            return replace(_levels(cells, texts), notes=(note,))
+            return replace(_levels(texts), notes=(note,))
     dates = infer_date_format(texts, dayfirst)
-    if dates is not None and read_dates(texts, dates)[1].sum() >= _READS_AS * n_cells:
-        return _valued(cells, "datetime", dates, "dates")
-    return _levels(cells, texts)
+    if dates is not None:
+        # Impossible dates count here: they are errors in a column of dates, not another kind.
+        shaped = read_dates(texts, dates)[1].sum() / (texts.len() - texts.null_count())
+        if shaped >= _READS_AS and _share_read(texts, dates) > _MOSTLY:
+            return _valued(cells, "datetime", dates, "dates")
+    return _levels(texts)
 
 
 def least_level_count(n_cells: int) -> int:
@@ -166,6 +164,12 @@ def _number_format(cells: pl.Series, prefer_comma: bool) -> NumberFormat | None:
     return infer_number_format(read_texts(cells), prefer_comma)
 
 
+def _share_read(cells: pl.Series, format: ValueFormat) -> float:
+    """Share of the cells that are not missing which can be read."""
+    readings = read_values(cells, format)
+    return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
+
+
 def _valued(
     cells: pl.Series, role: str, format: ValueFormat, why: str, declared: bool = False
 ) -> ColumnSpec:
@@ -185,17 +189,17 @@ def _valued(
     return replace(counted, format=format, notes=_format_notes(cells.name, format, readings))
 
 
-def _levels(cells: pl.Series, texts: pl.Series, declared: bool = False) -> ColumnSpec:
+def _levels(texts: pl.Series) -> ColumnSpec:
     """Spec of a column of text."""
     counts = texts.drop_nulls().value_counts(name="count")["count"].to_numpy()
     n_cells, n_distinct = int(counts.sum()), counts.size
-    spec = ColumnSpec(cells.name, "categorical", "", texts.null_count(), n_distinct)
+    spec = ColumnSpec(texts.name, "categorical", "", texts.null_count(), n_distinct)
     if n_distinct == 1 and not spec.n_missing:
         return replace(spec, role="constant", why="one value only")
     lower = set(texts.str.to_lowercase().unique().drop_nulls()) if n_distinct <= 6 else set()
     if len(lower) == 2 and any(lower <= pair for pair in _TRUTH):
         return replace(spec, role="boolean", why="two words for true and false")
-    if declared or counts[counts >= least_level_count(n_cells)].sum() >= n_cells / 2:
+    if counts[counts >= least_level_count(n_cells)].sum() >= n_cells / 2:
         strings = "string" if n_distinct == 1 else "strings"
         return replace(spec, why=f"{n_distinct} distinct {strings} in {n_cells} cells")
     words = float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
@@ -210,8 +214,6 @@ def _levels(cells: pl.Series, texts: pl.Series, declared: bool = False) -> Colum
 
 def _counted(spec: ColumnSpec, cells: pl.Series) -> ColumnSpec:
     """Fill in the counts of a column that is not read as values."""
-    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):
-        return replace(spec, n_missing=cells.null_count())
     texts = read_texts(cells)
     return replace(spec, n_missing=texts.null_count(), n_distinct=texts.drop_nulls().n_unique())
 
