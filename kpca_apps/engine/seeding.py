@@ -1,0 +1,20 @@
+"""One seeded generator from whatever scikit-learn's users hand over."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+__all__ = ["seeded_generator"]
+
+
+def seeded_generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
+    """Return the generator all draws of one fit come from.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None
+        As scikit-learn takes it; a RandomState moves on by one draw.
+    """
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.random.default_rng(seed)

@@ -1,0 +1,133 @@
+"""A fitted detector as plain values and arrays, and back: what a model file holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.kernels import kernel_from_state
+from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.errors import ModelFileError
+from kpca_apps.novelty.attribution import NeighbourRows
+from kpca_apps.novelty.views import ColumnViews, RawColumns
+
+if TYPE_CHECKING:
+    from kpca_apps.novelty.detector import KernelPCANovelty
+
+__all__ = ["detector_state", "restore_detector"]
+
+Arrays = dict[str, NDArray[Any]]
+
+PARAMETERS = (
+    "contaminated",
+    "share",
+    "alpha",
+    "n_components",
+    "gamma",
+    "ridge",
+    "n_landmarks",
+    "calibration",
+)
+NEIGHBOURS = ("rows", "standardised", "as_is", "index")
+
+
+def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
+    """Return what `restore_detector` needs; scores of the training rows are not kept.
+
+    The rows that expected values are taken from are part of it: a model file holds rows of its
+    reference.
+    """
+    subspace_meta, subspace_arrays = detector.subspace_.to_state()
+    views = detector.views_
+    raw = isinstance(views, RawColumns)
+    meta = {
+        "parameters": {name: getattr(detector, name) for name in PARAMETERS},
+        "n_features": detector.n_features_in_,
+        "calibration": detector.calibration_,
+        "threshold": float(detector.threshold_) if np.isfinite(detector.threshold_) else None,
+        "ridge": detector.ridge_,
+        "warnings": list(detector.warnings_),
+        "raw_columns": raw,
+        "subspace": subspace_meta,
+    }
+    arrays: Arrays = {f"subspace.{name}": array for name, array in subspace_arrays.items()}
+    named = (
+        {"mean": views.mean, "sd": views.sd}
+        if isinstance(views, RawColumns)
+        else {f.name: getattr(views, f.name) for f in fields(views)}
+    )
+    arrays |= {f"views.{name}": array for name, array in named.items()}
+    arrays |= {f"neighbours.{name}": getattr(detector.neighbours_, name) for name in NEIGHBOURS}
+    arrays |= {
+        "calibration_scores": detector.calibration_scores_,
+        "landmarks": detector.landmarks_,
+        "as_is": detector.neighbours_.as_is,
+    }
+    return meta, arrays
+
+
+def restore_detector(
+    make: type[KernelPCANovelty], meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> KernelPCANovelty:
+    """Rebuild a fitted detector from `detector_state`.
+
+    Raises
+    ------
+    ModelFileError
+        If a part is missing or parts do not fit together.
+    """
+    try:
+        return _restore(make, meta, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(
+            f"The detector in the model file is damaged ({error}); fit it again."
+        ) from error
+
+
+def _restore(
+    make: type[KernelPCANovelty], meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> KernelPCANovelty:
+    def part(prefix: str) -> Arrays:
+        return {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+
+    subspace = KernelSubspace.from_state(meta["subspace"], part("subspace."))
+    parameters = {name: meta["parameters"][name] for name in PARAMETERS}
+    as_is = arrays["as_is"].astype(np.int64)
+    detector = make(
+        **parameters,
+        kernel=kernel_from_state(meta["subspace"]["kernel"]) if meta["raw_columns"] else None,
+        as_is=as_is.tolist() or None,
+    )
+    views = part("views.")
+    detector.views_ = (
+        RawColumns(subspace.kernel, views["mean"], views["sd"])
+        if meta["raw_columns"]
+        else ColumnViews(**{f.name: views[f.name] for f in fields(ColumnViews)})
+    )
+    detector.n_features_in_ = int(meta["n_features"])
+    detector.subspace_ = subspace
+    detector.neighbours_ = NeighbourRows(**{n: arrays[f"neighbours.{n}"] for n in NEIGHBOURS})
+    detector.landmarks_ = arrays["landmarks"].astype(np.int64)
+    detector.calibration_scores_ = arrays["calibration_scores"].astype(np.float64)
+    detector.calibration_ = meta["calibration"]
+    detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
+    detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
+    detector.offset_ = -detector.threshold_
+    detector.warnings_ = tuple(str(sentence) for sentence in meta["warnings"])
+    _check_fit(detector)
+    return detector
+
+
+def _check_fit(detector: KernelPCANovelty) -> None:
+    """Score one stored row: parts that do not fit together fail here, not in a user's run."""
+    detector.score_samples(detector.neighbours_.rows[:1])

@@ -1,0 +1,137 @@
+"""Thresholds: calibrated on rows known to be normal, or plainly called a choice.
+
+A quantile of in-sample scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on
+average. Scores are calibrated instead on leave-one-out scores (approximate) or on rows held back
+(split conformal: Vovk, Gammerman & Shafer 2005, guaranteed for exchangeable rows).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "benjamini_hochberg",
+    "conformal_p_values",
+    "rate_threshold",
+    "smallest_rate",
+    "top_count",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+def smallest_rate(n_calibration: int) -> float:
+    """Smallest false-alarm rate that `n_calibration` rows can calibrate, 1 / (n + 1)."""
+    return 1.0 / (n_calibration + 1)
+
+
+def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
+    """Threshold that a normal row exceeds with probability at most `alpha`.
+
+    Parameters
+    ----------
+    calibration_scores : (n,) array
+        Scores of normal rows that the model has not adapted to.
+    alpha : float
+        False-alarm rate, in (0, 1).
+
+    Returns
+    -------
+    float
+        The ceil((n + 1)(1 - alpha))-th smallest score, or infinity where that exceeds n.
+
+    References
+    ----------
+    Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005, proposition 2.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate_threshold(np.arange(1.0, 100.0), alpha=0.05)
+    95.0
+    >>> rate_threshold(np.arange(1.0, 11.0), alpha=0.05)
+    inf
+    """
+    n = len(calibration_scores)
+    # The tiny subtraction keeps (n + 1)(1 - alpha) = 95.00000000000001 from counting as 96.
+    order = math.ceil((n + 1) * (1.0 - alpha) - 1e-9)
+    if order > n:
+        return math.inf
+    return float(np.partition(calibration_scores, order - 1)[order - 1])
+
+
+def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> FloatArray:
+    """Share of normal rows expected to score at least as high, (1 + #{s_i >= s}) / (n + 1).
+
+    Parameters
+    ----------
+    calibration_scores : (n,) array
+        Scores of normal rows that the model has not adapted to.
+    scores : (r,) array
+        Scores to judge, higher = more novel.
+
+    Returns
+    -------
+    (r,) array
+        p-values in [1 / (n + 1), 1].
+
+    References
+    ----------
+    Bates, Candes, Lei, Romano & Sesia, Testing for outliers with conformal p-values, Annals of
+    Statistics 51(1), 2023, equation 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conformal_p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
+    array([1.  , 0.75, 0.25])
+    """
+    n = len(calibration_scores)
+    below = np.searchsorted(np.sort(calibration_scores), scores, side="left")
+    return np.asarray((1.0 + n - below) / (n + 1.0), dtype=np.float64)
+
+
+def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
+    """Rows of a list whose expected share of false discoveries is at most `rate`.
+
+    Parameters
+    ----------
+    p_values : (r,) array
+        One a row.
+    rate : float
+        False discovery rate, in (0, 1).
+
+    Returns
+    -------
+    (r,) bool array
+        The rows on the list.
+
+    References
+    ----------
+    Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995, equation 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> benjamini_hochberg(np.array([0.001, 0.9, 0.02, 0.5]), rate=0.05)
+    array([ True, False,  True, False])
+    """
+    ordered = np.sort(p_values)
+    passing = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
+    cut = ordered[passing[-1]] if passing.size else -1.0
+    flagged: NDArray[np.bool_] = p_values <= cut
+    return flagged
+
+
+def top_count(n_rows: int, share: float) -> int:
+    """Rows that a share of a table stands for: at least one, at most all but one.
+
+    Examples
+    --------
+    >>> top_count(344, 0.01), top_count(20, 0.01)
+    (3, 1)
+    """
+    return max(1, min(round(share * n_rows), n_rows - 1))

@@ -1,0 +1,200 @@
+"""Four views of the same columns, side by side in one matrix, for a mean of kernels over views.
+
+No single scaling suits every column: standardising lets a rare level dominate, ranks hide how far
+an extreme value lies, ranges are set by one row. The detector therefore looks at each column in
+four ways and averages the kernels, which is a kernel again (the cone property: Scholkopf, Smola &
+Muller 1996, appendix B.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from kpca_apps.engine.bandwidth import median_squared_distance
+from kpca_apps.engine.kernel_algebra import OnColumns
+from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
+
+__all__ = ["ColumnViews", "RawColumns"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Interquartile range of a standard normal variable.
+IQR_OF_NORMAL = 1.349
+# Order statistics kept a column to rank new values among.
+MAX_RANK_KNOTS = 20_000
+# Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
+GAMMA, POWERS = 3.0, (1, 3)
+
+
+@dataclass(frozen=True)
+class ColumnViews:
+    """Scalings learned from training rows that turn columns into four views of them.
+
+    Each view holds the varying columns, scaled in one way, and behind them the `as_is` columns.
+    Every view is divided by the square root of the median squared distance between training rows,
+    so that the same bandwidths serve all.
+
+    Attributes
+    ----------
+    varying : (d,) int array
+        Columns to be scaled; constant ones are left out.
+    as_is : (a,) int array
+        Columns appended to every view unscaled.
+    mean, sd, median, spread, minimum, maximum : (d,) array
+        Of the varying columns; spread is IQR / 1.349, or sd where the IQR is degenerate.
+    asinh_mean, asinh_sd : (d,) array
+        Of asinh((x - median) / spread).
+    order_statistics : (k, d) array
+        Sorted training values, evenly thinned to at most 20,000, to rank new values among.
+    block_factors : (v,) array
+        Brings the scaled block of each view to mean variance 1 where columns are appended to it.
+    widths : (v,) array
+        Square root of each view's median squared distance.
+    """
+
+    varying: IntArray
+    as_is: IntArray
+    mean: FloatArray
+    sd: FloatArray
+    median: FloatArray
+    spread: FloatArray
+    minimum: FloatArray
+    maximum: FloatArray
+    asinh_mean: FloatArray
+    asinh_sd: FloatArray
+    order_statistics: FloatArray
+    block_factors: FloatArray
+    widths: FloatArray
+
+    @classmethod
+    def fit(cls, X: FloatArray, as_is: IntArray, rng: np.random.Generator) -> ColumnViews:
+        """Learn the scalings from rows `X` of shape (n, columns).
+
+        Raises
+        ------
+        ValueError
+            If no column varies.
+        """
+        scaled = np.setdiff1d(np.arange(X.shape[1]), as_is)
+        mean, sd = X[:, scaled].mean(axis=0), X[:, scaled].std(axis=0)
+        # A constant column may vary by rounding alone: compare with the precision of its mean.
+        varies = sd > 1e-12 * np.abs(mean)
+        if not varies.any() and not np.any(np.ptp(X[:, as_is], axis=0) > 0):
+            raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
+        columns, mean, sd = X[:, scaled[varies]], mean[varies], sd[varies]
+        median = np.median(columns, axis=0)
+        spread = np.subtract(*np.percentile(columns, [75, 25], axis=0)) / IQR_OF_NORMAL
+        spread = np.where(spread < 1e-3 * sd, sd, spread)
+        bent = np.arcsinh((columns - median) / spread)
+        kept = np.linspace(0, len(X) - 1, min(len(X), MAX_RANK_KNOTS)).round().astype(np.int64)
+        n_views = 4 if varies.any() else 1
+        views = cls(
+            varying=scaled[varies],
+            as_is=as_is,
+            mean=mean,
+            sd=sd,
+            median=median,
+            spread=spread,
+            minimum=columns.min(axis=0),
+            maximum=columns.max(axis=0),
+            asinh_mean=bent.mean(axis=0),
+            asinh_sd=bent.std(axis=0),
+            order_statistics=np.sort(columns, axis=0)[kept],
+            block_factors=np.ones(n_views),
+            widths=np.ones(n_views),
+        )
+        if as_is.size and varies.any():
+            variances = [view.var(axis=0).mean() for view in views._scaled(columns)]
+            views = replace(views, block_factors=1.0 / np.sqrt(variances))
+        squared = [median_squared_distance(view, rng) for view in views._views(X)]
+        return replace(views, widths=np.sqrt(squared))
+
+    @property
+    def kernel(self) -> Kernel:
+        """Mean over views of (u + u^3) / 2 with u = exp(-3 D_v), on the matrix of `transform`."""
+        size = len(self.varying) + len(self.as_is)
+        base = MultiscaleRBF(gamma=GAMMA, powers=POWERS)
+        n_views = len(self.widths)
+        if n_views == 1:
+            return base
+        kernel: Kernel = OnColumns(base, 0, size)
+        for v in range(1, n_views):
+            kernel = kernel + OnColumns(base, v * size, (v + 1) * size)
+        return (1.0 / n_views) * kernel
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return all views of the rows side by side, shape (n, v (d + a))."""
+        return np.hstack(
+            [view / width for view, width in zip(self._views(X), self.widths, strict=True)]
+        )
+
+    def standardised(self, X: FloatArray) -> FloatArray:
+        """Return all columns in their places: standardised, as they come, or 0 if constant."""
+        out = np.zeros_like(X)
+        out[:, self.varying] = (X[:, self.varying] - self.mean) / self.sd
+        out[:, self.as_is] = X[:, self.as_is]
+        return out
+
+    def _views(self, X: FloatArray) -> Iterator[FloatArray]:
+        appended = X[:, self.as_is]
+        for view, factor in zip(self._scaled(X[:, self.varying]), self.block_factors, strict=False):
+            yield np.hstack([factor * view, appended])
+
+    def _scaled(self, columns: FloatArray) -> Iterator[FloatArray]:
+        yield (columns - self.mean) / self.sd
+        yield (np.arcsinh((columns - self.median) / self.spread) - self.asinh_mean) / self.asinh_sd
+        yield (columns - self.mean) / (self.maximum - self.minimum)
+        yield self._normal_scores(columns)
+
+    def _normal_scores(self, columns: FloatArray) -> FloatArray:
+        """Return normal scores of ranks among training rows, extended linearly beyond their range.
+
+        A flat end instead of a line would make every value beyond the range look alike.
+        """
+        inside = np.clip(columns, self.minimum, self.maximum)
+        n = len(self.order_statistics)
+        ranks = np.empty_like(columns)
+        for j in range(columns.shape[1]):
+            below = np.searchsorted(self.order_statistics[:, j], inside[:, j], side="left")
+            up_to = np.searchsorted(self.order_statistics[:, j], inside[:, j], side="right")
+            ranks[:, j] = (below + up_to) / 2.0
+        scores: FloatArray = ndtri((ranks + 0.5) / (n + 1.0)) + (columns - inside) / self.sd
+        return scores
+
+
+@dataclass(frozen=True)
+class RawColumns:
+    """One view, the columns as they come, for a kernel of the user's own.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The user's kernel.
+    mean, sd : (d,) array
+        For distances between rows when reasons are sought; sd is 1 where a column is constant.
+    """
+
+    kernel: Kernel
+    mean: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def fit(cls, X: FloatArray, kernel: Kernel) -> RawColumns:
+        """Note mean and spread of the columns of `X`."""
+        sd = X.std(axis=0)
+        return cls(kernel, X.mean(axis=0), np.where(sd > 0, sd, 1.0))
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return the rows themselves."""
+        return X
+
+    def standardised(self, X: FloatArray) -> FloatArray:
+        """Return standardised columns."""
+        out: FloatArray = (X - self.mean) / self.sd
+        return out

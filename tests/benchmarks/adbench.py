@@ -1,0 +1,147 @@
+"""Detection quality on ADBench's classical tables, beside pyod's detectors in the same run.
+
+U: fit on all rows, contaminated, and score the same rows. N: fit on half of the normal rows and
+score all others. One set of defaults, no table treated specially. A failure counts as AUROC 0.5
+and AUPRC = share of outliers.
+
+    python tests/benchmarks/adbench.py --data FOLDER [--seeds 5] [--peers] [--recorded FILE]
+
+``--peers`` runs pyod's detectors (pip install pyod) at their defaults in the same run;
+``--recorded`` reads results of peers from a file of JSON lines (data, setting, det, seed, auc, ap).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from adbench_data import clean_split, drawn, load_tables
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score, roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from kpca_apps.novelty.detector import KernelPCANovelty
+
+FloatArray = NDArray[np.float64]
+# Scores of (training rows, rows to score or None for the training rows themselves, seed).
+Method = Callable[[FloatArray, FloatArray | None, int], FloatArray]
+OURS = "kpca_apps"
+PYOD = ("IForest", "ECOD", "COPOD", "HBOS", "KNN", "LOF", "OCSVM", "PCA", "MCD", "GMM", "CBLOF")
+
+
+def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
+    detector = KernelPCANovelty(contaminated=test is None, random_state=seed).fit(train)
+    return detector.novelty_scores_ if test is None else -detector.score_samples(test)
+
+
+def pyod_method(name: str) -> Method:
+    from importlib import import_module
+
+    model_class = getattr(import_module(f"pyod.models.{name.lower()}"), name)
+
+    def run(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
+        seeded = {"random_state": seed} if name in {"IForest", "MCD", "GMM", "CBLOF"} else {}
+        model = model_class(**seeded).fit(train)
+        return model.decision_scores_ if test is None else model.decision_function(test)
+
+    return run
+
+
+def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[str, object]]:
+    """One record a table, setting, method and seed."""
+    records: list[dict[str, object]] = []
+    for full in load_tables(folder):
+        for seed in range(seeds):
+            table = drawn(full, seed)
+            fitted, others = clean_split(table.y, seed)
+            for setting, train, test, y in (
+                ("U", table.X, None, table.y),
+                ("N", table.X[fitted], table.X[others], table.y[others]),
+            ):
+                for name, method in methods.items():
+                    started = time.process_time()
+                    try:
+                        scores = method(train, test, seed)
+                        auc, ap = roc_auc_score(y, scores), average_precision_score(y, scores)
+                    except Exception as failure:  # a peer may fail in any way it likes
+                        if name == OURS:
+                            raise
+                        print(f"{name} failed on {table.name} ({setting}): {failure}")
+                        auc, ap = 0.5, float(y.mean())
+                    records.append(
+                        {
+                            "data": full.number,
+                            "setting": setting,
+                            "det": name,
+                            "seed": seed,
+                            "auc": float(auc),
+                            "ap": float(ap),
+                            "share": float(y.mean()),
+                            "seconds": time.process_time() - started,
+                        }
+                    )
+        print(f"{full.name}: done", flush=True)
+    return records
+
+
+def summarise(records: list[dict[str, object]], setting: str) -> None:
+    """Print mean, median and average rank over tables; rivals on the tables they ran on."""
+    shares = {(r["data"], r["setting"]): r["share"] for r in records if "share" in r}
+    cells: dict[str, dict[int, list[tuple[float, float, float]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for record in records:
+        if record["setting"] != setting or str(record.get("error", "")).startswith("skipped"):
+            continue
+        number = int(record["data"])
+        failed = (0.5, shares[number, setting])
+        areas = failed if "error" in record else (record["auc"], record["ap"])
+        cells[str(record["det"])][number].append((*areas, record.get("seconds", np.nan)))
+    means = {
+        name: {number: np.mean(values, axis=0) for number, values in tables.items()}
+        for name, tables in cells.items()
+    }
+    complete = [name for name in means if len(means[name]) == len(means[OURS])]
+    table = np.array([[means[n][t][0] for n in complete] for t in sorted(means[OURS])])
+    ranks = dict(zip(complete, rankdata(-table, axis=1).mean(axis=0), strict=True))
+    print(f"\n{setting}: {len(means[OURS])} tables, AUROC and AUPRC over tables")
+    print(
+        f"{'method':26} {'tables':>6} {'AUROC':>6} {'median':>6} {'AUPRC':>6} {'rank':>5}"
+        f" {'CPU s':>7}   ours on the same tables"
+    )
+    for name in sorted(means, key=lambda n: -np.mean([v[0] for v in means[n].values()])):
+        values = np.array(list(means[name].values()))
+        same = np.mean([means[OURS][number][:2] for number in means[name]], axis=0)
+        print(
+            f"{name:26} {len(values):6d} {values[:, 0].mean():6.4f} {np.median(values[:, 0]):6.4f}"
+            f" {values[:, 1].mean():6.4f} {ranks.get(name, np.nan):5.2f} {values[:, 2].sum():7.2f}"
+            f"   {same[0]:.4f} {same[1]:.4f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of ADBench .npz tables")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--peers", action="store_true", help="run pyod's detectors as well")
+    parser.add_argument("--recorded", type=Path, help="JSON lines with results of peers")
+    options = parser.parse_args()
+    methods: dict[str, Method] = {OURS: ours}
+    if options.peers:
+        methods |= {f"pyod {name}": pyod_method(name) for name in PYOD}
+    with threadpool_limits(1):
+        records = measure(methods, options.data, options.seeds)
+    if options.recorded:
+        records += [json.loads(line) for line in options.recorded.read_text().splitlines()]
+    for setting in "UN":
+        summarise(records, setting)
+
+
+if __name__ == "__main__":
+    main()
