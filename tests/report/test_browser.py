@@ -71,7 +71,7 @@ def test_no_page_scrolls_sideways_or_complains(
     browser: Any, folder: Path, name: str, width: int
 ) -> None:
     page = open_page(browser, folder / f"{name}.html", width, 740)
-    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.complaints == []
     page.close()
