@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import logging
 import zipfile
 from typing import Any
 
@@ -13,10 +14,13 @@ import polars as pl
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, unique_names
+from kpca_apps.files.sniffing import header_is_missing
 
 __all__ = ["plain_types", "read_excel", "read_parquet"]
 
 _CELL_BYTES = 8
+# Damaged files make the readers raise errors of many kinds, and panics, which are not Exceptions.
+_DAMAGE = (Exception, pl.exceptions.PanicException)
 
 
 def read_parquet(data: bytes, label: str) -> pl.DataFrame:
@@ -45,13 +49,13 @@ def read_parquet(data: bytes, label: str) -> pl.DataFrame:
         scan = pl.scan_parquet(io.BytesIO(data))
         width = len(scan.collect_schema())
         height = int(scan.select(pl.len()).collect().item())
-    except Exception as error:  # polars raises many kinds, panics among them, on damaged files
+    except _DAMAGE as error:
         raise _damaged(label, "Parquet", error) from None
     # A few bytes can stand for a billion equal cells, so the shape is asked before the cells.
     require_memory(label, height * width * _CELL_BYTES)
     try:
         return plain_types(pl.read_parquet(io.BytesIO(data)))
-    except Exception as error:
+    except _DAMAGE as error:
         raise _damaged(label, "Parquet", error) from None
 
 
@@ -87,20 +91,24 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
     import fastexcel
 
     _bound_workbook(data, label)
+    _hush("fastexcel")
     try:
         workbook = fastexcel.read_excel(data)
         sheets = workbook.sheet_names
         sheet = workbook.load_sheet(0, header_row=None, n_rows=1, dtypes="string")
         header = [_text(value) for value in sheet.to_polars().row(0)] if sheet.width else []
-        below = workbook.load_sheet(
-            0, header_row=None, skip_rows=1, schema_sample_rows=None, skip_whitespace_tail_rows=True
-        )
-        frame = below.to_polars()
-    except Exception as error:  # the reader's own error types, and panics, on damaged files
+        body = workbook.load_sheet(0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
+        frame = body.to_polars()
+    except _DAMAGE as error:
         raise _damaged(label, "Excel", error) from None
     header += [""] * (frame.width - len(header))
     names, notes = unique_names(header[: frame.width])
     frame.columns = names
+    if header_is_missing(header):
+        notes.append(
+            "The first row of the sheet holds numbers only and names the columns: if it is data, "
+            "add a header row."
+        )
     if len(sheets) > 1:
         notes = [f'Read sheet "{one_line(sheets[0])}", the first of {len(sheets)}.', *notes]
     return plain_types(frame), tuple(notes)
@@ -152,6 +160,13 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def _hush(library: str) -> None:
+    """Keep a library's remarks off standard error, unless the caller has set up logging."""
+    logger = logging.getLogger(library)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
 def _bound_workbook(data: bytes, label: str) -> None:
     if not data.startswith(b"PK"):
         return
@@ -163,6 +178,6 @@ def _bound_workbook(data: bytes, label: str) -> None:
     require_memory(label, size)
 
 
-def _damaged(label: str, kind: str, error: Exception) -> InputError:
+def _damaged(label: str, kind: str, error: BaseException) -> InputError:
     reason = one_line(str(error).strip().split("\n", 1)[0], 120)
     return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")

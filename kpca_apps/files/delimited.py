@@ -131,7 +131,7 @@ def _name_columns(rows: _Rows, label: str) -> tuple[list[str], pl.DataFrame, Int
         schema = {f"column_{i}": pl.String for i in range(1, width + 1)}
         first = pl.DataFrame([rows.first], schema=schema, orient="row")
         frame = pl.concat([first, rows.body]) if rows.body.height else first
-        note = f"Line {rows.lines[0]} holds numbers only, so the columns are named column_1, ..."
+        note = f"Line {rows.lines[0]} holds numbers only: the columns are named column_1, ..."
         return names, frame, rows.lines, [note]
     if not any(name.strip() for name in rows.first):
         raise InputError(

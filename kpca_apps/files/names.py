@@ -103,7 +103,7 @@ def safe_stem(filename: str) -> str:
     stem = re.split(r"[/\\]", unicodedata.normalize("NFC", filename))[-1]
     while _TABLE_SUFFIX.search(stem):
         stem = _TABLE_SUFFIX.sub("", stem)
-    stem = re.sub(r"[^\w.-]+", "-", stem)[:_MAX_STEM].strip(".-_")
+    stem = re.sub(r"[^\w.]+", "-", stem)[:_MAX_STEM].strip(".-_")
     return stem or "table"
 
 

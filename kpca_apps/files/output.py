@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -36,7 +37,7 @@ class OutputFolder:
     RefusedError
         On entering, if the folder exists and may not be replaced.
     InputError
-        On entering, if the parent is missing or cannot be written to.
+        If the name cannot be used; on entering, if the parent is missing or cannot be written to.
 
     Examples
     --------
@@ -158,6 +159,12 @@ class OutputFolder:
         try:
             if given.name in ("", ".."):
                 return given.resolve()
-            return given.parent.resolve() / given.name
-        except (OSError, ValueError, RuntimeError):
-            raise InputError(f"{self._label}: is not a usable folder name.") from None
+            path = given.parent.resolve() / given.name
+            with suppress(FileNotFoundError, NotADirectoryError):
+                path.lstat()
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = one_line(getattr(error, "strerror", None) or str(error))
+            raise InputError(
+                f"{self._label}: is not a usable folder name ({reason}); choose another."
+            ) from None
+        return path

@@ -27,18 +27,19 @@ __all__ = ["Table", "read_table", "table_from_frame"]
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson")
 _EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm")
+_ZIP = b"PK\x03\x04"
 _OLE = b"\xd0\xcf\x11\xe0"
 # Contents that are no table of ours, and what to call them.
 _FOREIGN = (
-    (b"PK\x03\x04", "a zip archive"),
+    (_ZIP, "a zip archive"),
     (b"\x1f\x8b", "packed with gzip twice"),
-    (b"BZh", "packed with bzip2"),
+    (b"BZh91AY&SY", "packed with bzip2"),
     (b"\xfd7zXZ", "packed with xz"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd"),
     (b"%PDF", "a PDF"),
     (b"\x89PNG", "a picture"),
-    (b"SQLite format 3", "a database"),
-    (b"ARROW1", "an Arrow file"),
+    (b"SQLite format 3\0", "a database"),
+    (b"ARROW1\0", "an Arrow file"),
 )
 _NAMED_DELIMITERS = {
     "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
@@ -204,17 +205,19 @@ def _checked_delimiter(delimiter: str | None) -> str | None:
 
 def _binary_format(raw: RawFile) -> str | None:
     """Name the binary format by its first bytes; ``None`` means text."""
-    if raw.data.startswith(b"PAR1"):
+    is_binary = b"\0" in raw.data[:4096]
+    # A header of text may start with these letters too.
+    if raw.data.startswith(b"PAR1") and is_binary:
         return "parquet"
     # The first bytes of a workbook are those of any zip archive; its parts have telling names.
-    if raw.data.startswith(_OLE) or (raw.data.startswith(b"PK") and b"xl/" in raw.data):
+    if raw.data.startswith(_OLE) or (raw.data.startswith(_ZIP) and b"xl/" in raw.data):
         return "excel"
     for magic, what in _FOREIGN:
         if raw.data.startswith(magic):
             raise InputError(
                 f"{raw.label}: this is {what}, not a table; export it as CSV or Parquet."
             )
-    if raw.suffix in (".parquet", ".pq", *_EXCEL_SUFFIXES) and b"\0" in raw.data[:4096]:
+    if raw.suffix in (".parquet", ".pq", *_EXCEL_SUFFIXES) and is_binary:
         raise InputError(
             f"{raw.label}: the contents are not what {raw.suffix} promises; export it again."
         )

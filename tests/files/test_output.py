@@ -1,0 +1,119 @@
+"""The folder of a run: complete, or as it was before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.output import MARKER, OutputFolder
+
+
+def make_run(path: Path, text: str) -> None:
+    with OutputFolder(path, force=True) as building:
+        (building / MARKER).write_text(text, encoding="utf-8")
+        (building / "figures").mkdir()
+        (building / "figures" / "scree.png").write_bytes(b"png")
+
+
+def test_folder_appears_when_complete(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with OutputFolder(path) as building:
+        (building / MARKER).write_text("{}", encoding="utf-8")
+        assert not path.exists()
+    assert (path / MARKER).read_text(encoding="utf-8") == "{}"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("earlier", [True, False])
+def test_an_error_leaves_what_was_there(
+    tmp_path: Path, error: type[BaseException], earlier: bool
+) -> None:
+    path = tmp_path / "run"
+    if earlier:
+        make_run(path, "first")
+    with pytest.raises(error), OutputFolder(path, force=True) as building:
+        (building / MARKER).write_text("half", encoding="utf-8")
+        raise error
+    assert list(tmp_path.iterdir()) == ([path] if earlier else [])
+    if earlier:
+        assert (path / MARKER).read_text(encoding="utf-8") == "first"
+
+
+def test_an_earlier_run_is_replaced_only_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    make_run(path, "first")
+    with pytest.raises(RefusedError, match=r"exists already; replace it with --force") as caught:
+        OutputFolder(path).check()
+    assert caught.value.exit_code == 4
+    make_run(path, "second")
+    assert (path / MARKER).read_text(encoding="utf-8") == "second"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_empty_folder_is_replaced_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    with pytest.raises(RefusedError, match="--force"):
+        OutputFolder(path).check()
+    make_run(path, "first")
+    assert (path / MARKER).is_file()
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_folder_of_other_things_is_never_replaced(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
+    with (
+        pytest.raises(RefusedError, match="something other than an earlier run"),
+        OutputFolder(tmp_path, force=force),
+    ):
+        pass
+    assert (tmp_path / "thesis.tex").read_text(encoding="utf-8") == "years of work"
+
+
+def test_a_link_is_never_followed(tmp_path: Path) -> None:
+    make_run(tmp_path / "elsewhere", "kept")
+    (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RefusedError, match="is a link"):
+        OutputFolder(tmp_path / "run", force=True).check()
+    (tmp_path / "elsewhere" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").touch()
+    make_run(tmp_path / "elsewhere", "replaced")
+    assert (tmp_path / "outside" / "file").exists()
+
+
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(RefusedError, match="is a file"):
+        OutputFolder(tmp_path / "run", force=True).check()
+
+
+@pytest.mark.parametrize("name", ["nowhere/run", "a\0b", "x" * 300])
+def test_a_place_that_cannot_be_made_is_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError) as caught, OutputFolder(f"{tmp_path}/{name}"):
+        pass
+    assert str(caught.value).isprintable()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(RefusedError), OutputFolder(path) as building:
+        (building / MARKER).touch()
+        path.mkdir()
+        (path / "other").touch()
+    assert [item.name for item in path.iterdir()] == ["other"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_folder_above_may_be_named_by_dots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    assert OutputFolder("../run").path == tmp_path / "run"
+    assert OutputFolder(".").path == tmp_path / "inside"
+    assert OutputFolder("..").path == tmp_path

@@ -1,0 +1,137 @@
+"""Tables no one would write on purpose, made on the spot and never stored.
+
+`NAMES` and `CELLS` are texts that must come through every room unharmed. `SURVIVABLE` are files
+that must be read, each with the shape expected. `BROKEN` are files that must be refused in one
+line, each with words that line must hold.
+"""
+
+from __future__ import annotations
+
+import gzip
+
+NAMES: tuple[str, ...] = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7 * 7 }}{% raw %}",
+    '=HYPERLINK("http://x.invalid","y")',
+    "@SUM(1+1)",
+    "height\n(cm)",
+    "name\r\nwith return",
+    "x" * 300,
+    "\u202egnp.exe",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\U0001f427 \u00e9\u0301",
+    "$E = mc^2$ \\frac{1}",
+    " padded ",
+    "novelty_score",
+    "__proto__",
+    "../../etc/passwd",
+    "null",
+)
+
+CELLS: tuple[str, ...] = (
+    "</script><script>alert(1)</script>",
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@x",
+    "\t=1",
+    "\uff1d1+1",
+    'say "hi", then\nleave',
+    "&amp;<b>bold</b>",
+    "\u202edlrow",
+    "nan",
+    "'; DROP TABLE t; --",
+)
+
+
+def quote(cell: str) -> str:
+    """Write one cell as RFC 4180 has it."""
+    return '"' + cell.replace('"', '""') + '"'
+
+
+def as_csv(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> bytes:
+    """Write a table with every cell quoted."""
+    return "".join(",".join(map(quote, row)) + "\n" for row in [header, *rows]).encode("utf-8")
+
+
+def hostile_csv(n_rows: int = 60) -> bytes:
+    """Every hostile name over numbers, and one column of hostile cells; deterministic."""
+    rows = [
+        (
+            *(str((17 * row + 7 * column) % 23 / 4) for column in range(len(NAMES))),
+            CELLS[row % len(CELLS)],
+        )
+        for row in range(n_rows)
+    ]
+    return as_csv((*NAMES, "cells"), rows)
+
+
+def bomb(n_bytes: int) -> bytes:
+    """Pack a table of equal rows with gzip, about a thousandth of the size it unpacks to."""
+    row = b"1,2\n"
+    return gzip.compress(b"a,b\n" + row * (n_bytes // len(row)), mtime=0)
+
+
+SURVIVABLE: dict[str, tuple[bytes, tuple[int, int]]] = {
+    "semicolons_with_decimal_commas": (b"a;b\n1,5;2,5\n3,5;4,5\n", (2, 2)),
+    "semicolons_without_header": (b"1,5;2,5\n3,5;4,5\n", (2, 2)),
+    "one_column_of_decimal_commas": (b"a\n1,5\n2,5\n", (2, 1)),
+    "one_column_of_prose": (b"remark\nwell, yes\nno\nI see, but, no\nfine\n", (4, 1)),
+    "one_column_of_two_words": (b"full name\nJohn Smith\nJane Doe\n", (2, 1)),
+    "bars": (b"a|b\nx, y|1\nz|2\n", (2, 2)),
+    "tabs_with_commas": (b"a\tb\n1,234\t5\n6,789\t0\n", (2, 2)),
+    "runs_of_spaces": (b" 1.0   2.0\n 10.0  4.0 \n", (2, 2)),
+    "old_macintosh_line_ends": (b"a,b\r1,2\r3,4\r", (2, 2)),
+    "excel_separator_line": (b"sep=;\r\na;b\r\n1;2\r\n", (1, 2)),
+    "blank_lines_all_over": (b"\n\na,b\n\n1,2\n \n3,4\n\n\n", (2, 2)),
+    "no_last_newline": (b"a,b\n1,2", (1, 2)),
+    "mark_and_windows_line_ends": (b"\xef\xbb\xbfa,b\r\n1,\"2\r\n\"\r\n", (1, 2)),
+    "stray_quotes": (b'a,b\n5" pipe,2\n6",3\n', (2, 2)),
+    "comment_signs": (b"#a,b\n#1,2\n", (1, 2)),
+    "utf16": ("a,b\n\u00e9,\U0001f427\n".encode("utf-16"), (1, 2)),
+    "utf16_big_endian": (b"\xfe\xff" + "a,b\n1,2\n".encode("utf-16-be"), (1, 2)),
+    "cp1252": (b"a,b\ncaf\xe9,\x80\n", (1, 2)),
+    "only_empty_cells": (b"a,b\n,\n,\n", (2, 2)),
+    "named_like_parquet": (b"PAR1,PK\n1,2\n", (1, 2)),
+    "empty_and_repeated_names": (b"a,,a,,a\n1,2,3,4,5\n", (1, 5)),
+    "gzip": (gzip.compress(b"a,b\n1,2\n", mtime=0), (1, 2)),
+    "gzip_in_two_members": (
+        gzip.compress(b"a,b\n1,2\n", mtime=0) + gzip.compress(b"3,4\n", mtime=0),
+        (2, 2),
+    ),
+    "wide": (b"c" + b",c" * 2999 + b"\n" + b"1" + b",1" * 2999, (1, 3000)),
+    "hostile": (hostile_csv(), (60, len(NAMES) + 1)),
+}  # fmt: skip
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "empty"),
+    "only_blank_lines": (b"\n \n\r\n", "empty"),
+    "only_a_mark": (b"\xef\xbb\xbf", "empty"),
+    "header_only": (b"a,b\n", "line 1 is a header without rows"),
+    "blank_header": (b"\n,,\n1,2,3\n", "line 2 should name the columns"),
+    "short_row": (b"a,b\n\n1,2\n3\n", "line 4 has 1 cells where line 1 has 2"),
+    "long_row": (b'a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 cells where line 1 has 2"),
+    "short_row_after_stray_quote": (b'a,b\n5",1\n3\n', "line 3 has 1 cells where line 1 has 2"),
+    "open_quote": (b'a,b\n1,2\n"x,3\n4,5\n', "line 3 opens a quote that is never closed"),
+    "text_after_quote": (b'a,b\n1,2\n"x"y,3\n', "line 3 has text after a closing quote"),
+    "carriage_return_in_a_row": (b'a,b\n1",2\r3\n', "line 2 holds a carriage return"),
+    "title_above_semicolons": (b"title\n" + b"1;2\n" * 30, "line 2 has 2 cells where line 1 has 1"),
+    "zero_bytes": (b"a,b\n1,\x00\n", "line 2, byte 7 (0x00)"),
+    "undefined_in_cp1252": (b"a,b\n1,2\n\x81,3\n", "line 3, byte 9 (0x81)"),
+    "half_a_utf16_pair": (b"\xff\xfea\x00\n\x00\x00\xd8", "is not utf-16"),
+    "cut_gzip": (gzip.compress(b"a,b\n1,2\n" * 9, mtime=0)[:-9], "gzip data are damaged"),
+    "gzip_twice": (gzip.compress(gzip.compress(b"a,b\n", mtime=0), mtime=0), "gzip twice"),
+    "web_page": (b"<!DOCTYPE html>\n<table><tr><td>1</table>", "web or XML page"),
+    "zip": (b"PK\x03\x04\x00\x00", "zip archive"),
+    "cut_parquet": (b"PAR1\x00\x00\x00\x00", "not a readable Parquet file"),
+    "cut_workbook": (b"PK\x03\x04\x00\x00xl/workbook.xml", "not a readable Excel file"),
+    "cut_old_workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 600, "Excel"),
+    "broken_json": (b'{"a": 1}\n{"a": \n', "line 2, column"),
+    "json_that_is_no_object": (b'{"a": 1}\n[1]\n', "line 2 is not a JSON object"),
+    "json_with_a_key_twice": (b'{"a": 1, "a": 2}\n', "line 1: a key stands twice"),
+    "json_nested_without_end": (b'{"a": 1}\n' + b'{"a":' * 99999, "line 2 is nested too deeply"),
+    "json_with_half_a_pair": (b'{"a": "\\ud800"}\n', "line 1 holds half a surrogate pair"),
+    "json_without_keys": (b"{}\n{}\n", "no line holds a key"),
+    "json_with_a_number_without_end": (b'{"a": ' + b"9" * 9999 + b"}\n{}\n", "line 1"),
+}  # fmt: skip
