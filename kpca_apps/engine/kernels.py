@@ -36,6 +36,15 @@ from kpca_apps.engine.kernel_algebra import (
     check_integer,
     check_number,
 )
+from kpca_apps.engine.products import (
+    LOWEST_EXPONENT,
+    mean_of_powers,
+    power,
+    products_with,
+    rbf_exponents,
+    squared_lengths,
+    unit_rows,
+)
 from kpca_apps.errors import ModelFileError
 
 __all__ = [
@@ -56,12 +65,6 @@ __all__ = [
 ]
 
 Matrix = NDArray[np.float64]
-
-LOWEST_EXPONENT = -700.0
-"""Below this exp(x) leaves the normal numbers, and numpy's exp drops to 1/40 of its speed."""
-
-FAR = 1e3
-"""Half squared length above which a distance taken from products has lost 13 digits to 10."""
 
 DEEPEST_NESTING = 16
 """Kernels inside kernels beyond this depth are taken for a damaged or hostile state."""
@@ -89,7 +92,7 @@ class RBF(Kernel):
         return cls(0.5 / float(sigma) ** 2)
 
     def against(self, Z: Matrix) -> KernelRows:
-        exponents = _rbf_exponents(Z, self.gamma, LOWEST_EXPONENT)
+        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT)
 
         def rows(X: Matrix) -> Matrix:
             values = exponents(X)
@@ -119,15 +122,15 @@ class MultiscaleRBF(Kernel):
         check_number("gamma", self.gamma, above=0.0)
         if not self.powers or list(self.powers) != sorted(set(self.powers)):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
-        for power in self.powers:
-            check_integer("powers", power, at_least=1)
+        for value in self.powers:
+            check_integer("powers", value, at_least=1)
 
     def against(self, Z: Matrix) -> KernelRows:
-        exponents = _rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
+        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
 
         def rows(X: Matrix) -> Matrix:
             values = exponents(X)
-            return _mean_of_powers(np.exp(values, out=values), self.powers)
+            return mean_of_powers(np.exp(values, out=values), self.powers)
 
         return rows
 
@@ -135,7 +138,7 @@ class MultiscaleRBF(Kernel):
         return np.ones(len(X))
 
     def describe(self) -> str:
-        widths = ", ".join(str(power) for power in self.powers)
+        widths = ", ".join(str(value) for value in self.powers)
         return f"mean over p in ({widths}) of exp(-p {self.gamma:.6g} |x - y|^2)"
 
 
@@ -194,18 +197,18 @@ class Polynomial(Kernel):
         check_number("coef0", self.coef0, at_least=0.0)
 
     def against(self, Z: Matrix) -> KernelRows:
-        products = _products(Z)
+        products = products_with(Z)
 
         def rows(X: Matrix) -> Matrix:
             values = products(X)
             values *= self.gamma
             values += self.coef0
-            return _power(values, self.degree)
+            return power(values, self.degree)
 
         return rows
 
     def diagonal(self, X: Matrix) -> Matrix:
-        return _power(self.gamma * _squared_lengths(X) + self.coef0, self.degree)
+        return power(self.gamma * squared_lengths(X) + self.coef0, self.degree)
 
     def describe(self) -> str:
         return f"({self.gamma:.6g} x.y + {self.coef0:.6g})^{self.degree}"
@@ -216,10 +219,10 @@ class Linear(Kernel):
     """The inner product x.y: kernel PCA with it is PCA."""
 
     def against(self, Z: Matrix) -> KernelRows:
-        return _products(Z)
+        return products_with(Z)
 
     def diagonal(self, X: Matrix) -> Matrix:
-        return _squared_lengths(X)
+        return squared_lengths(X)
 
     def describe(self) -> str:
         return "x.y"
@@ -230,11 +233,11 @@ class Cosine(Kernel):
     """The cosine x.y / (|x| |y|) of the angle between two rows; 0 for a row of zeros."""
 
     def against(self, Z: Matrix) -> KernelRows:
-        products = _products(_unit_rows(Z))
-        return lambda X: products(_unit_rows(X))
+        products = products_with(unit_rows(Z))
+        return lambda X: products(unit_rows(X))
 
     def diagonal(self, X: Matrix) -> Matrix:
-        return _squared_lengths(_unit_rows(X))
+        return squared_lengths(unit_rows(X))
 
     def describe(self) -> str:
         return "x.y / (|x| |y|)"
@@ -260,7 +263,7 @@ class Sigmoid(Kernel):
         return False
 
     def against(self, Z: Matrix) -> KernelRows:
-        products = _products(Z)
+        products = products_with(Z)
 
         def rows(X: Matrix) -> Matrix:
             values = products(X)
@@ -271,7 +274,7 @@ class Sigmoid(Kernel):
         return rows
 
     def diagonal(self, X: Matrix) -> Matrix:
-        values: Matrix = np.tanh(self.gamma * _squared_lengths(X) + self.coef0)
+        values: Matrix = np.tanh(self.gamma * squared_lengths(X) + self.coef0)
         return values
 
     def describe(self) -> str:
@@ -338,75 +341,3 @@ def _value(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return _from_state(value, depth + 1)
     return tuple(_value(part, depth) for part in value) if isinstance(value, list) else value
-
-
-def _rbf_exponents(Z: Matrix, gamma: float, lowest: float) -> KernelRows:
-    """Fix Z in -gamma |x - z|^2, taken from one matrix product and clipped to [lowest, 0].
-
-    With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
-    [xs, -h, 1] and [zs, 1, -h']. Centring is what keeps the digits: lengths cancel in it. The
-    median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
-    are far out themselves are compared by differences, which cancel nothing.
-    """
-    centre = np.median(Z, axis=0)
-    scale = np.sqrt(2.0 * gamma)
-
-    def half_lengths(scaled: Matrix) -> Matrix:
-        return 0.5 * _squared_lengths(scaled)[:, None]
-
-    right = (Z - centre) * scale
-    right = np.hstack([right, np.ones((len(Z), 1)), -half_lengths(right)])
-    right_columns = np.ascontiguousarray(right.T)
-
-    def rows(X: Matrix) -> Matrix:
-        with np.errstate(over="ignore", invalid="ignore"):
-            left = (X - centre) * scale
-            h = half_lengths(left)
-            values: Matrix = np.hstack([left, -h, np.ones_like(h)]) @ right_columns
-            far = ~(h[:, 0] <= FAR)
-            if far.any():
-                values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
-        return np.clip(values, lowest, 0.0, out=values)
-
-    return rows
-
-
-def _mean_of_powers(values: Matrix, powers: tuple[int, ...]) -> Matrix:
-    """Replace u by the mean of u^p over the increasing ``powers``, by Horner's rule."""
-    steps = [int(step) for step in np.diff((0, *powers))]
-    total = _power(values, steps[-1])
-    for step in reversed(steps[:-1]):
-        total += 1.0
-        for _ in range(step):
-            total *= values
-    total /= len(powers)
-    return total
-
-
-def _power(values: Matrix, exponent: int) -> Matrix:
-    """Return ``values`` to a small integer power by multiplication, without numpy's slow pow."""
-    result = values.copy()
-    for _ in range(exponent - 1):
-        result *= values
-    return result
-
-
-def _products(Z: Matrix) -> KernelRows:
-    """Fix Z in the inner product x.z."""
-    columns = np.ascontiguousarray(Z.T)
-
-    def rows(X: Matrix) -> Matrix:
-        values: Matrix = np.ascontiguousarray(X) @ columns
-        return values
-
-    return rows
-
-
-def _squared_lengths(X: Matrix) -> Matrix:
-    lengths: Matrix = np.einsum("ij,ij->i", X, X)
-    return lengths
-
-
-def _unit_rows(X: Matrix) -> Matrix:
-    lengths = np.sqrt(_squared_lengths(X))[:, None]
-    return X / np.where(lengths > 0.0, lengths, 1.0)

@@ -1,0 +1,45 @@
+"""Kernels that the tests of this room run through, and data for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    MultiscaleRBF,
+    OnColumns,
+    Polynomial,
+    ScaledInputs,
+    Sigmoid,
+)
+
+DISTANCE_KERNELS: dict[str, Kernel] = {
+    "rbf": RBF(0.3),
+    "multiscale": MultiscaleRBF(0.2),
+    "multiscale-1-2-5": MultiscaleRBF(0.1, (1, 2, 5)),
+    "multiscale-2": MultiscaleRBF(0.1, (2,)),
+    "laplacian": Laplacian(0.4),
+    "laplacian-manhattan": Laplacian(0.4, "manhattan"),
+    "views": 0.5 * (OnColumns(MultiscaleRBF(0.2), 0, 2) + OnColumns(RBF(0.1), 2, 4)),
+}
+
+PSD_KERNELS: dict[str, Kernel] = {
+    **DISTANCE_KERNELS,
+    "polynomial": Polynomial(3, 0.5, 1.0),
+    "homogeneous": Polynomial(2),
+    "linear": Linear(),
+    "cosine": Cosine(),
+    "scaled-inputs": ScaledInputs(Polynomial(2, 1.0, 1.0), (2.0, 0.5, 1.0, 0.0)),
+    "sum": RBF(0.3) + 2.0 * Linear(),
+}
+
+KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}
+
+
+def normal_rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
+    """Rows of independent standard normal numbers."""
+    return np.random.default_rng(seed).normal(size=(n, d))

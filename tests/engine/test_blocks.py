@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpca_apps.engine.blocks import BLOCK, map_row_blocks, reduce_row_blocks
+
+from .kernels import normal_rows
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_map_keeps_rows_and_order(n, n_jobs):
+    X = normal_rows(n, 3)
+    result = map_row_blocks(lambda rows: rows.sum(axis=1), X, block=4, n_jobs=n_jobs)
+    assert_array_equal(result, X.sum(axis=1))
+
+
+def test_map_of_no_rows_is_empty():
+    assert map_row_blocks(lambda rows: rows * 2, np.empty((0, 3))).shape == (0, 3)
+
+
+def test_every_block_is_full():
+    sizes = []
+    map_row_blocks(lambda rows: sizes.append(len(rows)) or rows, normal_rows(10), block=4)
+    assert sizes == [4, 4, 4]
+
+
+@pytest.mark.parametrize(("p", "q"), [(22, 300), (300, 300), (7, 5), (500, 101)])
+def test_a_row_gets_the_same_bits_wherever_it_lies_in_a_block(p, q):
+    W = normal_rows(p, q)
+    products = np.repeat(normal_rows(1, p), BLOCK, axis=0) @ W
+    assert_array_equal(products, np.broadcast_to(products[0], products.shape))
+
+
+@pytest.mark.parametrize("n", [1, 4, 11])
+def test_reduce_adds_every_row_once(n):
+    X = normal_rows(n, 3)
+    total = reduce_row_blocks(lambda rows: rows.sum(axis=0), X, np.add, block=4)
+    assert_allclose(total, X.sum(axis=0), rtol=1e-13)
+
+
+def test_reduce_goes_in_the_order_of_the_blocks_for_any_number_of_workers():
+    X = np.arange(40.0).reshape(20, 2)
+    for n_jobs in (1, 3):
+        order = reduce_row_blocks(
+            lambda rows: [rows[0, 0]], X, lambda a, b: a + b, block=3, n_jobs=n_jobs
+        )
+        assert order == list(X[::3, 0])

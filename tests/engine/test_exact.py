@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Laplacian,
+    Linear,
+    Polynomial,
+    ScaledInputs,
+    Sigmoid,
+)
+from kpca_apps.errors import MemoryLimitError
+
+from .kernels import PSD_KERNELS, normal_rows
+
+ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+
+TINY = {
+    "linear": Linear(),
+    "poly_hom_d2": Polynomial(2),
+    "poly_hom_d3": Polynomial(3),
+    "poly_inhom_d2_c1": Polynomial(2, 1.0, 1.0),
+    "poly_gamma0.5_c2_d3": Polynomial(3, 0.5, 2.0),
+    "rbf_gamma0.5": RBF.from_sigma(1.0),
+    "laplace_l2_0.5": Laplacian(0.5),
+    "laplace_l1_0.5": Laplacian(0.5, "manhattan"),
+    "tanh_b0.5": Sigmoid(0.5),
+    "scaled_linear_D(2,0.5)_d2": ScaledInputs(Polynomial(2), (2.0, 0.5)),
+}
+
+
+def exact(kernel, X, **options):
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
+
+
+def assert_same_up_to_signs(actual, expected, atol):
+    signs = np.sign(np.einsum("ij,ij->j", actual, expected))
+    assert_allclose(actual * signs, expected, rtol=0, atol=atol)
+
+
+def tiny_cases():
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
+        return sorted({tuple(key.split("|")[:2]) for key in oracle.files if "|" in key})
+
+
+def test_every_tiny_oracle_has_its_kernel():
+    assert {name for name, _ in tiny_cases()} == set(TINY)
+
+
+@pytest.mark.parametrize(("name", "centring"), tiny_cases())
+def test_tiny_oracles(name, centring):
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
+        X, T = oracle["X"], oracle["T"]
+        case = {k: oracle[f"{name}|{centring}|{k}"] for k in "K w A Ptr Pte Rtr Rte".split()}
+    kernel, size = TINY[name], np.abs(case["w"][0])
+    subspace = exact(kernel, X, center=centring == "centred")
+    assert_allclose(kernel(X), case["K"], rtol=1e-14, atol=1e-14)
+    assert_allclose(7 * subspace.variances, case["w"], rtol=0, atol=1e-10 * size)
+    assert_same_up_to_signs(subspace.project(X), case["Ptr"], 1e-10 * size)
+    assert_same_up_to_signs(subspace.project(T), case["Pte"], 1e-10 * size)
+    if not kernel.is_psd:
+        return
+    largest = max(kernel.diagonal(np.vstack([X, T])).max(), 1.0)
+    for q in range(len(case["w"]) + 1):
+        for rows, expected in ((X, case["Rtr"]), (T, case["Rte"])):
+            error = subspace.leading(q).reconstruction_error(rows, clip=False)
+            assert_allclose(error, expected[:, q], rtol=0, atol=1e-10 * largest)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("rbf0.2", RBF(0.2)),
+        ("poly3", Polynomial(3, 1.0, 1.0)),
+        ("linear", Linear()),
+        ("sigmoid", Sigmoid(0.01)),
+        ("cosine", Cosine()),
+    ],
+)
+def test_iris_oracles(name, kernel):
+    X = load_iris().data
+    subspace = exact(kernel, X[0::2], n_components=4)
+    with np.load(ORACLES / "sklearn_iris.npz") as oracle:
+        values, train, test = (oracle[f"iris_{name}_{k}"] for k in ("eig", "train", "test"))
+    # scikit-learn keeps only positive eigenvalues of an indefinite kernel, we order by modulus.
+    keep = subspace.variances > 0.0
+    found = int(keep.sum())
+    assert_allclose(75 * subspace.variances[keep], values[:found], rtol=1e-9)
+    scale = np.abs(train).max()
+    assert_same_up_to_signs(subspace.project(X[0::2])[:, keep], train[:, :found], 1e-9 * scale)
+    assert_same_up_to_signs(subspace.project(X[1::2])[:, keep], test[:, :found], 1e-9 * scale)
+
+
+def hoffmann_cases():
+    with np.load(ORACLES / "hoffmann_train_reconstruction_errors.npz") as oracle:
+        return oracle.files
+
+
+@pytest.mark.parametrize("key", hoffmann_cases())
+def test_hoffmanns_reconstruction_errors(key, seeds):
+    name, sigma, q = key.split("|")
+    X = np.loadtxt(seeds / "hoffmann" / f"{name}.csv")
+    kernel = RBF.from_sigma(float(sigma.removeprefix("sigma")))
+    subspace = exact(kernel, X, n_components=int(q.removeprefix("q")))
+    with np.load(ORACLES / "hoffmann_train_reconstruction_errors.npz") as oracle:
+        assert_allclose(subspace.reconstruction_error(X), oracle[key], rtol=0, atol=1e-8)
+
+
+def test_the_linear_kernel_is_pca():
+    X, new = normal_rows(60), normal_rows(20, seed=1)
+    pca = PCA(2).fit(X)
+    subspace = exact(Linear(), X, n_components=2)
+    assert_same_up_to_signs(subspace.project(new), pca.transform(new), 1e-12)
+    residual = ((new - pca.inverse_transform(pca.transform(new))) ** 2).sum(axis=1)
+    assert_allclose(subspace.reconstruction_error(new), residual, rtol=0, atol=1e-12)
+    assert_allclose(subspace.variances, pca.explained_variance_ * 59 / 60, rtol=1e-12)
+
+
+def test_no_component_leaves_the_distance_to_the_mean():
+    kernel, X, new = RBF(0.3), normal_rows(40), normal_rows(9, seed=1)
+    subspace = exact(kernel, X, n_components=0)
+    potential = 1.0 - 2.0 * kernel(new, X).mean(axis=1) + kernel(X).mean()
+    assert_allclose(subspace.reconstruction_error(new), potential, rtol=1e-13)
+    assert subspace.project(new).shape == (9, 0)
+
+
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+def test_projections_are_uncorrelated_with_the_given_variances(kernel):
+    X = normal_rows(50)
+    subspace = exact(kernel, X, n_components=8)
+    T = subspace.project(X)
+    scale = subspace.variances[0]
+    assert_allclose(T.mean(axis=0), 0.0, atol=1e-12 * max(scale, 1.0))
+    assert_allclose(T.T @ T / 50, np.diag(subspace.variances), rtol=0, atol=1e-12 * scale)
+
+
+def test_a_wide_kernel_approaches_linear_pca():
+    X, new, gamma = normal_rows(60), normal_rows(20, seed=1), 1e-5
+    linear = exact(Linear(), X, n_components=2).reconstruction_error(new)
+    wide = exact(RBF(gamma), X, n_components=2).reconstruction_error(new) / (2 * gamma)
+    assert_allclose(wide, linear, rtol=0.01, atol=1e-3)
+
+
+def test_a_narrow_kernel_gives_every_unseen_row_the_same_error():
+    X = normal_rows(30)
+    error = exact(RBF(1e6), X, n_components=29).reconstruction_error(normal_rows(9, seed=1))
+    assert_allclose(error, 1.0 + 1.0 / 30, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((1, 2)),
+        np.array([[0.0, 0.0], [1.0, 1.0]]),
+        np.ones((20, 3)),
+        np.repeat(normal_rows(5), 6, axis=0),
+        normal_rows(6, d=40),
+        np.hstack([normal_rows(30, 2), np.full((30, 1), 3.0) + 1e-17]),
+    ],
+    ids=["one row", "two rows", "all equal", "duplicates", "wide", "constant column"],
+)
+def test_degenerate_rows(X):
+    subspace = exact(RBF(0.3), X)
+    distinct = len(np.unique(X, axis=0))
+    assert subspace.n_components <= distinct - 1
+    assert_allclose(subspace.reconstruction_error(X), 0.0, atol=1e-12)
+
+
+def test_soft_cut_shrinks_each_component():
+    X, rho = normal_rows(40), 0.05
+    soft = exact(RBF(0.3), X, ridge=rho)
+    T = soft.project(X)
+    hard = exact(RBF(0.3), X)
+    expected = hard.reconstruction_error(X, clip=False) + (T**2 * rho / (soft.variances + rho)).sum(
+        axis=1
+    )
+    assert_allclose(soft.reconstruction_error(X), expected, rtol=0, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 25), d=st.integers(1, 4))
+def test_more_components_never_increase_an_error(seed, n, d):
+    X = normal_rows(n, d, seed)
+    subspace = exact(RBF(0.5), X)
+    new = normal_rows(5, d, seed + 1)
+    errors = [subspace.leading(q).reconstruction_error(new) for q in range(n)]
+    assert (np.diff(errors, axis=0) <= 1e-13).all()
+
+
+@given(seed=st.integers(0, 10**6))
+def test_errors_do_not_depend_on_the_order_of_training_rows(seed):
+    rng = np.random.default_rng(seed)
+    X, new = rng.normal(size=(20, 3)), rng.normal(size=(5, 3))
+    options = {"n_components": 4}
+    assert_allclose(
+        exact(RBF(0.2), X, **options).reconstruction_error(new),
+        exact(RBF(0.2), X[rng.permutation(20)], **options).reconstruction_error(new),
+        rtol=0,
+        atol=1e-10,
+    )
+
+
+def test_refuses_before_it_allocates():
+    rows = np.broadcast_to(np.zeros(2), (10**7, 2))
+    with pytest.raises(MemoryLimitError, match=r"n = 10000000 rows needs .* method='nystroem'"):
+        exact(RBF(1.0), rows, n_components=5)
+    with pytest.raises(MemoryLimitError, match="the budget is 0.001 MB"):
+        exact(RBF(1.0), normal_rows(50), memory_budget=1000)

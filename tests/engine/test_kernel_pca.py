@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kpca_apps.engine.kernel_pca import LARGEST_EXACT, KernelPCA
+from kpca_apps.engine.kernels import RBF, Laplacian, Linear
+from kpca_apps.errors import MemoryLimitError
+
+from .kernels import normal_rows
+
+ESTIMATORS = [
+    KernelPCA(),
+    KernelPCA(3, ridge=0.1, solver="krylov"),
+    KernelPCA(2, method="nystroem", n_landmarks=20),
+    KernelPCA(kernel="sigmoid"),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"kernel": "rbf", "gamma": 0.3}, {"kernel": "rbf", "gamma": 0.3}),
+        ({"kernel": "linear"}, {"kernel": "linear"}),
+        ({"kernel": "cosine"}, {"kernel": "cosine"}),
+        ({"kernel": "poly", "degree": 2}, {"kernel": "poly", "degree": 2}),
+    ],
+)
+def test_agrees_with_scikit_learn(ours, theirs):
+    X, new = normal_rows(80), normal_rows(20, seed=1)
+    model = KernelPCA(3, **ours).fit(X)
+    reference = ReferenceKernelPCA(3, eigen_solver="dense", **theirs).fit(X)
+    assert_allclose(model.eigenvalues_, reference.eigenvalues_, rtol=1e-10)
+    projected, expected = model.transform(new), reference.transform(new)
+    signs = np.sign((projected * expected).sum(axis=0))
+    assert_allclose(projected * signs, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+def test_nystroem_approaches_exact():
+    X, new = normal_rows(400, 3), normal_rows(50, 3, seed=1)
+    exact = KernelPCA(5, gamma=0.1, method="exact").fit(X)
+    few = KernelPCA(5, gamma=0.1, method="nystroem", n_landmarks=100, random_state=0).fit(X)
+    assert_allclose(few.eigenvalues_, exact.eigenvalues_, rtol=1e-3)
+    assert_allclose(few.reconstruction_error(new), exact.reconstruction_error(new), atol=1e-2)
+
+
+def test_landmarks_may_be_given_or_drawn():
+    X = normal_rows(100)
+    given = KernelPCA(3, method="nystroem", landmarks=X[:30], gamma=0.2).fit(X)
+    assert_array_equal(given.subspace_.points, X[:30])
+    drawn = KernelPCA(3, method="nystroem", landmarks="uniform", n_landmarks=25).fit(X)
+    assert len(drawn.subspace_.points) == 25
+    with pytest.raises(ValueError, match="landmarks has 2 features, but X has 4"):
+        KernelPCA(method="nystroem", landmarks=X[:, :2]).fit(X)
+
+
+def test_sigma_and_gamma_name_the_same_kernel():
+    X = normal_rows(30)
+    assert KernelPCA(sigma=2.0).fit(X).kernel_ == KernelPCA(gamma=0.125).fit(X).kernel_
+
+
+def test_kernel_objects_and_default_widths():
+    X = normal_rows(30)
+    kernel = RBF(0.2) + 0.5 * Linear()
+    assert KernelPCA(kernel=kernel).fit(X).kernel_ == kernel
+    width = KernelPCA().fit(X).kernel_.gamma
+    assert KernelPCA(kernel="laplacian").fit(X).kernel_ == Laplacian(width**0.5)
+    assert KernelPCA(kernel="poly").fit(X).kernel_.gamma == 0.25
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sigma": 1.0, "gamma": 1.0}, "give one of them"),
+        ({"sigma": 1.0, "kernel": "linear"}, "sigma is for kernel='rbf'"),
+        ({"gamma": 1.0, "kernel": RBF(1.0)}, "do not give it twice"),
+        ({"kernel": "unknown"}, "'kernel' parameter of KernelPCA must be"),
+        ({"n_components": -1}, "'n_components' parameter of KernelPCA must be"),
+        ({"ridge": 0.0}, "'ridge' parameter of KernelPCA must be"),
+        ({"kernel": "sigmoid", "method": "nystroem"}, "indefinite"),
+        ({"kernel": "sigmoid", "ridge": 0.1}, "positive semi-definite"),
+        ({"kernel": "poly", "coef0": -1.0}, "coef0"),
+    ],
+)
+def test_options_that_contradict_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        KernelPCA(**options).fit(normal_rows(10))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_and_infinite_values_are_refused_in_scikit_learns_words(value):
+    X = normal_rows(10)
+    X[3, 1] = value
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        KernelPCA().fit(X)
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        KernelPCA().fit(normal_rows(10)).transform(X)
+
+
+def test_method_follows_size_memory_and_kernel():
+    X = normal_rows(200)
+    assert KernelPCA(5).fit(X).method_ == "exact"
+    assert KernelPCA(5, memory_budget=10**6, n_landmarks=5).fit(X).method_ == "nystroem"
+    large = normal_rows(LARGEST_EXACT + 1, 2)
+    assert KernelPCA(2, n_landmarks=20).fit(large).method_ == "nystroem"
+    with pytest.raises(MemoryLimitError, match="use method='nystroem'"):
+        KernelPCA(kernel="sigmoid", memory_budget=1000).fit(X)
+    with pytest.raises(MemoryLimitError, match="use fewer n_landmarks"):
+        KernelPCA(method="nystroem", memory_budget=1000).fit(X)
+
+
+def test_an_indefinite_kernel_projects_but_has_no_error():
+    model = KernelPCA(3, kernel="sigmoid").fit(normal_rows(30))
+    assert model.transform(normal_rows(5)).shape == (5, 3)
+    with pytest.raises(ValueError, match="indefinite"):
+        model.reconstruction_error(normal_rows(5))
+
+
+def test_the_seed_decides():
+    X = normal_rows(300)
+    model = KernelPCA(4, method="nystroem", n_landmarks=40, random_state=7)
+    first = model.fit_transform(X)
+    assert_array_equal(clone(model).fit_transform(X), first)
+    assert not np.array_equal(clone(model).set_params(random_state=8).fit_transform(X), first)
+
+
+def test_names_of_the_columns_it_makes():
+    names = KernelPCA(2).fit(normal_rows(10)).get_feature_names_out()
+    assert list(names) == ["kernelpca0", "kernelpca1"]
+
+
+def test_pipeline_and_grid_search():
+    rng = np.random.default_rng(0)
+    angle, radius = rng.uniform(0, 2 * np.pi, 120), np.repeat([1.0, 3.0], 60)
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    y = np.repeat([0, 1], 60)
+    pipeline = make_pipeline(StandardScaler(), KernelPCA(5), LogisticRegression())
+    search = GridSearchCV(pipeline, {"kernelpca__gamma": [1e-4, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"kernelpca__gamma": 1.0}
+    assert search.score(X, y) == 1.0

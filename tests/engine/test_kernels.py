@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise
+
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Laplacian,
+    Linear,
+    MultiscaleRBF,
+    OnColumns,
+    Polynomial,
+    Scaled,
+    ScaledInputs,
+    Sigmoid,
+    Sum,
+    kernel_from_state,
+)
+from kpca_apps.errors import ModelFileError
+
+from .kernels import DISTANCE_KERNELS, KERNELS, normal_rows
+
+
+@pytest.fixture(params=KERNELS.values(), ids=KERNELS.keys())
+def kernel(request):
+    return request.param
+
+
+class TestEveryKernel:
+    def test_is_symmetric(self, kernel):
+        X = normal_rows(30)
+        assert_allclose(kernel(X), kernel(X).T, rtol=0, atol=1e-13)
+
+    def test_diagonal_is_that_of_the_matrix(self, kernel):
+        X = normal_rows(30)
+        assert_allclose(kernel.diagonal(X), np.diag(kernel(X)), rtol=1e-13)
+
+    def test_eigenvalues_tell_whether_it_is_positive_semi_definite(self, kernel):
+        values = np.linalg.eigvalsh(kernel(normal_rows(30)))
+        assert (values[0] >= -1e-12 * values[-1]) == kernel.is_psd
+
+    def test_prepared_rows_equal_the_whole_matrix(self, kernel):
+        X, Z = normal_rows(9), normal_rows(5, seed=1)
+        prepared = kernel.against(Z)
+        assert_allclose(np.vstack([prepared(X[:4]), prepared(X[4:])]), kernel(X, Z), rtol=1e-13)
+
+    def test_leaves_its_input_alone(self, kernel):
+        X = normal_rows(6)
+        before = X.copy()
+        kernel(X)
+        assert_array_equal(X, before)
+
+    def test_survives_a_model_file(self, kernel):
+        state = json.loads(json.dumps(kernel.to_state()))
+        assert kernel_from_state(state) == kernel
+
+    def test_describes_itself_on_one_line(self, kernel):
+        assert kernel.describe() and "\n" not in kernel.describe()
+
+
+@pytest.mark.parametrize("kernel", DISTANCE_KERNELS.values(), ids=DISTANCE_KERNELS.keys())
+class TestDistanceKernels:
+    def test_far_from_the_origin_nothing_is_lost(self, kernel):
+        X = np.round(normal_rows(30) * 2**20) / 2**20
+        assert_allclose(kernel(X + 2.0**20), kernel(X), rtol=0, atol=1e-12)
+
+    def test_one_wild_row_spoils_no_other(self, kernel):
+        X = normal_rows(30)
+        with_wild = np.vstack([X, np.full((1, 4), 1e12)])
+        values = kernel(with_wild)
+        assert_allclose(values[:30, :30], kernel(X), rtol=0, atol=1e-12)
+        assert values[30, 30] == pytest.approx(1.0, abs=1e-12)
+        assert (values[30, :30] < 1e-50).all()
+
+    def test_enormous_values_do_not_warn_or_overflow(self, kernel):
+        values = kernel(normal_rows(5) * 1e200, normal_rows(3))
+        assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reference"),
+    [
+        (RBF(0.3), lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.3)),
+        (Laplacian(0.3, "manhattan"), lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.3)),
+        (Laplacian(0.3), lambda X, Z: np.exp(-0.3 * cdist(X, Z))),
+        (
+            Polynomial(4, 0.3, 2.0),
+            lambda X, Z: pairwise.polynomial_kernel(X, Z, degree=4, gamma=0.3, coef0=2.0),
+        ),
+        (Linear(), pairwise.linear_kernel),
+        (Cosine(), pairwise.cosine_similarity),
+        (Sigmoid(0.3, 1.0), lambda X, Z: pairwise.sigmoid_kernel(X, Z, gamma=0.3, coef0=1.0)),
+        (
+            MultiscaleRBF(0.1, (1, 3)),
+            lambda X, Z: (
+                (pairwise.rbf_kernel(X, Z, gamma=0.1) + pairwise.rbf_kernel(X, Z, gamma=0.3)) / 2
+            ),
+        ),
+        (
+            MultiscaleRBF(0.1, (2, 3, 7)),
+            lambda X, Z: sum(pairwise.rbf_kernel(X, Z, gamma=g) for g in (0.2, 0.3, 0.7)) / 3,
+        ),
+    ],
+)
+def test_agrees_with_scikit_learn(kernel, reference):
+    X, Z = normal_rows(12), normal_rows(7, seed=1)
+    Z[0] = 0.0
+    assert_allclose(kernel(X, Z), reference(X, Z), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_polynomial_is_the_inner_product_of_its_explicit_features(degree):
+    X = normal_rows(8, d=3)
+    extended = np.hstack([X, np.ones((8, 1))])
+    columns = []
+    for chosen in combinations_with_replacement(range(4), degree):
+        counts = [chosen.count(j) for j in range(4)]
+        ways = math.factorial(degree) / math.prod(math.factorial(c) for c in counts)
+        columns.append(math.sqrt(ways) * np.prod(extended[:, chosen], axis=1))
+    features = np.column_stack(columns)
+    assert_allclose(Polynomial(degree, 1.0, 1.0)(X), features @ features.T, rtol=1e-12)
+
+
+def test_sigma_is_a_standard_deviation():
+    assert RBF.from_sigma(2.0)(np.zeros((1, 1)), np.full((1, 1), 2.0)) == pytest.approx(
+        math.exp(-0.5)
+    )
+
+
+def test_scaled_inputs_of_an_inner_product_weigh_the_columns():
+    X, weights = normal_rows(6), (2.0, 0.5, 1.0, 3.0)
+    assert_allclose(
+        ScaledInputs(Polynomial(2), weights)(X), (X @ np.diag(weights) @ X.T) ** 2, rtol=1e-12
+    )
+
+
+def test_scaled_inputs_of_a_distance_weigh_squared_differences():
+    X, weights = normal_rows(6), np.array([2.0, 0.5, 1.0, 3.0])
+    squared = ((X[:, None] - X[None]) ** 2 * weights).sum(axis=2)
+    assert_allclose(
+        ScaledInputs(RBF(0.3), tuple(weights))(X), np.exp(-0.3 * squared), rtol=0, atol=1e-14
+    )
+
+
+def test_algebra_is_that_of_the_matrices():
+    X = normal_rows(6)
+    mean = 0.5 * (OnColumns(RBF(0.3), 0, 2) + OnColumns(Linear(), 2, 4))
+    assert_allclose(mean(X), 0.5 * (RBF(0.3)(X[:, :2]) + X[:, 2:] @ X[:, 2:].T), rtol=1e-13)
+    assert len((RBF(1.0) + (Linear() + Cosine())).kernels) == 3
+    assert not (RBF(1.0) + Sigmoid(0.1)).is_psd
+
+
+@given(
+    X=arrays(np.float64, (5, 3), elements=st.floats(-1e3, 1e3)),
+    gamma=st.floats(1e-6, 1e6),
+)
+def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
+    expected = np.exp(np.maximum(-gamma * cdist(X, X, "sqeuclidean"), -700.0))
+    assert_allclose(RBF(gamma)(X), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RBF(0.0), "gamma must be a finite number > 0"),
+        (lambda: RBF(math.nan), "gamma"),
+        (lambda: RBF("1"), "gamma"),
+        (lambda: RBF.from_sigma(-1.0), "sigma"),
+        (lambda: MultiscaleRBF(1.0, ()), "powers"),
+        (lambda: MultiscaleRBF(1.0, (3, 1)), "powers"),
+        (lambda: MultiscaleRBF(1.0, (0, 1)), "powers"),
+        (lambda: Laplacian(1.0, "cosine"), "distance"),
+        (lambda: Polynomial(0), "degree must be an integer >= 1"),
+        (lambda: Polynomial(2.5), "degree"),
+        (lambda: Polynomial(2, 1.0, -1.0), "coef0"),
+        (lambda: Scaled(-1.0, Linear()), "factor"),
+        (lambda: Scaled(1.0, "linear"), "kernel must be a Kernel"),
+        (lambda: Sum(()), "one or more"),
+        (lambda: OnColumns(Linear(), 2, 2), "stop"),
+        (lambda: ScaledInputs(Linear(), ()), "scale"),
+        (lambda: ScaledInputs(Linear(), (1.0,))(np.ones((2, 3))), "scale has 1 numbers"),
+        (lambda: OnColumns(Linear(), 0, 5)(np.ones((2, 3))), "columns 0:5"),
+    ],
+)
+def test_refuses_what_makes_no_kernel(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_only_numbers_and_kernels_combine():
+    with pytest.raises(TypeError):
+        RBF(1.0) + 1.0
+    with pytest.raises(TypeError):
+        "2" * RBF(1.0)
+
+
+def _nested(depth):
+    state = Linear().to_state()
+    for _ in range(depth):
+        state = {"type": "Scaled", "factor": 1.0, "kernel": state}
+    return state
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        [],
+        {},
+        {"type": "object"},
+        {"type": ["RBF"]},
+        {"type": "RBF"},
+        {"type": "RBF", "gamma": 1.0, "extra": 1},
+        {"type": "RBF", "gamma": -1.0},
+        {"type": "RBF", "gamma": None},
+        {"type": "Sum", "kernels": 3},
+        {"type": "Scaled", "factor": 1.0, "kernel": {"type": "eval"}},
+        _nested(100),
+    ],
+)
+def test_a_damaged_state_is_refused(state):
+    with pytest.raises(ModelFileError):
+        kernel_from_state(state)

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import spearmanr
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernels import RBF, Linear, MultiscaleRBF, Polynomial, Sigmoid
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+
+from .kernels import PSD_KERNELS, normal_rows
+
+
+def fitted(basis, X, **options):
+    return subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), **options)
+
+
+@pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+def test_basis_is_orthonormal(make, kernel):
+    Z = normal_rows(30)
+    basis = make(kernel, Z)
+    gram = kernel(Z) + basis.jitter * np.eye(30)
+    identity = basis.transform.T @ gram @ basis.transform
+    assert_allclose(identity, np.eye(basis.n_features), rtol=0, atol=1e-5)
+    assert_array_equal(basis.features()(Z), kernel(Z) @ basis.transform)
+
+
+def test_jitter_grows_until_the_factorisation_succeeds():
+    Z = np.repeat(normal_rows(3), 100, axis=0)
+    basis = LandmarkBasis.from_cholesky(RBF(0.3), Z)
+    assert basis.jitter >= 1e-7 * np.sqrt(300)
+    assert np.isfinite(basis.transform).all()
+    small = LandmarkBasis.from_cholesky(Polynomial(2), 1e-3 * normal_rows(5))
+    assert 0.0 < small.jitter < 1e-15
+
+
+def test_indefinite_kernels_are_refused():
+    for make in (LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky):
+        with pytest.raises(ValueError, match="indefinite: use method='exact'"):
+            make(Sigmoid(0.1), normal_rows(5))
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("ridge", [None, 0.02])
+def test_with_all_rows_as_landmarks_it_is_exact(center, ridge):
+    kernel, X, new = RBF(0.6), normal_rows(60), normal_rows(20, seed=1)
+    assert np.linalg.cond(kernel(X)) < 1e6
+    options = {"center": center, "ridge": ridge}
+    exact = fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
+    nystroem = fitted(LandmarkBasis.from_eigen(kernel, X), X, **options)
+    rows = np.vstack([X, new])
+    q = 10
+    assert_allclose(nystroem.variances[:q], exact.variances[:q], rtol=1e-8)
+    assert_allclose(
+        np.abs(nystroem.project(rows)[:, :q]), np.abs(exact.project(rows)[:, :q]), atol=1e-8
+    )
+    for a, b in ((nystroem, exact), (nystroem.leading(q), exact.leading(q))):
+        assert_allclose(a.reconstruction_error(rows), b.reconstruction_error(rows), atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
+@pytest.mark.parametrize("d", [2, 5, 20])
+def test_soft_cut_is_the_ridge_formula(make, d):
+    X, new = normal_rows(500, d), normal_rows(50, d, seed=1) * 1.5
+    kernel = MultiscaleRBF(1.5 / d)
+    basis = make(kernel, X[:120])
+    sums = CovarianceSums.of_rows(basis, X)
+    rho = 0.1 * (np.trace(sums.covariance) + 0.01)
+    subspace = subspace_from_sums(basis, sums, ridge=rho)
+    z = basis.features()(new)
+    gap = z - sums.mean
+    solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.n_features), gap.T).T
+    outside = kernel.diagonal(new) - (z**2).sum(axis=1)
+    expected = outside + rho * (gap * solved).sum(axis=1)
+    error = subspace.reconstruction_error(new, clip=False)
+    assert_allclose(error, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [2, 5, 20])
+def test_sums_stay_positive_semi_definite(d):
+    X = normal_rows(2000, d)
+    for make in (LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky):
+        basis = make(RBF(0.5 / d), X[:300])
+        values = np.linalg.eigvalsh(CovarianceSums.of_rows(basis, X).covariance)
+        assert values[0] >= -1e-14 * values[-1]
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_leading_variances_are_those_of_the_exact_fit_of_the_projected_rows(d):
+    X = normal_rows(600, d)
+    basis = LandmarkBasis.from_eigen(RBF(0.5 / d), X[:300])
+    subspace = fitted(basis, X, n_components=20)
+    z = basis.features()(X)
+    expected = np.linalg.eigvalsh(np.cov(z.T, bias=True))[::-1][:20]
+    assert_allclose(subspace.variances, expected, rtol=1e-10, atol=1e-13)
+    T = subspace.project(X)
+    assert_allclose(T.mean(axis=0), 0.0, atol=1e-8)
+    assert_allclose(T.T @ T / 600, np.diag(subspace.variances), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 5, 20])
+def test_unclipped_errors_are_negative_by_rounding_only(d):
+    X = normal_rows(400, d)
+    for ridge in (None, 0.01):
+        subspace = fitted(LandmarkBasis.from_eigen(RBF(0.5 / d), X[:200]), X, ridge=ridge)
+        assert subspace.reconstruction_error(X, clip=False).min() >= -1e-12
+
+
+def test_sums_are_those_of_numpy():
+    Z, shift = normal_rows(50), np.full(4, 0.3)
+    sums = CovarianceSums.of_features(Z, shift)
+    assert_allclose(sums.mean, Z.mean(axis=0), atol=1e-14)
+    assert_allclose(sums.covariance, np.cov(Z.T, bias=True), atol=1e-14)
+    assert_allclose(sums.second_moment, Z.T @ Z / 50, atol=1e-14)
+    assert_array_equal(sums.scatter, sums.scatter.T)
+
+
+@given(cut=st.integers(1, 39), seed=st.integers(0, 10**6))
+def test_sums_of_parts_add_up(cut, seed):
+    Z, shift = normal_rows(40, 3, seed), np.zeros(3)
+    parts = CovarianceSums.of_features(Z[:cut], shift) + CovarianceSums.of_features(Z[cut:], shift)
+    whole = CovarianceSums.of_features(Z, shift)
+    assert parts.n == whole.n
+    assert_allclose(parts.mean, whole.mean, rtol=0, atol=1e-14)
+    assert_allclose(parts.covariance, whole.covariance, rtol=0, atol=1e-14)
+
+
+def test_sums_about_different_shifts_are_refused():
+    Z = normal_rows(5)
+    with pytest.raises(ValueError, match="different shifts"):
+        CovarianceSums.of_features(Z, np.zeros(4)) + CovarianceSums.of_features(Z, np.ones(4))
+
+
+def test_sums_have_the_same_bits_for_any_number_of_workers():
+    X = normal_rows(1000)
+    basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
+    one = CovarianceSums.of_rows(basis, X, block=128, n_jobs=1)
+    three = CovarianceSums.of_rows(basis, X, block=128, n_jobs=3)
+    assert_array_equal(one.scatter, three.scatter)
+    assert_array_equal(one.total, three.total)
+
+
+def test_part_outside_the_span_counts():
+    X = normal_rows(600, 5)
+    far = np.vstack([normal_rows(60, 5, seed=1), normal_rows(20, 5, seed=2) + 6.0])
+    kernel = RBF(0.1)
+    exact = fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=15)
+    nystroem = fitted(LandmarkBasis.from_eigen(kernel, X[:150]), X, n_components=15)
+    rank = spearmanr(nystroem.reconstruction_error(far), exact.reconstruction_error(far))
+    assert rank.statistic > 0.995
+    assert nystroem.reconstruction_error(far)[60:].min() > 0.9
+
+
+def test_no_component_keeps_the_mean():
+    X = normal_rows(50)
+    subspace = fitted(LandmarkBasis.from_eigen(Linear(), X), X, n_components=0)
+    expected = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
+    assert_allclose(subspace.reconstruction_error(X), expected, rtol=1e-10)

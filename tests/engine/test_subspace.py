@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.subspace import KernelSubspace, component_signs
+from kpca_apps.errors import ModelFileError
+
+from .kernels import KERNELS, PSD_KERNELS, normal_rows
+
+
+def exact(kernel, X, **options):
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
+
+
+@pytest.fixture(params=KERNELS.values(), ids=KERNELS.keys())
+def kernel(request):
+    return request.param
+
+
+def test_a_row_gets_the_same_bits_in_any_batch(kernel):
+    subspace = exact(kernel, normal_rows(60), n_components=5)
+    X = normal_rows(1300, seed=1)
+    projected = subspace.project(X)
+    shuffle = np.random.default_rng(2).permutation(len(X))
+    assert_array_equal(subspace.project(X[shuffle]), projected[shuffle])
+    assert_array_equal(subspace.project(X, n_jobs=2), projected)
+    assert_array_equal(subspace.project(np.asfortranarray(X)), projected)
+    for row in (0, 575, 576, 1299):
+        assert_array_equal(subspace.project(X[row : row + 1])[0], projected[row])
+
+
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+def test_an_error_has_the_same_bits_in_any_batch(kernel):
+    X = normal_rows(800, seed=1)
+    basis = LandmarkBasis.from_cholesky(kernel, normal_rows(50))
+    subspace = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), ridge=0.1)
+    error = subspace.reconstruction_error(X)
+    shuffle = np.random.default_rng(2).permutation(len(X))
+    assert_array_equal(subspace.reconstruction_error(X[shuffle], n_jobs=2), error[shuffle])
+    assert_array_equal(subspace.reconstruction_error(X[799:]), error[799:])
+
+
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+@pytest.mark.parametrize("center", [True, False])
+def test_unclipped_errors_are_negative_by_rounding_only(kernel, center):
+    X = normal_rows(150)
+    new = np.vstack([X, normal_rows(50, seed=1), 1e4 * normal_rows(3, seed=2)])
+    tolerance = 1e-12 * max(kernel.diagonal(X).max(), 1.0)
+    for q in (None, 10, 0):
+        subspace = exact(kernel, X, n_components=q, center=center)
+        error = subspace.reconstruction_error(new, clip=False)
+        assert (error[:200] >= -tolerance).all()
+        # Very far rows: in units of their own length.
+        assert (error[200:] >= -1e-12 * kernel.diagonal(new[200:])).all()
+    assert (exact(kernel, X).reconstruction_error(X) >= 0.0).all()
+
+
+def test_error_is_the_distance_to_the_expansion():
+    kernel, X, new = RBF(0.3), normal_rows(40), normal_rows(9, seed=1)
+    for subspace in (exact(kernel, X, n_components=6), exact(kernel, X, n_components=0)):
+        T, error = subspace.project_and_error(new)
+        gamma = subspace.expansion(T)
+        distance = (
+            1.0
+            - 2.0 * np.einsum("ij,ij->i", gamma, kernel(new, X))
+            + np.einsum("ij,jk,ik->i", gamma, kernel(X), gamma)
+        )
+        assert_allclose(error, distance, rtol=0, atol=1e-12)
+
+
+def test_projection_and_error_in_one_pass_are_the_same_as_apart():
+    subspace = exact(RBF(0.3), normal_rows(40), n_components=6)
+    T, error = subspace.project_and_error(normal_rows(9, seed=1))
+    assert_allclose(T, subspace.project(normal_rows(9, seed=1)), rtol=0, atol=1e-14)
+    assert_array_equal(error, subspace.reconstruction_error(normal_rows(9, seed=1)))
+
+
+def test_an_indefinite_kernel_has_no_error_and_no_soft_cut():
+    subspace = exact(Sigmoid(0.1), normal_rows(20))
+    with pytest.raises(ValueError, match="indefinite"):
+        subspace.reconstruction_error(normal_rows(3))
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        subspace.with_soft_cut(0.1)
+
+
+def test_gains_are_checked():
+    subspace = exact(RBF(0.3), normal_rows(20), n_components=3)
+    assert_allclose(subspace.with_gain(np.array([1.0, 0.5, 0.0])).gain, [1.0, 0.5, 0.0])
+    for gain in ([1.0], [1.0, 2.0, 0.0], [np.nan, 1.0, 1.0]):
+        with pytest.raises(ValueError, match="gain must hold 3 numbers"):
+            subspace.with_gain(np.array(gain))
+    for rho in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="ridge"):
+            subspace.with_soft_cut(rho)
+
+
+def test_leading_components_are_those_of_a_smaller_fit():
+    X = normal_rows(40)
+    leading = exact(RBF(0.3), X, n_components=9).leading(4)
+    assert leading.n_components == 4
+    assert_allclose(
+        leading.reconstruction_error(X),
+        exact(RBF(0.3), X, n_components=4).reconstruction_error(X),
+        rtol=0,
+        atol=1e-13,
+    )
+
+
+def test_survives_a_model_file():
+    subspace = exact(KERNELS["views"], normal_rows(40), n_components=6, ridge=0.1)
+    meta, arrays = subspace.to_state()
+    again = KernelSubspace.from_state(json.loads(json.dumps(meta)), arrays)
+    new = normal_rows(9, seed=1)
+    assert_array_equal(again.reconstruction_error(new), subspace.reconstruction_error(new))
+    assert again.n == 40
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda meta, arrays: meta.pop("kernel"),
+        lambda meta, arrays: meta.update(mean_norm="many"),
+        lambda meta, arrays: meta.update(mean_norm=float("nan")),
+        lambda meta, arrays: meta.update(kernel={"type": "unknown"}),
+        lambda meta, arrays: arrays.pop("gain"),
+        lambda meta, arrays: arrays.update(gain=np.ones(7)),
+        lambda meta, arrays: arrays.update(points=np.ones((3, 2))),
+        lambda meta, arrays: arrays.update(points=np.ones(3)),
+        lambda meta, arrays: arrays.update(weights=arrays["weights"] * np.inf),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value encountered in multiply")
+def test_a_damaged_state_is_refused(damage):
+    meta, arrays = exact(Linear(), normal_rows(10)).to_state()
+    damage(meta, arrays)
+    with pytest.raises(ModelFileError):
+        KernelSubspace.from_state(meta, arrays)
+
+
+def test_signs_make_the_largest_coefficient_positive():
+    columns = np.array([[1.0, 0.0, 2.0], [-3.0, 0.0, 1.0]])
+    assert_array_equal(component_signs(columns), [-1.0, 1.0, 1.0])
+    assert component_signs(np.empty((3, 0))).shape == (0,)
