@@ -15,6 +15,7 @@ MAX_POINTS = 1000  # dots of rows that are not flagged
 MAX_FLAGGED = 400
 N_LABELLED = 10  # ranks written beside their marks
 MAX_COMPONENTS = 40
+WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 
 
 def component_map(points: ComponentMap) -> Drawing:
@@ -61,8 +62,11 @@ def scree(points: ComponentMap) -> Drawing:
     gains = points.gains[:MAX_COMPONENTS]
     places = np.arange(1, len(variances) + 1)
     top.plot(places, np.maximum(variances, 0), "o-", ms=3, color=PALETTE["blue"])
-    if np.any(variances > 0):
+    positive = variances[variances > 0]
+    if len(positive) and positive[0] > WIDE * positive[-1]:
         top.set_yscale("log")
+    else:
+        top.set_ylim(bottom=0)
     top.set_ylabel("variance")
     plain_ticks(top.yaxis)
     bottom.bar(places, gains, width=0.7, color=PALETTE["band"], alpha=0.7)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks
-from kpca_apps.report.text import apart, count, number
+from kpca_apps.report.text import count, number
 
 __all__ = ["flagged_against_threshold", "score_distribution"]
 
@@ -40,7 +40,7 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     axes.set_xlabel("novelty score (higher = more novel)")
     plain_ticks(axes.xaxis)
     where = (
-        f"The threshold is {number(result.threshold.value)}"
+        f"The threshold is {_label(result.threshold.value)}"
         if np.isfinite(result.threshold.value)
         else "The threshold is infinite, so no line is drawn"
     )
@@ -96,9 +96,14 @@ def _sensitivity(result: ScreeningResult) -> str:
     n_lower = int((result.scores > lower).sum())
     n_higher = int((result.scores > higher).sum())
     return (
-        f"10 % lower ({apart(lower, value)[0]}) it would flag {count(n_lower)} rows, "
-        f"10 % higher ({apart(higher, value)[0]}) {count(n_higher)}."
+        f"10 % lower ({_label(lower)}) it would flag {count(n_lower)} rows, "
+        f"10 % higher ({_label(higher)}) {count(n_higher)}."
     )
+
+
+def _label(value: float) -> str:
+    """Write a score in a figure: four digits, because scores often crowd at the top."""
+    return number(value, 4, keep_zeros=True)
 
 
 def _range(scores: NDArray[np.float64]) -> tuple[float, float, bool]:
@@ -122,7 +127,7 @@ def _threshold_line(axes: Axes, value: float, low: float, high: float) -> None:
     x_of = np.log if axes.get_xscale() == "log" and value > 0 else np.asarray
     is_right = x_of(value) > (x_of(low) + x_of(high)) / 2
     axes.annotate(
-        f"threshold {number(value)}",
+        f"threshold {_label(value)}",
         (value, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-4 if is_right else 4, -2),

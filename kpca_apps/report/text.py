@@ -9,20 +9,22 @@ from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, Screening
 
 __all__ = [
     "Verbatim",
-    "apart",
     "count",
     "cut",
     "headline",
+    "is_missing",
     "join",
     "number",
     "ordinal",
     "percent",
     "plain",
     "row_name",
+    "scores_text",
     "writable",
 ]
 
 ELLIPSIS = "\u2026"
+MORE_DECIMALS = 4  # spent on telling scores from the threshold
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 
 
@@ -63,21 +65,48 @@ def number(value: float, digits: int = 3, *, keep_zeros: bool = False) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and not keep_zeros else text
 
 
-def apart(value: float, other: float) -> tuple[str, str]:
-    """Write two numbers with enough digits to tell them apart.
+def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
+    """Write scores and their threshold alike, with enough decimals to tell them apart.
+
+    Parameters
+    ----------
+    scores : sequence of float
+        Scores shown beside the threshold.
+    threshold : float
+        May be infinite.
+
+    Returns
+    -------
+    texts : list of str
+        One a score, all with the same number of decimals.
+    threshold_text : str
+        The threshold, likewise.
 
     Examples
     --------
-    >>> apart(0.31245, 0.31243)
-    ('0.3125', '0.3124')
-    >>> apart(0.8, 0.3)
-    ('0.800', '0.300')
+    >>> scores_text([1.1052, 1.1043], 1.104)
+    (['1.1052', '1.1043'], '1.1040')
+    >>> scores_text([0.8, 0.3], 0.5)
+    (['0.800', '0.300'], '0.500')
     """
-    for digits in range(3, 17):
-        pair = number(value, digits, keep_zeros=True), number(other, digits, keep_zeros=True)
-        if pair[0] != pair[1] or value == other:
+    largest = max((abs(v) for v in (*scores, threshold) if math.isfinite(v)), default=0.0)
+    exponent = math.floor(math.log10(largest)) if largest > 0 else 0
+    is_plain = -4 <= exponent < 15
+    fewest = max(2 - exponent, 0) if is_plain else 2
+    texts: list[str] = []
+    limit = ""
+    for decimals in range(fewest, fewest + MORE_DECIMALS + 1):
+        form = f",.{decimals}{'f' if is_plain else 'e'}"
+        texts = [format(score, form) for score in scores]
+        limit = format(threshold, form) if math.isfinite(threshold) else number(threshold)
+        if all(t != limit or s == threshold for t, s in zip(texts, scores, strict=True)):
             break
-    return pair
+    return texts, limit
+
+
+def is_missing(text: str) -> bool:
+    """Tell whether a value seen or expected is none at all."""
+    return text.strip() in ("", "missing", "(missing)")
 
 
 def count(n: int) -> str:
@@ -151,7 +180,7 @@ def headline(result: ScreeningResult) -> list[str]:
     n_rows, n_flagged = len(result.scores), result.n_flagged
     rows = f"{count(n_rows)} {'row' if n_rows == 1 else 'rows'}"
     if not result.ranked:
-        verb = "stands" if n_flagged == 1 else "stand"
+        verb = "stands" if n_flagged <= 1 else "stand"
         return [f"{count(n_flagged) if n_flagged else 'None'} of {rows} {verb} out."]
     top = result.ranked[0]
     because = _because(top, result.columns)
@@ -171,9 +200,11 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile]) -> list[str]:
         return [", though no single column explains why."]
     reason = row.reasons[0]
     name = cut(reason.column)
-    if any(column.hidden and column.name == reason.column for column in columns):
+    column = next((c for c in columns if c.name == reason.column), None)
+    if column is not None and column.hidden:
         return [": mostly for its ", name, ", whose values are hidden."]
-    expected = [*expected_text(reason), " was expected."]
-    if not reason.seen.strip() or reason.seen == "missing":
-        return [": its ", name, " is missing where ", *expected]
-    return [": its ", name, " reads ", cut(reason.seen), " where ", *expected]
+    what = "text of " if column is not None and column.role == "text" else ""
+    expected = ["nothing"] if is_missing(reason.expected) else [what, *expected_text(reason)]
+    if is_missing(reason.seen):
+        return [": its ", name, " is missing where ", *expected, " was expected."]
+    return [": its ", name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]

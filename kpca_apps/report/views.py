@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
 from kpca_apps.report.strips import Strip, strip_of
-from kpca_apps.report.text import apart, cut, expected_text, number, percent
+from kpca_apps.report.text import cut, expected_text, is_missing, number, percent, scores_text
 
 __all__ = [
     "MAX_COLUMNS",
@@ -26,7 +26,6 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_CELL = 200  # characters of one cell
 ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
 MAX_REASONS = 3
-NO_VALUE = ("", "missing")
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,9 @@ class ColumnView:
 def row_views(result: ScreeningResult) -> list[RowView]:
     """Return the first ranked rows, ready to show."""
     profiles = {column.name: column for column in result.columns}
-    return [_row(row, result.threshold.value, profiles) for row in result.ranked[:MAX_ROWS]]
+    rows = result.ranked[:MAX_ROWS]
+    scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
+    return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
 
 
 def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
@@ -109,8 +110,7 @@ def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
     ]
 
 
-def _row(row: RankedRow, threshold: float, profiles: dict[str, ColumnProfile]) -> RowView:
-    score, limit = apart(row.score, threshold)
+def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]) -> RowView:
     cells = _affordable(row.cells)
     return RowView(
         rank=row.rank,
@@ -118,7 +118,7 @@ def _row(row: RankedRow, threshold: float, profiles: dict[str, ColumnProfile]) -
         row=row.row,
         line=row.line,
         score=score,
-        threshold=limit,
+        threshold=threshold,
         score_value=row.score,
         p_value=row.p_value,
         p_text="" if row.p_value is None else number(row.p_value, keep_zeros=True),
@@ -135,8 +135,8 @@ def _reason(reason: Reason, profile: ColumnProfile | None) -> ReasonView:
     return ReasonView(
         column=cut(reason.column, MAX_CELL),
         share=percent(reason.share),
-        seen="missing" if reason.seen.strip() in NO_VALUE else cut(reason.seen),
-        expected=expected,
+        seen="missing" if is_missing(reason.seen) else cut(reason.seen),
+        expected="nothing" if is_missing(reason.expected) else expected,
         about=about,
         hidden=profile is not None and profile.hidden,
         strip=strip_of(reason, profile),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,6 @@ from kpca_apps.novelty.result import Reason
 from kpca_apps.report.hidden import without_hidden
 from kpca_apps.report.text import (
     Verbatim,
-    apart,
     count,
     cut,
     headline,
@@ -19,6 +19,7 @@ from kpca_apps.report.text import (
     ordinal,
     percent,
     plain,
+    scores_text,
     writable,
 )
 from tests.report import examples
@@ -39,12 +40,21 @@ def test_numbers_in_words() -> None:
     assert number(math.nan) == "not a number"
 
 
-@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))
-def test_different_numbers_are_told_apart(a: float, b: float) -> None:
-    first, second = apart(a, b)
-    if not math.isclose(a, b, rel_tol=1e-14):
-        assert first != second
-    assert apart(a, a)[0] == apart(a, a)[1]
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1), st.floats(1e-3, 1e3))
+def test_scores_are_told_from_the_threshold(scores: list[float], threshold: float) -> None:
+    texts, limit = scores_text(scores, threshold)
+    assert len({len(text.partition(".")[2]) for text in [*texts, limit]}) == 1
+    largest = max(*scores, threshold)
+    for score, text in zip(scores, texts, strict=True):
+        assert float(text.replace(",", "")) == pytest.approx(score, abs=0.5e-2 * largest)
+        if abs(score - threshold) > 1e-6 * largest:
+            assert text != limit
+
+
+def test_scores_of_any_size_are_written() -> None:
+    assert scores_text([1.5e-9], math.inf) == (["1.50e-09"], "infinite")
+    assert scores_text([0.0], 0.0) == (["0.00"], "0.00")
+    assert scores_text([], 0.5) == ([], "0.500")
 
 
 def test_small_words() -> None:
@@ -113,11 +123,22 @@ def test_the_first_sentence_of_a_missing_value() -> None:
     assert sentence.endswith(": its Sex is missing where MALE was expected.")
 
 
-def test_the_first_sentence_without_a_ranked_row() -> None:
-    from dataclasses import replace
+def test_the_first_sentence_of_an_unexpected_value() -> None:
+    reason = Reason("Comments", 1.0, "Broken band", "(missing)", "Broken band", None)
+    sentence = plain(headline(examples.screening(reasons=(reason,))))
+    assert sentence.endswith(": its Comments reads Broken band where nothing was expected.")
 
+
+def test_the_first_sentence_of_free_text() -> None:
+    result = examples.screening(reasons=(Reason("note", 1.0, "N2A2", "about 5 characters"),))
+    text = replace(result.columns[1], name="note", role="text", distribution=None)
+    sentence = plain(headline(replace(result, columns=(text,))))
+    assert sentence.endswith(": its note reads N2A2 where text of about 5 characters was expected.")
+
+
+def test_the_first_sentence_without_a_ranked_row() -> None:
     result = replace(examples.screening(n_flagged=0), ranked=())
-    assert plain(headline(result)) == "None of 344 rows stand out."
+    assert plain(headline(result)) == "None of 344 rows stands out."
 
 
 def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
