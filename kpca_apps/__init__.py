@@ -1,3 +1,72 @@
-"""Kernel PCA at work: novelty detection in tables, on one shared engine."""
+"""Kernel PCA at work: novelty detection in tables, on one shared engine.
+
+The public names are loaded when first used, so that ``import kpca_apps`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kpca_apps.engine.kernel_pca import KernelPCA
+    from kpca_apps.errors import (
+        ConfigError,
+        InputError,
+        KpcaError,
+        MemoryLimitError,
+        ModelFileError,
+        RefusedError,
+    )
+    from kpca_apps.files.tables import read_table
+    from kpca_apps.novelty.detector import KernelPCANovelty
+    from kpca_apps.novelty.model import load_model, save_model
+    from kpca_apps.novelty.options import ScreeningOptions
+    from kpca_apps.novelty.screening import screen_table
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ConfigError",
+    "InputError",
+    "KernelPCA",
+    "KernelPCANovelty",
+    "KpcaError",
+    "MemoryLimitError",
+    "ModelFileError",
+    "RefusedError",
+    "ScreeningOptions",
+    "__version__",
+    "load_model",
+    "read_table",
+    "save_model",
+    "screen_table",
+]
+
+_HOMES = {
+    "ConfigError": "errors",
+    "InputError": "errors",
+    "KernelPCA": "engine.kernel_pca",
+    "KernelPCANovelty": "novelty.detector",
+    "KpcaError": "errors",
+    "MemoryLimitError": "errors",
+    "ModelFileError": "errors",
+    "RefusedError": "errors",
+    "ScreeningOptions": "novelty.options",
+    "load_model": "novelty.model",
+    "read_table": "files.tables",
+    "save_model": "novelty.model",
+    "screen_table": "novelty.screening",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

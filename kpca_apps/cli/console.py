@@ -1,0 +1,127 @@
+"""What the commands say: words on stderr, data on stdout, nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kpca_apps.files.names import one_line
+
+if TYPE_CHECKING:
+    from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
+    from kpca_apps.novelty.specs import ColumnPlan
+
+__all__ = ["Console", "explanation_lines", "plan_lines", "say_error", "summary_lines"]
+
+TOP = 5
+
+
+@dataclass(frozen=True)
+class Console:
+    """Where a command speaks.
+
+    Attributes
+    ----------
+    quiet : bool
+        Whether only errors are said.
+    """
+
+    quiet: bool = False
+
+    def say(self, text: str = "") -> None:
+        """Say a paragraph on stderr, wrapped to the terminal; control characters are escaped."""
+        if self.quiet:
+            return
+        sys.stderr.write(_wrapped(text) + "\n")
+
+    def lines(self, lines: list[str]) -> None:
+        """Say lines that are laid out already."""
+        if not self.quiet:
+            sys.stderr.writelines(f"{one_line(line, _width())}\n" for line in lines)
+
+    def data(self, text: str) -> None:
+        """Put data on stdout."""
+        sys.stdout.write(text.rstrip("\n") + "\n")
+
+    def data_json(self, value: Any) -> None:
+        """Put a JSON document on stdout."""
+        self.data(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+
+    @contextmanager
+    def stage(self, text: str) -> Iterator[None]:
+        """Show that work is going on, on a terminal only; nothing of it remains."""
+        if self.quiet or not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console as Terminal
+
+        with Terminal(stderr=True, highlight=False).status(one_line(text, _width() - 4)):
+            yield
+
+
+def say_error(message: str) -> None:
+    """Say what went wrong, in one line."""
+    sys.stderr.write(f"error: {one_line(' '.join(message.split()), 2_000)}\n")
+
+
+def summary_lines(result: ScreeningResult) -> list[str]:
+    """Lay out the oddest rows with their first reasons, a line a row."""
+    rows = [_row_cells(row) for row in result.ranked[:TOP]]
+    return _columns([("rank", "row", "id", "score", "first reason"), *rows])
+
+
+def _row_cells(row: RankedRow) -> tuple[str, ...]:
+    place = str(row.row) if row.line is None else f"{row.row} (line {row.line})"
+    first = "(not explained)" if not row.explained else "no single column"
+    if row.reasons:
+        reason = row.reasons[0]
+        first = (
+            f"{one_line(reason.column, 30)}: {one_line(reason.seen, 24)}, "
+            f"expected {one_line(reason.expected, 24)}"
+        )
+    mark = "" if row.flagged else " -"
+    return (f"{row.rank}{mark}", place, one_line(row.id or "", 16), f"{row.score:.4g}", first)
+
+
+def explanation_lines(row: RankedRow) -> list[str]:
+    """Lay out all reasons of one row, a line a column."""
+    if not row.reasons:
+        return ["No single column explains the score."]
+    return _columns([("share", "column", "seen", "expected"), *map(_reason_cells, row.reasons)])
+
+
+def _reason_cells(reason: Reason) -> tuple[str, ...]:
+    share = f"{reason.share:.0%}"
+    return (share, *(one_line(t, 28) for t in (reason.column, reason.seen, reason.expected)))
+
+
+def plan_lines(plan: ColumnPlan) -> list[str]:
+    """Lay out what every column of a table becomes, a line a column."""
+    head = ("column", "taken as", "missing", "distinct", "why")
+    rows = [
+        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 60))
+        for s in plan.specs
+    ]
+    return _columns([head, *rows])
+
+
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _width() -> int:
+    return max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(one_line(text, 2_000), _width(), break_on_hyphens=False)

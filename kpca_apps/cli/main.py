@@ -1,0 +1,101 @@
+"""The ``kpca`` command: its groups, and what every way of ending looks like to a script.
+
+Exit codes: 0 done, 1 a bug, 2 usage, 3 bad input, 4 refused, 5 finished but some items failed,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from kpca_apps import __version__
+from kpca_apps.cli import novelty
+from kpca_apps.cli.console import say_error
+from kpca_apps.errors import KpcaError
+
+__all__ = ["app", "main"]
+
+BUG, USAGE, REFUSED, INTERRUPTED = 1, 2, 4, 130
+# Typer may carry its own copy of click; the base of its usage errors is found through what it
+# exports, whichever copy that is.
+UsageError = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="kpca",
+    help="Kernel PCA at work: find the rows of a table that do not belong, with reasons.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(novelty.app, name="novelty")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"kpca {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Kernel PCA at work: find the rows of a table that do not belong, with reasons."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words of the command line; those of the process by default.
+
+    Returns
+    -------
+    int
+        See the head of this file. Whatever happens, bad input ends in one line on stderr, never
+        in a traceback, unless ``KPCA_DEBUG`` is set.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        words = None if arguments is None else list(arguments)
+        return int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("KPCA_DEBUG") == "1":
+            raise
+        return _end(error)
+
+
+def _end(error: BaseException) -> int:
+    """Say how it ended, in one line, and give the exit code."""
+    if isinstance(error, typer.Abort | KeyboardInterrupt):
+        say_error("interrupted; nothing was written")
+        return INTERRUPTED
+    if isinstance(error, KpcaError):
+        say_error(str(error))
+        return error.exit_code
+    if isinstance(error, UsageError):
+        say_error(f"{error.format_message()} (kpca --help)")  # type: ignore[attr-defined]
+        return USAGE
+    if isinstance(error, BrokenPipeError):
+        # The reader of our output went away, as `head` does; the shell's own silence is right.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
+        return 0
+    if isinstance(error, MemoryError):
+        say_error("the memory of this machine does not suffice: use fewer rows or --landmarks")
+        return REFUSED
+    say_error(
+        f"a bug in kpca, {type(error).__name__}: {error} (please report it; KPCA_DEBUG=1 shows where)"
+    )
+    return BUG

@@ -1,0 +1,186 @@
+"""What a run leaves behind: one folder, complete or not at all."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kpca_apps.files.output import OutputFolder
+from kpca_apps.files.scored import write_scored
+from kpca_apps.files.tables import Table
+from kpca_apps.novelty.model import NoveltyModel, save_model
+from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
+
+__all__ = [
+    "MODEL_FILE",
+    "REPORT_FILE",
+    "Clock",
+    "next_steps",
+    "write_comparison",
+    "write_screening",
+]
+
+MODEL_FILE = "model.kpca"
+REPORT_FILE = "report.html"
+
+
+@dataclass
+class Clock:
+    """Wall-clock seconds of the parts of a run; they go to ``run.json`` and nowhere else."""
+
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.perf_counter)
+
+    def lap(self, name: str) -> None:
+        """Note the time since the last lap under a name."""
+        now = time.perf_counter()
+        self.seconds[name] = round(now - self._last, 3)
+        self._last = now
+
+    def to_json(self) -> str:
+        """Say when, where and how long."""
+        run = {
+            "started": self.started.isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "host": platform.node(),
+            "platform": platform.platform(),
+            "seconds": self.seconds,
+        }
+        return json.dumps(run, indent=2) + "\n"
+
+
+def write_screening(
+    result: ScreeningResult,
+    table: Table,
+    folder: OutputFolder,
+    clock: Clock,
+    *,
+    suffix: str,
+    model: NoveltyModel | None = None,
+) -> ScreeningResult:
+    """Write report, JSON, scored table, figures and, if given, the model.
+
+    Parameters
+    ----------
+    result : ScreeningResult
+        What was found.
+    table : Table
+        The table, for the scored copy.
+    folder : OutputFolder
+        Where to.
+    clock : Clock
+        Of the run.
+    suffix : str
+        ``csv`` or ``parquet``.
+    model : NoveltyModel, optional
+        Saved beside the report.
+
+    Returns
+    -------
+    ScreeningResult
+        The result with what writing had to say.
+    """
+    from kpca_apps.report.figures import screening_figures
+    from kpca_apps.report.render import render_screening
+    from kpca_apps.report.result_json import result_to_json
+
+    extra = {
+        "novelty_score": result.scores,
+        "p_value": result.p_values,
+        "flagged": result.flagged,
+        "rank": result.ranks,
+    }
+    with folder as building:
+        notes = write_scored(table, extra, building / f"scored.{suffix}")
+        result = replace(result, warnings=(*result.warnings, *notes))
+        if model is not None:
+            save_model(model, building / MODEL_FILE)
+        clock.lap("scored table and model")
+        _write_text(building / "result.json", result_to_json(result))
+        _write_text(building / REPORT_FILE, render_screening(result))
+        _write_figures(building, screening_figures(result))
+        clock.lap("report")
+        _write_text(building / "run.json", clock.to_json())
+    return result
+
+
+def write_comparison(result: ComparisonResult, folder: OutputFolder, clock: Clock) -> None:
+    """Write report, JSON and figures of a comparison."""
+    from kpca_apps.report.figures import comparison_figures
+    from kpca_apps.report.render import render_comparison
+    from kpca_apps.report.result_json import result_to_json
+
+    for number, evaluation in enumerate(result.evaluations, 1):
+        for method in evaluation.methods:
+            clock.seconds[f"setting {number}: {method.name}"] = round(method.seconds, 3)
+    with folder as building:
+        _write_text(building / "result.json", result_to_json(result))
+        _write_text(building / REPORT_FILE, render_comparison(result))
+        _write_figures(building, comparison_figures(result))
+        clock.lap("report")
+        _write_text(building / "run.json", clock.to_json())
+
+
+def next_steps(
+    result: ScreeningResult, *, table: str, model: str, command: str
+) -> tuple[tuple[str, str], ...]:
+    """Say the three commands a reader would want next.
+
+    Parameters
+    ----------
+    result : ScreeningResult
+        What was found.
+    table, model : str
+        Paths to show.
+    command : str
+        The command that was run.
+
+    Returns
+    -------
+    tuple of (str, str)
+        A sentence and its command.
+    """
+    steps = [
+        (
+            "Score new rows with this model, saved beside the report (it holds rows of the table)",
+            _command("novelty", "score", model, "NEW_TABLE.csv"),
+        )
+    ]
+    top = result.ranked[0]
+    if top.reasons:
+        column = top.reasons[0].column
+        steps.append(
+            (
+                "Screen again without the column that made the first row odd",
+                f"{command} {shlex.join(['--exclude', column])}",
+            )
+        )
+    place = ("--row", str(top.row)) if top.line is None else ("--line", str(top.line))
+    steps.append(
+        (
+            "See all reasons of one row",
+            _command("novelty", "explain", model, table, *place),
+        )
+    )
+    return tuple(steps)
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["kpca", *words])
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _write_figures(folder: Path, figures: dict[str, Any]) -> None:
+    (folder / "figures").mkdir()
+    for name, png in figures.items():
+        (folder / "figures" / f"{Path(name).stem}.png").write_bytes(png)

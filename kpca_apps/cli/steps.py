@@ -1,0 +1,169 @@
+"""Steps that several commands take: reading, checking, writing the folder, the last words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kpca_apps.cli.console import Console, plan_lines, summary_lines
+from kpca_apps.cli.options import given_options, path_shown, reproduce
+from kpca_apps.files.names import safe_stem
+
+if TYPE_CHECKING:
+    from kpca_apps.cli.runs import Clock
+    from kpca_apps.files.output import OutputFolder
+    from kpca_apps.files.tables import Table
+    from kpca_apps.novelty.model import NoveltyModel
+    from kpca_apps.novelty.options import ScreeningOptions
+    from kpca_apps.novelty.result import ComparisonResult, RankedRow, ScreeningResult
+
+__all__ = [
+    "adjusted",
+    "check_rules",
+    "finish",
+    "open_folder",
+    "place",
+    "print_outcome",
+    "print_plan",
+    "read",
+    "say_warnings",
+]
+
+MAX_WARNINGS = 5
+
+
+def check_rules(told: ScreeningOptions, *, clean: bool) -> None:
+    """Refuse contradicting rules before anything is read."""
+    from kpca_apps.novelty.options import resolve_rule
+
+    resolve_rule(told, clean=clean)
+
+
+def open_folder(out: Path | None, application: str, table: str, force: bool) -> OutputFolder:
+    """Name the folder of a run, and refuse one that may not be written, before any work."""
+    from kpca_apps.files.output import OutputFolder
+
+    folder = OutputFolder(out or f"kpca-{application}-{safe_stem(table)}", force=force)
+    folder.check()
+    return folder
+
+
+def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> Table:
+    """Read a table."""
+    from kpca_apps.files.tables import read_table
+
+    with console.stage(f"Reading {path}"):
+        return read_table(path, delimiter=delimiter, encoding=encoding)
+
+
+def print_plan(console: Console, table: Table, told: ScreeningOptions, as_json: bool) -> None:
+    """Print what every column becomes, as data."""
+    from kpca_apps.novelty.columns import infer_plan
+
+    plan = infer_plan(table, told.columns)
+    for note in (*table.source.notes, *plan.warnings):
+        console.say(note)
+    if as_json:
+        console.data_json(plan.to_dict())
+    else:
+        console.data("\n".join(plan_lines(plan)))
+
+
+def adjusted(model: NoveltyModel, table: Table, params: Mapping[str, Any]) -> ScreeningOptions:
+    """Options of a model, changed by what stands on the command line."""
+    from kpca_apps.novelty.screening import inherit_options
+
+    hide = tuple(params.get("hide") or ())
+    columns = {"label": params.get("label"), "id": params.get("id"), "hide": hide or None}
+    return inherit_options(model, table, **given_options(params), **columns)
+
+
+def finish(
+    console: Console,
+    context: typer.Context,
+    clock: Clock,
+    folder: OutputFolder,
+    table: Table,
+    result: ScreeningResult,
+    model: NoveltyModel | None,
+) -> None:
+    """Write the folder of a screening and say what was found."""
+    from kpca_apps.cli.runs import MODEL_FILE, next_steps, write_screening
+    from kpca_apps.report.hidden import without_hidden
+    from kpca_apps.report.text import headline, plain
+
+    params = context.params
+    if model is None:
+        saved = path_shown(params["model"])
+    else:
+        # A folder named by the user would make two runs of one input differ.
+        saved = MODEL_FILE if params["out"] else f"{folder.path.name}/{MODEL_FILE}"
+    result = replace(
+        result,
+        next_steps=next_steps(
+            result, table=path_shown(params["table"]), model=saved, command=reproduce(context)
+        ),
+    )
+    with console.stage("Writing"):
+        result = write_screening(
+            result, table, folder, clock, suffix=str(params["format"].value), model=model
+        )
+    shown = without_hidden(result)
+    console.say(plain(headline(shown)))
+    console.lines(["", *summary_lines(shown), ""])
+    console.say(f"Threshold {result.threshold.value:.4g}. {result.threshold.statement}")
+    for note in table.source.notes:
+        console.say(note)
+    say_warnings(console, result.warnings)
+    if model is not None:
+        console.say(
+            f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
+        )
+    print_outcome(console, folder, result, params["json"])
+
+
+def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
+    """Say the first warnings, and how many more there are."""
+    for warning in warnings[:MAX_WARNINGS]:
+        console.say(f"Note: {warning}")
+    if len(warnings) > MAX_WARNINGS:
+        console.say(f"... and {len(warnings) - MAX_WARNINGS} more notes in the report.")
+
+
+def print_outcome(
+    console: Console,
+    folder: OutputFolder,
+    result: ScreeningResult | ComparisonResult,
+    as_json: bool,
+) -> None:
+    """Print the result as JSON, or the path of the report as the last line."""
+    from kpca_apps.cli.runs import REPORT_FILE
+    from kpca_apps.report.result_json import result_to_json
+
+    if as_json:
+        console.data(result_to_json(result))
+    else:
+        console.data(str(_near(folder.path) / REPORT_FILE))
+
+
+def place(row: RankedRow, result: ScreeningResult) -> str:
+    """Say in one line which row it is, and where it stands."""
+    name = f" ({row.id})" if row.id else ""
+    line = f", line {row.line}" if row.line is not None else ""
+    p_value = f", p-value {row.p_value:.3g}" if row.p_value is not None else ""
+    verdict = "flagged" if row.flagged else "not flagged"
+    return (
+        f"Row {row.row}{name}{line}: novelty score {row.score:.4g} (threshold "
+        f"{result.threshold.value:.4g}{p_value}), {verdict}, rank {row.rank} of "
+        f"{len(result.scores)}."
+    )
+
+
+def _near(path: Path) -> Path:
+    """Shorten a path below the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

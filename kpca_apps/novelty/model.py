@@ -1,0 +1,270 @@
+"""A fitted novelty model: column plan, encoder and detector, in memory and in a file."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.errors import ConfigError, InputError, ModelFileError
+from kpca_apps.files.models import load_archive, save_archive
+from kpca_apps.files.names import suggest
+from kpca_apps.files.source import SourceInfo
+from kpca_apps.files.tables import Table
+from kpca_apps.novelty.columns import infer_plan
+from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.encoding import TableEncoder
+from kpca_apps.novelty.options import Rule, ScreeningOptions, resolve_rule
+
+__all__ = ["NoveltyModel", "fit_model", "library_versions", "load_model", "save_model"]
+
+FloatArray = NDArray[np.float64]
+
+KIND = "novelty"
+KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
+LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
+
+
+@dataclass(frozen=True)
+class NoveltyModel:
+    """What is needed to judge rows of a table.
+
+    Attributes
+    ----------
+    encoder : TableEncoder
+        The column plan and how the columns became numbers.
+    detector : KernelPCANovelty
+        Fitted on the encoded rows. It holds rows of its reference.
+    rule : Rule
+        What flags rows unless another rule is asked for.
+    options : ScreeningOptions
+        As the fit was told.
+    source : SourceInfo
+        The table fitted on.
+    versions : mapping of str to str
+        Of the libraries it was fitted with.
+    warnings : tuple of str
+        What was said of the table fitted on.
+    """
+
+    encoder: TableEncoder
+    detector: KernelPCANovelty
+    rule: Rule
+    options: ScreeningOptions
+    source: SourceInfo
+    versions: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether it was fitted on a clean reference, so that rates are calibrated."""
+        return not self.detector.contaminated
+
+
+def fit_model(
+    table: Table, options: ScreeningOptions | None = None, *, clean: bool = True
+) -> NoveltyModel:
+    """Fit a model to a table.
+
+    Parameters
+    ----------
+    table : Table
+        The reference, or the table to screen, of at least 3 rows.
+    options : ScreeningOptions, optional
+        How.
+    clean : bool
+        Whether its rows are known to be normal.
+
+    Returns
+    -------
+    NoveltyModel
+
+    Raises
+    ------
+    ConfigError
+        If the options contradict each other or the table.
+    InputError
+        If the table cannot be used: too few rows, no usable column.
+    """
+    options = options or ScreeningOptions()
+    rule = resolve_rule(options, clean=clean)
+    plan = infer_plan(table, options.columns)
+    encoder = TableEncoder.fit(table, plan, contaminated=not clean)
+    encoded = encoder.encode(table)
+    detector = _detector(rule, options, encoder, len(encoded.matrix), clean)
+    try:
+        detector.fit(encoded.matrix)
+    except ValueError as error:
+        raise InputError(f"{table.source.name}: {_one_sentence(error)}") from error
+    return NoveltyModel(
+        encoder=encoder,
+        detector=detector,
+        rule=rule,
+        options=options,
+        source=table.source,
+        versions=library_versions(),
+        warnings=(*plan.warnings, *encoded.warnings, *detector.warnings_),
+    )
+
+
+def _detector(
+    rule: Rule, options: ScreeningOptions, encoder: TableEncoder, n_rows: int, clean: bool
+) -> KernelPCANovelty:
+    """Build the unfitted detector that the options describe."""
+    if rule.name == "count" and rule.setting >= n_rows:
+        raise ConfigError(
+            f"count {rule.setting:g} would flag every one of the {n_rows} rows: choose fewer"
+        )
+    share = rule.setting / n_rows if rule.name == "count" else rule.setting
+    own_cut = options.n_components is not None
+    if options.calibration == "leave-one-out" and own_cut and clean:
+        raise ConfigError(
+            "calibration leave-one-out has a closed form for the soft cut only: use split with "
+            "components, or leave components out"
+        )
+    return KernelPCANovelty(
+        contaminated=not clean,
+        share=0.01 if rule.calibrated else share,
+        alpha=rule.setting if rule.name == "alpha" else 0.05,
+        n_components=options.n_components,
+        kernel=_kernel(options),
+        gamma=_gamma(options) if options.kernel == "rbf" else None,
+        ridge=options.ridge,
+        n_landmarks=options.n_landmarks,
+        calibration=options.calibration,
+        as_is=list(encoder.as_is),
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
+
+
+def _gamma(options: ScreeningOptions) -> float | None:
+    return options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
+
+
+def _kernel(options: ScreeningOptions) -> str | Kernel | None:
+    """Turn the name of a kernel into the kernel; ``None`` for the mean over four views."""
+    name, gamma = options.kernel, _gamma(options)
+    if name is None or name == "rbf":
+        return name
+    if name not in KERNELS:
+        hint = suggest(name, KERNELS)
+        raise ConfigError(f"no kernel {name!r}: choose from {', '.join(KERNELS)}.{hint}")
+    if name == "laplacian":
+        if gamma is None:
+            raise ConfigError("kernel laplacian needs a width: give gamma")
+        return Laplacian(gamma)
+    if name == "polynomial":
+        return Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
+    if gamma is not None:
+        raise ConfigError(f"kernel {name} has no width: leave gamma and sigma out")
+    return Linear() if name == "linear" else Cosine()
+
+
+def _one_sentence(error: ValueError) -> str:
+    return " ".join(str(error).split())
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of this package and of the libraries the numbers depend on."""
+    found = {name: metadata.version(name) for name in LIBRARIES}
+    return {"python": platform.python_version(), **found}
+
+
+def save_model(model: NoveltyModel, path: str | Path) -> None:
+    """Write a model to one file: a zip of JSON and arrays, never pickle.
+
+    The file holds rows of the reference (reasons are found among them): share it as you would
+    share the data.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model.
+    path : str or Path
+        Where to; replaced if it exists.
+    """
+    encoder, encoder_arrays = model.encoder.to_state()
+    detector, detector_arrays = model.detector.to_state()
+    meta = {
+        "kind": KIND,
+        "encoder": encoder,
+        "detector": detector,
+        "rule": asdict(model.rule),
+        "options": model.options.to_dict(),
+        "source": asdict(model.source),
+        "versions": dict(model.versions),
+        "warnings": list(model.warnings),
+    }
+    arrays = {f"encoder.{name}": array for name, array in encoder_arrays.items()}
+    arrays |= {f"detector.{name}": array for name, array in detector_arrays.items()}
+    save_archive(path, meta, arrays)
+
+
+def load_model(path: str | Path) -> NoveltyModel:
+    """Read a model back.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `save_model` wrote.
+
+    Returns
+    -------
+    NoveltyModel
+        Fitted with other versions of the libraries, it says so among its warnings.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, or no novelty model.
+    """
+    meta, arrays = load_archive(path)
+    name = Path(path).name
+    if meta.get("kind") != KIND:
+        raise ModelFileError(f"{name}: not a novelty model; fit one with kpca novelty fit")
+    try:
+        model = _from_state(meta, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ModelFileError(
+            f"{name}: damaged, or written by another version of kpca-apps "
+            f"({meta.get('versions', {}).get('kpca-apps', 'unknown')}); fit the model again"
+        ) from error
+    return replace(model, warnings=(*model.warnings, *_version_warning(model.versions)))
+
+
+def _from_state(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoveltyModel:
+    def part(prefix: str) -> dict[str, NDArray[Any]]:
+        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+    source = {**meta["source"], "notes": tuple(meta["source"]["notes"])}
+    return NoveltyModel(
+        encoder=TableEncoder.from_state(meta["encoder"], part("encoder.")),
+        detector=KernelPCANovelty.from_state(meta["detector"], part("detector.")),
+        rule=Rule(**meta["rule"]),
+        options=ScreeningOptions.from_dict(meta["options"]),
+        source=SourceInfo(**source),
+        versions=dict(meta["versions"]),
+        warnings=tuple(meta["warnings"]),
+    )
+
+
+def _version_warning(fitted_with: Mapping[str, str]) -> tuple[str, ...]:
+    now = library_versions()
+    changed = [
+        f"{name} {version} (here {now.get(name, 'none')})"
+        for name, version in sorted(fitted_with.items())
+        if now.get(name) != version
+    ]
+    if not changed:
+        return ()
+    return (
+        f"The model was fitted with {', '.join(changed)}: scores may differ in their last digits.",
+    )
