@@ -129,5 +129,28 @@ def _restore(
 
 
 def _check_fit(detector: KernelPCANovelty) -> None:
-    """Score one stored row: parts that do not fit together fail here, not in a user's run."""
-    detector.score_samples(detector.neighbours_.rows[:1])
+    """Refuse parts that do not fit together here, before they fail in a user's run."""
+    views, neighbours, d = detector.views_, detector.neighbours_, detector.n_features_in_
+    s = len(neighbours.index)
+    shapes = {"neighbours": (neighbours.rows.shape, (s, d)), "index": (neighbours.index.ndim, 1)}
+    shapes["standardised"] = (neighbours.standardised.shape, (s, d))
+    if isinstance(views, ColumnViews):
+        width, v = (len(views.varying),), (len(views.widths),)
+        columns = ("mean", "sd", "median", "spread", "minimum", "maximum", "asinh_mean", "asinh_sd")
+        shapes |= {name: (getattr(views, name).shape, width) for name in columns}
+        shapes["order_statistics"] = (views.order_statistics.shape[1:], width)
+        shapes["block_factors"] = (views.block_factors.shape, v)
+        used = np.concatenate([views.varying, views.as_is, detector.neighbours_.as_is])
+    else:
+        shapes |= {"mean": (views.mean.shape, (d,)), "sd": (views.sd.shape, (d,))}
+        used = neighbours.as_is
+    wrong = [name for name, (found, due) in shapes.items() if found != due]
+    if wrong or s < 2 or (used.size and not 0 <= used.min() <= used.max() < d):
+        raise ModelFileError(
+            f"The detector in the model file is damaged ({', '.join(wrong) or 'columns'} do not "
+            "fit the rest); fit it again."
+        )
+    if not np.isfinite(detector.score_samples(neighbours.rows[:1])).all():
+        raise ModelFileError(
+            "The detector in the model file gives scores that are no numbers; fit it again."
+        )
