@@ -136,7 +136,7 @@ def block_krylov(
     limit = krylov_basis_limit(n)
     basis = np.empty((n, limit), order="F")
     ritz = np.zeros((limit, limit))
-    size, next_check = 0, q
+    size, next_check, settled = 0, q, np.empty(0)
     current = _orthonormal(product(rng.standard_normal((n, b))), basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
@@ -148,13 +148,18 @@ def block_krylov(
         ritz[new, :size] = ritz[:size, new].T
         rest = image - known @ ritz[:size, new]
         rest -= known @ (known.T @ rest)
-        if size >= next_check:
+        rounding = n * np.finfo(np.float64).eps * np.abs(ritz[:size, :size]).max()
+        invariant = float(np.abs(rest).max()) <= rounding
+        if size >= next_check or (invariant and size >= q):
             pairs = _ritz_pairs(known, ritz[:size, :size], rest, q, by_modulus, tolerance)
             if pairs is not None and _residual(product, *pairs) <= 10.0 * tolerance:
-                return pairs
+                # An invariant basis may lack copies of eigenvalues repeated more often than a
+                # block is wide: it is believed when a new start has changed nothing.
+                if not invariant or _same(pairs[0], settled):
+                    return pairs
+                settled = pairs[0]
             next_check = size + max(b, size // 8)
-        if np.abs(rest).max() <= n * np.finfo(np.float64).eps * np.abs(ritz[:size, new]).max():
-            # The basis spans an invariant subspace: look for the rest from a new start.
+        if invariant:
             rest = product(rng.standard_normal((n, b)))
         current = _orthonormal(rest, known)
     return None
@@ -186,6 +191,10 @@ def _residual(product: Operator, values: Matrix, vectors: Matrix) -> float:
     """Return the largest true residual, relative to the largest eigenvalue."""
     residuals = np.linalg.norm(product(vectors) - vectors * values, axis=0)
     return float(residuals.max() / max(abs(values[0]), np.finfo(np.float64).tiny))
+
+
+def _same(values: Matrix, others: Matrix) -> bool:
+    return values.shape == others.shape and bool(np.allclose(values, others, rtol=1e-10))
 
 
 def _leading(values: Matrix, vectors: Matrix, q: int, by_modulus: bool) -> tuple[Matrix, Matrix]:
