@@ -175,7 +175,7 @@ def _cut_regular(text: bytes, delimiter: str, label: str) -> _Rows | None:
     first = next(csv.reader([text[starts[head] : ends[head]].decode()], delimiter=delimiter))
     keep[head] = False
     body = _polars_cut(_kept_bytes(data, starts, ends, keep), delimiter, len(first))
-    if body.shape != (lines.size - 1, len(first)):
+    if body is None or body.shape != (lines.size - 1, len(first)):
         return None
     return _Rows(first, body, lines.astype(np.int64))
 
@@ -191,10 +191,12 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
     if quotes.size % 2:
         return None
     opening, closing = quotes[0::2], quotes[1::2]
-    padded = np.concatenate(([_NEWLINE], data, [_NEWLINE])).astype(np.uint8)
-    before, after = padded[opening], padded[closing + 2]
+    edge = np.array([_NEWLINE], dtype=np.uint8)
+    padded = np.concatenate((edge, data, edge, edge))
+    before, after, second = padded[opening], padded[closing + 2], padded[closing + 3]
+    ends_row = (after == _NEWLINE) | ((after == _RETURN) & (second == _NEWLINE))
     opens = (before == delimiter) | (before == _NEWLINE) | (before == _QUOTE)
-    closes = (after == delimiter) | (after == _NEWLINE) | (after == _QUOTE) | (after == _RETURN)
+    closes = (after == delimiter) | (after == _QUOTE) | ends_row
     if not (opens.all() and closes.all()):
         return None
     return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
@@ -217,17 +219,21 @@ def _kept_bytes(
     return data[mask].tobytes()
 
 
-def _polars_cut(body: bytes, delimiter: str, width: int) -> pl.DataFrame:
+def _polars_cut(body: bytes, delimiter: str, width: int) -> pl.DataFrame | None:
+    """Cut measured rows; ``None`` where polars sees them differently, which no file should show."""
     names = [f"column_{number}" for number in range(1, width + 1)]
     if not body:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    frame = pl.read_csv(
-        body,
-        has_header=False,
-        separator=delimiter,
-        quote_char='"' if b'"' in body else None,
-        schema=dict.fromkeys(names, pl.String),
-    )
+    try:
+        frame = pl.read_csv(
+            body,
+            has_header=False,
+            separator=delimiter,
+            quote_char='"' if b'"' in body else None,
+            schema=dict.fromkeys(names, pl.String),
+        )
+    except pl.exceptions.PolarsError:
+        return None
     return frame.fill_null("")
 
 
@@ -257,6 +263,8 @@ def _cut_exactly(text: bytes, delimiter: str, label: str) -> _Rows:
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(_quote_message(str(error), label, line)) from None
+    if not rows:
+        raise InputError(f"{label}: the file holds nothing but blank cells; it needs rows.")
     starts = np.array(lines, dtype=np.int64)
     _refuse_ragged(np.array([len(row) for row in rows]), starts, delimiter, label)
     schema = {f"column_{number}": pl.String for number in range(1, len(rows[0]) + 1)}

@@ -82,6 +82,11 @@ def test_late_ragged_row_is_named_by_its_line(body: bytes) -> None:
         read_delimited(b"a,b\n" + b"1,2\n" * 1000 + body + b"1,2\n" * 100, "t.csv")
 
 
+def test_carriage_return_after_a_quote_is_not_the_end_of_a_row() -> None:
+    with pytest.raises(InputError, match="line 2 holds a carriage return"):
+        read_delimited(b'a,b\n,"x"\r1\n', "t.csv")
+
+
 def test_numbers_for_names_are_data_and_said_to_be() -> None:
     cut = read_delimited(b"1.5,NA\n2,3\n", "t.csv")
     assert cut.frame.rows() == [("1.5", "NA"), ("2", "3")]
