@@ -8,7 +8,8 @@ The rules, in the order they are tried on a column nobody declared anything abou
    column is typing errors: they count as missing, and the encoder says how many and where;
 4. yes/no in some spelling: *boolean*;
 5. text of which half the cells hold a string seen at least 5 times: *categorical*;
-6. text that hardly ever repeats: an *identifier*, or *text* where it runs to several words.
+6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, or is
+   a code of one word, whose length and letters would say nothing but would weigh like five columns.
 
 A number never becomes a category by itself: a code that looks like a number has to be declared.
 """
@@ -33,6 +34,7 @@ _READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make 
 _MOSTLY = 0.5  # above this share, not being numeric is said
 _DISTINCT = 0.95  # share of distinct cells above which a column names rows
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
+_ONE_WORD = 1.5  # words on average below which it holds codes
 _MIN_COUNTING = 10  # shorter runs of consecutive whole numbers happen by chance
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 
@@ -205,9 +207,10 @@ def _levels(texts: pl.Series) -> ColumnSpec:
     words = float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
     if words >= _MANY_WORDS:
         return replace(spec, role="text", why=f"free text, {words:.0f} words on average")
-    if n_distinct > _DISTINCT * n_cells:
+    if n_distinct > _DISTINCT * n_cells or words < _ONE_WORD:
+        kind = "strings" if n_distinct > _DISTINCT * n_cells else "codes"
         return replace(
-            spec, role="identifier", why=f"{n_distinct} distinct strings in {n_cells} cells"
+            spec, role="identifier", why=f"{n_distinct} distinct {kind} in {n_cells} cells"
         )
     return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
 

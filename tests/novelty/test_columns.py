@@ -49,7 +49,7 @@ CODES = [f"K{i:03d}" for i in range(40)]
         (["1e-17", "2e-17"] * 20, "numeric"),
         (CODES, "identifier"),
         (CODES[:20] * 2, "categorical"),
-        (CODES[:32] + CODES[:8], "text"),
+        (CODES[:32] + CODES[:8], "identifier"),
         ([f"the {w} of {c} was seen" for w, c in zip(WORDS * 10, CODES, strict=True)], "text"),
         ([str(i + 7) for i in range(40)][::-1], "identifier"),
         ([str(i) for i in range(39)] + [""], "identifier"),
