@@ -12,7 +12,7 @@ __all__ = ["available_memory", "require_memory"]
 
 _FALLBACK = 4 << 30
 # Raw bytes, decoded bytes, masks over them, and the frame live side by side while a file is read.
-COPIES = 5
+COPIES = 8
 
 
 def available_memory() -> int:
