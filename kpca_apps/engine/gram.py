@@ -16,8 +16,21 @@ Matrix = NDArray[np.float64]
 
 
 def gram_matrix(kernel: Kernel, X: Matrix, *, n_jobs: int | None = None) -> Matrix:
-    """Return K with K_ij = k(x_i, x_j), shape ``(n, n)``."""
-    return map_row_blocks(kernel.against(X), X, n_jobs=n_jobs)
+    """Return K with K_ij = k(x_i, x_j), shape ``(n, n)``.
+
+    Raises
+    ------
+    ValueError
+        If values of the kernel overflow; no solver is to be trusted with them.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = map_row_blocks(kernel.against(X), X, n_jobs=n_jobs)
+        finite = np.isfinite(gram.sum(axis=0)).all()
+    if not finite:
+        raise ValueError(
+            f"The kernel {kernel.describe()} overflows on these rows: scale the columns first."
+        )
+    return gram
 
 
 def centre_in_place(K: Matrix) -> None:

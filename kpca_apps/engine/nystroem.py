@@ -17,9 +17,10 @@ from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cholesky, eigh, lapack
+from scipy.linalg import cholesky, eigh, lapack
 
 from kpca_apps.engine.blocks import one_blas_thread, reduce_row_blocks
+from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 
@@ -62,7 +63,7 @@ class LandmarkBasis:
         """
         _require_psd(kernel)
         with one_blas_thread():
-            values, vectors = eigh(kernel(points), check_finite=False)
+            values, vectors = eigh(gram_matrix(kernel, points), check_finite=False)
             keep = values > cut * max(values[-1], 0.0)
             transform = vectors[:, keep][:, ::-1] / np.sqrt(values[keep][::-1])
         return cls(kernel, points, np.ascontiguousarray(transform))
@@ -76,7 +77,7 @@ class LandmarkBasis:
         """
         _require_psd(kernel)
         with one_blas_thread():
-            gram = kernel(points)
+            gram = gram_matrix(kernel, points)
             size = float(np.trace(gram)) / len(gram)
             jitter = 1e-7 * np.sqrt(len(gram)) * (size if size > 0.0 else 1.0)
             lower = None
@@ -134,9 +135,8 @@ class CovarianceSums:
     def of_features(cls, Z: Matrix, shift: Matrix) -> CovarianceSums:
         """Return the sums over the rows of ``Z``, shape ``(n, p)``."""
         centred = Z - shift
-        upper = blas.dsyrk(1.0, centred.T)
-        scatter = np.triu(upper) + np.triu(upper, 1).T
-        return cls(len(Z), centred.sum(axis=0), scatter, shift)
+        # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
+        return cls(len(Z), centred.sum(axis=0), centred.T @ centred, shift)
 
     @classmethod
     def of_rows(

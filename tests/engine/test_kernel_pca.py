@@ -103,6 +103,14 @@ def test_options_that_contradict_are_refused(options, message):
         KernelPCA(**options).fit(normal_rows(10))
 
 
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+def test_values_a_kernel_overflows_on_are_refused(method, kernel):
+    X = normal_rows(50) * 1e160
+    with pytest.raises(ValueError, match=r"overflows on these rows: scale the columns"):
+        KernelPCA(kernel=kernel, method=method, n_landmarks=10, gamma=1.0).fit(X)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_missing_and_infinite_values_are_refused_in_scikit_learns_words(value):
     X = normal_rows(10)
