@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,6 +27,7 @@ from kpca_apps.engine.kernels import (
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
 from kpca_apps.engine.memory import default_budget, nystroem_fit_bytes, require
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["KernelPCA"]
@@ -185,8 +186,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         self._validate_params()
         rows = validate_data(self, X, dtype=np.float64, order="C")
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = seeded_generator(self.random_state)
         self.kernel_ = self._resolve_kernel(rows, rng)
         self.method_ = self._resolve_method(len(rows))
         fit = self._fit_exact if self.method_ == "exact" else self._fit_nystroem

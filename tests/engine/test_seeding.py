@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import numpy as np
+
+from kpca_apps.engine.seeding import seeded_generator
+
+
+def test_an_integer_repeats_itself():
+    assert seeded_generator(3).random() == seeded_generator(3).random()
+    assert seeded_generator(3).random() != seeded_generator(4).random()
+
+
+def test_a_random_state_moves_on():
+    state = np.random.RandomState(0)  # noqa: NPY002 - scikit-learn's users hand these over
+    assert seeded_generator(state).random() != seeded_generator(state).random()
