@@ -11,5 +11,5 @@ def test_an_integer_repeats_itself():
 
 
 def test_a_random_state_moves_on():
-    state = np.random.RandomState(0)  # noqa: NPY002 - scikit-learn's users hand these over
+    state = np.random.RandomState(0)
     assert seeded_generator(state).random() != seeded_generator(state).random()
