@@ -69,6 +69,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         leave-one-out for a soft cut, split for a hard one, which has no closed form.
     as_is : array-like of int or None, default=None
         Columns that every view takes unscaled, such as indicators of categories.
+    groups : sequence of sequences of int or None, default=None
+        Columns made of one source, such as a date's day and hour: together they weigh as much as
+        one column, and they are explained as one. Default: each column alone.
     n_jobs : int or None, default=None
         Threads. The result does not depend on their number.
     random_state : int, RandomState or None, default=None
@@ -90,6 +93,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
         Sorted scores the threshold was calibrated on; empty if contaminated.
+    groups_ : list of int arrays
+        Columns that are explained together.
     subspace_ : KernelSubspace
         The fitted model.
     warnings_ : tuple of str
@@ -125,6 +130,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         "n_landmarks": [Interval(Integral, 2, None, closed="left"), None],
         "calibration": [StrOptions({"auto", "leave-one-out", "split"})],
         "as_is": ["array-like", None],
+        "groups": [list, tuple, None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -142,6 +148,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         n_landmarks: int | None = None,
         calibration: str = "auto",
         as_is: ArrayLike | None = None,
+        groups: Sequence[Sequence[int]] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -155,6 +162,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.n_landmarks = n_landmarks
         self.calibration = calibration
         self.as_is = as_is
+        self.groups = groups
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -171,10 +179,13 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
         rng = seeded_generator(self.random_state)
         as_is = self._check_as_is(table.shape[1])
+        self.groups_ = self._check_groups(table.shape[1])
         self.calibration_ = self._resolve_calibration()
         fitted, held = self._split(len(table), rng)
         if self.kernel is None:
-            self.views_: ColumnViews | RawColumns = ColumnViews.fit(table[fitted], as_is, rng)
+            self.views_: ColumnViews | RawColumns = ColumnViews.fit(
+                table[fitted], as_is, rng, self.groups_
+            )
         else:
             kernel = self._resolve_kernel(table[fitted], rng)
             self.views_ = RawColumns.fit(table[fitted], kernel)
@@ -230,6 +241,17 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 f"as_is must name columns from 0 to {n_columns - 1}, got {as_is.tolist()}."
             )
         return as_is
+
+    def _check_groups(self, n_columns: int) -> list[IntArray]:
+        if self.groups is None:
+            return [np.array([j]) for j in range(n_columns)]
+        groups = [np.asarray(group, dtype=np.int64) for group in self.groups]
+        members = np.concatenate(groups)
+        if not np.array_equal(np.sort(members), np.arange(n_columns)):
+            raise ValueError(
+                f"groups must hold each of the {n_columns} columns once, got {members.tolist()}."
+            )
+        return groups
 
     def _resolve_calibration(self) -> str | None:
         if self.contaminated:
@@ -345,7 +367,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self,
         X: ArrayLike,
         *,
-        groups: Sequence[Sequence[int]] | None = None,
         training_rows: ArrayLike | None = None,
     ) -> list[tuple[ColumnDrop, ...]]:
         """Say for each row which columns made it odd, and what was expected instead.
@@ -354,8 +375,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ----------
         X : (r, d) array
             Rows to explain.
-        groups : sequence of sequences of int, optional
-            Columns that belong together and are replaced together; each column alone by default.
         training_rows : (r,) array of int, optional
             Positions of the rows among those of `fit`, where they come from it: a row then serves
             neither as its own neighbour nor as its own landmark.
@@ -367,11 +386,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         """
         rows = self._check_rows(X)
         own = np.full(len(rows), -1) if training_rows is None else np.asarray(training_rows)
-        members = (
-            [np.array([j]) for j in range(rows.shape[1])]
-            if groups is None
-            else [np.asarray(group, dtype=np.int64) for group in groups]
-        )
 
         def score(candidates: FloatArray, row: IntArray) -> FloatArray:
             return self._scores_without(candidates, own[row])
@@ -382,7 +396,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             self._scores_without(rows, own),
             score,
             self.neighbours_,
-            members,
+            self.groups_,
             own,
         )
 

@@ -52,6 +52,7 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "ridge": detector.ridge_,
         "warnings": list(detector.warnings_),
         "raw_columns": raw,
+        "groups": [group.tolist() for group in detector.groups_],
         "subspace": subspace_meta,
     }
     arrays: Arrays = {f"subspace.{name}": array for name, array in subspace_arrays.items()}
@@ -107,6 +108,7 @@ def _restore(
         **parameters,
         kernel=kernel_from_state(meta["subspace"]["kernel"]) if meta["raw_columns"] else None,
         as_is=as_is.tolist() or None,
+        groups=meta["groups"],
     )
     views = part("views.")
     detector.views_ = (
@@ -115,6 +117,7 @@ def _restore(
         else ColumnViews(**{f.name: views[f.name] for f in fields(ColumnViews)})
     )
     detector.n_features_in_ = int(meta["n_features"])
+    detector.groups_ = detector._check_groups(detector.n_features_in_)
     detector.subspace_ = subspace
     detector.neighbours_ = NeighbourRows(**{n: arrays[f"neighbours.{n}"] for n in NEIGHBOURS})
     detector.landmarks_ = arrays["landmarks"].astype(np.int64)
@@ -136,7 +139,17 @@ def _check_fit(detector: KernelPCANovelty) -> None:
     shapes["standardised"] = (neighbours.standardised.shape, (s, d))
     if isinstance(views, ColumnViews):
         width, v = (len(views.varying),), (len(views.widths),)
-        columns = ("mean", "sd", "median", "spread", "minimum", "maximum", "asinh_mean", "asinh_sd")
+        columns = (
+            "asinh_mean",
+            "asinh_sd",
+            "mean",
+            "sd",
+            "median",
+            "spread",
+            "minimum",
+            "maximum",
+            "weight",
+        )
         shapes |= {name: (getattr(views, name).shape, width) for name in columns}
         shapes["order_statistics"] = (views.order_statistics.shape[1:], width)
         shapes["block_factors"] = (views.block_factors.shape, v)

@@ -85,8 +85,9 @@ def explain_rows(
     list of tuples of Reason
         One tuple a row, largest share first; empty where no single column explains the score.
     """
-    groups = [group.columns for group in model.encoder.groups]
-    drops = model.detector.explain(matrix[rows], groups=groups, training_rows=own[rows])
+    if not len(rows):
+        return []
+    drops = model.detector.explain(matrix[rows], training_rows=own[rows])
     return [
         tuple(_reason(model, table, int(row), drop) for drop in found if drop.share >= MIN_SHARE)
         for row, found in zip(rows, drops, strict=True)

@@ -140,6 +140,7 @@ def _detector(
         n_landmarks=options.n_landmarks,
         calibration=options.calibration,
         as_is=list(encoder.as_is),
+        groups=[group.columns for group in encoder.groups],
         n_jobs=options.jobs,
         random_state=options.seed,
     )

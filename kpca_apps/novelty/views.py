@@ -8,7 +8,7 @@ Muller 1996, appendix B.7).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,7 +38,8 @@ class ColumnViews:
 
     Each view holds the varying columns, scaled in one way, and behind them the `as_is` columns.
     Every view is divided by the square root of the median squared distance between training rows,
-    so that the same bandwidths serve all.
+    so that the same bandwidths serve all. Columns made of one source, such as a date's day and
+    hour, weigh together as much as one column.
 
     Attributes
     ----------
@@ -50,6 +51,8 @@ class ColumnViews:
         Of the varying columns; spread is IQR / 1.349, or sd where the IQR is degenerate.
     asinh_mean, asinh_sd : (d,) array
         Of asinh((x - median) / spread).
+    weight : (d,) array
+        1 / sqrt(k) for each of k varying columns of one source.
     order_statistics : (k, d) array
         Sorted training values, evenly thinned to at most 20,000, to rank new values among.
     block_factors : (v,) array
@@ -68,13 +71,31 @@ class ColumnViews:
     maximum: FloatArray
     asinh_mean: FloatArray
     asinh_sd: FloatArray
+    weight: FloatArray
     order_statistics: FloatArray
     block_factors: FloatArray
     widths: FloatArray
 
     @classmethod
-    def fit(cls, X: FloatArray, as_is: IntArray, rng: np.random.Generator) -> ColumnViews:
-        """Learn the scalings from rows `X` of shape (n, columns).
+    def fit(
+        cls,
+        X: FloatArray,
+        as_is: IntArray,
+        rng: np.random.Generator,
+        groups: Sequence[IntArray] = (),
+    ) -> ColumnViews:
+        """Learn the scalings from rows.
+
+        Parameters
+        ----------
+        X : (n, columns) array
+            Training rows.
+        as_is : (a,) int array
+            Columns to be taken as they come.
+        rng : Generator
+            Draws the rows whose median distance sets the widths.
+        groups : sequence of int arrays
+            Columns made of one source.
 
         Raises
         ------
@@ -93,9 +114,14 @@ class ColumnViews:
         spread = np.where(spread < 1e-3 * sd, sd, spread)
         bent = np.arcsinh((columns - median) / spread)
         kept = np.linspace(0, len(X) - 1, min(len(X), MAX_RANK_KNOTS)).round().astype(np.int64)
+        varying = scaled[varies]
+        weight = np.ones(len(varying))
+        for group in groups:
+            of_group = np.isin(varying, group)
+            weight[of_group] = 1.0 / np.sqrt(max(of_group.sum(), 1))
         n_views = 4 if varies.any() else 1
         views = cls(
-            varying=scaled[varies],
+            varying=varying,
             as_is=as_is,
             mean=mean,
             sd=sd,
@@ -105,12 +131,13 @@ class ColumnViews:
             maximum=columns.max(axis=0),
             asinh_mean=bent.mean(axis=0),
             asinh_sd=bent.std(axis=0),
+            weight=weight,
             order_statistics=np.sort(columns, axis=0)[kept],
             block_factors=np.ones(n_views),
             widths=np.ones(n_views),
         )
         if as_is.size and varies.any():
-            variances = [view.var(axis=0).mean() for view in views._scaled(columns)]
+            variances = [(weight * v).var(axis=0).mean() for v in views._scaled(columns)]
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         squared = [median_squared_distance(view, rng) for view in views._views(X)]
         return replace(views, widths=np.sqrt(squared))
@@ -137,14 +164,14 @@ class ColumnViews:
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return all columns in their places: standardised, as they come, or 0 if constant."""
         out = np.zeros_like(X)
-        out[:, self.varying] = (X[:, self.varying] - self.mean) / self.sd
+        out[:, self.varying] = self.weight * (X[:, self.varying] - self.mean) / self.sd
         out[:, self.as_is] = X[:, self.as_is]
         return out
 
     def _views(self, X: FloatArray) -> Iterator[FloatArray]:
         appended = X[:, self.as_is]
         for view, factor in zip(self._scaled(X[:, self.varying]), self.block_factors, strict=False):
-            yield np.hstack([factor * view, appended])
+            yield np.hstack([factor * self.weight * view, appended])
 
     def _scaled(self, columns: FloatArray) -> Iterator[FloatArray]:
         yield (columns - self.mean) / self.sd

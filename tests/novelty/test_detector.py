@@ -150,6 +150,11 @@ def test_nan_and_infinity_are_refused_in_scikit_learns_words(ring, bad):
         KernelPCANovelty().fit(table)
 
 
+def test_groups_must_hold_every_column_once(ring):
+    with pytest.raises(ValueError, match="each of the 2 columns once"):
+        KernelPCANovelty(groups=[[0], [0, 1]]).fit(ring)
+
+
 def test_as_is_must_name_columns(ring):
     with pytest.raises(ValueError, match="from 0 to 1, got \\[7\\]"):
         KernelPCANovelty(as_is=[7]).fit(ring)
@@ -208,8 +213,10 @@ def test_groups_are_replaced_together():
     rng = np.random.default_rng(7)
     level = rng.integers(0, 2, size=300)
     table = np.column_stack([level + 0.1 * rng.normal(size=300), np.eye(2)[level]])
-    detector = KernelPCANovelty(contaminated=False, as_is=[1, 2], random_state=0).fit(table)
-    (reasons,) = detector.explain([[1.0, 1.0, 0.0]], groups=[[0], [1, 2]])
+    detector = KernelPCANovelty(
+        contaminated=False, as_is=[1, 2], groups=[[0], [1, 2]], random_state=0
+    ).fit(table)
+    (reasons,) = detector.explain([[1.0, 1.0, 0.0]])
     by_group = {drop.group: drop.expected.tolist() for drop in reasons}
     assert by_group[1] == [0.0, 1.0]
 

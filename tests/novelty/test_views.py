@@ -83,3 +83,13 @@ def test_categories_alone_make_one_view():
     X = np.eye(3)[np.random.default_rng(6).integers(0, 3, size=50)]
     views = fitted(X, np.arange(3))
     assert views.transform(X).shape == (50, 3)
+
+
+def test_columns_of_one_source_weigh_as_much_as_one():
+    """Copies of a column, declared as of one source, change no distance."""
+    X = np.random.default_rng(7).normal(size=(100, 2))
+    copies = np.column_stack([X[:, 0], X[:, 1], X[:, 1], X[:, 1], np.ones(100)])
+    groups = [np.array([0]), np.array([1, 2, 3, 4])]
+    one, many = fitted(X), ColumnViews.fit(copies, NONE, np.random.default_rng(0), groups)
+    K = one.kernel(one.transform(X))
+    np.testing.assert_allclose(many.kernel(many.transform(copies)), K, atol=1e-12)
