@@ -121,8 +121,9 @@ def test_readme_names_every_command(repository: Path) -> None:
 
 
 def test_readme_options_exist(repository: Path) -> None:
-    from kpca_apps.cli.main import app
     from typer.testing import CliRunner
+
+    from kpca_apps.cli.main import app
 
     asked: dict[tuple[str, str], set[str]] = {}
     for words in readme_commands(repository):
