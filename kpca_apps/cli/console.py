@@ -73,7 +73,7 @@ def say_error(message: str) -> None:
 def summary_lines(result: ScreeningResult) -> list[str]:
     """Lay out the oddest rows with their first reasons, a line a row."""
     rows = [_row_cells(row) for row in result.ranked[:TOP]]
-    return _columns([("rank", "row", "id", "score", "first reason"), *rows])
+    return _columns([("rank", "flagged", "row", "id", "score", "first reason"), *rows])
 
 
 def _row_cells(row: RankedRow) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ def _row_cells(row: RankedRow) -> tuple[str, ...]:
             f"{one_line(reason.column, 30)}: {one_line(reason.seen, 24)}, "
             f"expected {one_line(reason.expected, 24)}"
         )
-    mark = "" if row.flagged else " -"
-    return (f"{row.rank}{mark}", place, one_line(row.id or "", 16), f"{row.score:.4g}", first)
+    flagged = "yes" if row.flagged else "no"
+    return (str(row.rank), flagged, place, one_line(row.id or "", 16), f"{row.score:.4g}", first)
 
 
 def explanation_lines(row: RankedRow) -> list[str]:

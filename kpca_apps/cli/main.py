@@ -86,7 +86,9 @@ def _end(error: BaseException) -> int:
         say_error(str(error))
         return error.exit_code
     if isinstance(error, UsageError):
-        say_error(f"{error.format_message()} (kpca --help)")  # type: ignore[attr-defined]
+        # Without a message the help was asked for and shown, as by a bare `kpca`.
+        if message := error.format_message():  # type: ignore[attr-defined]
+            say_error(f"{message} (kpca --help)")
         return USAGE
     if isinstance(error, BrokenPipeError):
         # The reader of our output went away, as `head` does; the shell's own silence is right.
@@ -95,7 +97,6 @@ def _end(error: BaseException) -> int:
     if isinstance(error, MemoryError):
         say_error("the memory of this machine does not suffice: use fewer rows or --landmarks")
         return REFUSED
-    say_error(
-        f"a bug in kpca, {type(error).__name__}: {error} (please report it; KPCA_DEBUG=1 shows where)"
-    )
+    what = f"{type(error).__name__}: {error}"
+    say_error(f"a bug in kpca, {what} (please report it; KPCA_DEBUG=1 shows where)")
     return BUG

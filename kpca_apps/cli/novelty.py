@@ -11,7 +11,7 @@ import typer
 from kpca_apps.cli import options as o
 from kpca_apps.cli import steps as s
 from kpca_apps.cli.console import Console, explanation_lines
-from kpca_apps.errors import ConfigError, RefusedError
+from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.files.names import one_line
 
 __all__ = ["app"]
@@ -75,7 +75,7 @@ def screen(
     if reference == "-" and table == "-":
         raise ConfigError("only one of table and reference can come from stdin")
     console, clock = Console(quiet), Clock()
-    folder = None if dry_run else s.open_folder(out, "novelty", table, force)
+    folder = s.open_folder(out, "novelty", table, force=force, check=not dry_run)
     rows = s.read(console, table, delimiter, encoding)
     clean = None if reference is None else s.read(console, reference, delimiter, encoding)
     clock.lap("reading")
@@ -137,6 +137,8 @@ def fit(
     told = o.screening_options(context.params)
     s.check_rules(told, clean=True)
     console = Console(quiet)
+    if not model.parent.is_dir():
+        raise InputError(f"{one_line(str(model))}: its folder does not exist; make it first.")
     if model.exists() and not force and not dry_run:
         raise RefusedError(
             f"{one_line(str(model))}: exists already; replace it with --force, or choose another "
@@ -195,7 +197,7 @@ def score(
     from kpca_apps.novelty.screening import score_table
 
     console, clock = Console(quiet), Clock()
-    folder = s.open_folder(out, "novelty", table, force)
+    folder = s.open_folder(out, "novelty", table, force=force)
     loaded = load_model(model)
     rows = s.read(console, table, delimiter, encoding)
     told = s.adjusted(loaded, rows, context.params)
@@ -227,8 +229,8 @@ def explain(
     config: o.Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
+    from kpca_apps.novelty.explaining import explain_row
     from kpca_apps.novelty.model import load_model
-    from kpca_apps.novelty.screening import explain_row
 
     console = Console(quiet)
     if (row is None) == (line is None):
@@ -284,7 +286,7 @@ def compare(
 
     told = o.screening_options(context.params)
     console, clock = Console(quiet), Clock()
-    folder = None if dry_run else s.open_folder(out, "comparison", table, force)
+    folder = s.open_folder(out, "comparison", table, force=force, check=not dry_run)
     rows = s.read(console, table, delimiter, encoding)
     clock.lap("reading")
     if dry_run:

@@ -6,7 +6,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
-from enum import Enum, StrEnum
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["given_options", "path_shown", "reproduce", "screening_options"]
 
 
-class KernelName(StrEnum):
+class KernelName(Enum):
     """Kernels that may be asked for by name."""
 
     rbf = "rbf"
@@ -31,7 +31,7 @@ class KernelName(StrEnum):
     cosine = "cosine"
 
 
-class CalibrationName(StrEnum):
+class CalibrationName(Enum):
     """What a threshold may be calibrated on."""
 
     auto = "auto"
@@ -39,7 +39,7 @@ class CalibrationName(StrEnum):
     split = "split"
 
 
-class TableFormat(StrEnum):
+class TableFormat(Enum):
     """Formats of the scored table."""
 
     csv = "csv"
@@ -282,9 +282,12 @@ def screening_options(params: Mapping[str, Any]) -> ScreeningOptions:
     from kpca_apps.novelty.columns import ColumnOptions
     from kpca_apps.novelty.options import ScreeningOptions
 
-    columns = {name: params[name] for name in _COLUMN_NAMES if params.get(name) is not None}
-    lists = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in columns.items()}
-    return ScreeningOptions(**given_options(params), columns=ColumnOptions(**lists))
+    columns: dict[str, Any] = {
+        name: params[name] for name in _COLUMN_NAMES if params.get(name) is not None
+    }
+    for name, value in columns.items():
+        columns[name] = tuple(value) if isinstance(value, list) else value
+    return ScreeningOptions(**given_options(params), columns=ColumnOptions(**columns))
 
 
 def reproduce(context: typer.Context) -> str:

@@ -43,12 +43,15 @@ def check_rules(told: ScreeningOptions, *, clean: bool) -> None:
     resolve_rule(told, clean=clean)
 
 
-def open_folder(out: Path | None, application: str, table: str, force: bool) -> OutputFolder:
+def open_folder(
+    out: Path | None, application: str, table: str, *, force: bool, check: bool = True
+) -> OutputFolder:
     """Name the folder of a run, and refuse one that may not be written, before any work."""
     from kpca_apps.files.output import OutputFolder
 
     folder = OutputFolder(out or f"kpca-{application}-{safe_stem(table)}", force=force)
-    folder.check()
+    if check:
+        folder.check()
     return folder
 
 
@@ -75,7 +78,7 @@ def print_plan(console: Console, table: Table, told: ScreeningOptions, as_json: 
 
 def adjusted(model: NoveltyModel, table: Table, params: Mapping[str, Any]) -> ScreeningOptions:
     """Options of a model, changed by what stands on the command line."""
-    from kpca_apps.novelty.screening import inherit_options
+    from kpca_apps.novelty.scoring import inherit_options
 
     hide = tuple(params.get("hide") or ())
     columns = {"label": params.get("label"), "id": params.get("id"), "hide": hide or None}

@@ -70,7 +70,7 @@ def compare_table(
     seconds = time.perf_counter() - start
     scores = model.detector.novelty_scores_
     evaluations = [evaluate_scores(model, table, labels, scores, table, seconds=seconds)]
-    warnings = [*model.warnings]
+    warnings = [*filter(None, [labels.note]), *model.warnings]
     normal = np.flatnonzero(labels.known & ~labels.is_outlier)
     if len(normal) >= MIN_NORMAL:
         evaluations.append(_on_normal_half(table, labels, normal, plain))
@@ -86,7 +86,7 @@ def compare_table(
         warnings=tuple(warnings),
         settings={
             "label": labels.column,
-            "positive": f"{labels.positive} ({labels.why})",
+            "positive": labels.positive,
             "kernel": model.detector.subspace_.kernel.describe(),
             "components": options.n_components,
             "seed": options.seed,
@@ -137,7 +137,7 @@ def evaluate_scores(
         rivals = judge_rivals(fit, scored, outlier, known, model.options.seed)
     return Evaluation(
         label=labels.column,
-        positive=f"{labels.positive} ({labels.why})",
+        positive=labels.positive,
         n_positive=int((outlier & known).sum()),
         n_rows=int(known.sum()),
         setting=_setting(table, fitted_on, model),

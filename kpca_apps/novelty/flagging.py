@@ -47,11 +47,9 @@ def flag_by_choice(
     count = int(rule.setting) if rule.name == "count" else top_count(n, rule.setting)
     flagged = ranks <= count
     value = float(np.partition(scores, n - count - 1)[n - count - 1]) if n > count else -math.inf
-    chosen = f"the share of {rule.setting:.3g}" if rule.name == "share" else "the count"
-    rows = "row" if count == 1 else f"{count:,} rows"
-    statement = (
-        f"A choice: {chosen} flags the {rows} with the highest score out of {n:,}; {NO_RATE}."
-    )
+    chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    statement = f"A choice: {chosen} flags the {rows} of {n:,} that score highest; {NO_RATE}."
     return flagged, ThresholdInfo(rule.name, rule.setting, value, None, 0, statement)
 
 
@@ -91,11 +89,11 @@ def flag_by_rate(
     if rule.name == "alpha":
         value = rate_threshold(calibration_scores, rule.setting)
         flagged = scores > value
-        meaning = f"About {rule.setting:.3g} of new rows like the reference would be flagged"
+        meaning = f"About {_percent(rule.setting)} of new rows like the reference would be flagged"
     else:
         flagged, value = _discoveries(rule.setting, scores, calibration_scores)
         meaning = (
-            f"A list of which at most {rule.setting:.3g} are expected to be false discoveries "
+            f"A list of which at most {_percent(rule.setting)} are expected to be false alarms "
             "(Benjamini-Hochberg)"
         )
     how = (
@@ -121,6 +119,10 @@ def _discoveries(
     if flagged.all():
         return flagged, float(np.nextafter(scores.min(), -math.inf))
     return flagged, float(scores[~flagged].max())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _too_few(rule: Rule, value: float, n_calibration: int, n_rows: int) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.names import suggest
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import read_texts
+from kpca_apps.novelty.specs import quoted
 
 __all__ = ["Labels", "read_labels"]
 
@@ -34,8 +35,8 @@ class Labels:
         The label column.
     positive : str
         Its value that means outlier.
-    why : str
-        One clause: how that value was chosen.
+    note : str
+        A sentence on how that value was chosen; empty where it was told.
     is_outlier : (n,) bool array
         Rows with that value.
     known : (n,) bool array
@@ -44,7 +45,7 @@ class Labels:
 
     column: str
     positive: str
-    why: str
+    note: str
     is_outlier: NDArray[np.bool_]
     known: NDArray[np.bool_]
 
@@ -75,21 +76,21 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
     """
     if column not in table.frame.columns:
         hint = suggest(column, table.frame.columns)
-        raise ConfigError(f"{table.source.name}: no column {one_line(column)} for the label.{hint}")
+        raise ConfigError(f"{table.source.name}: no column {quoted(column)} for the label.{hint}")
     texts = read_texts(table.frame[column])
     counts = texts.drop_nulls().value_counts(sort=True)
     values = {str(value): int(n) for value, n in counts.iter_rows()}
     if len(values) < 2:
-        only = "no value at all" if not values else f"only the value {one_line(next(iter(values)))}"
+        only = "no value at all" if not values else f"only the value {quoted(next(iter(values)))}"
         raise InputError(
-            f"{table.source.name}: label column {one_line(column)} holds {only}: "
+            f"{table.source.name}: label column {quoted(column)} holds {only}: "
             "two are needed to judge a list; choose another label or leave it out"
         )
-    value, why = _positive_value(table, column, values, positive)
+    value, note = _positive_value(table, column, values, positive)
     return Labels(
         column=column,
         positive=value,
-        why=why,
+        note=note,
         is_outlier=(texts == value).fill_null(False).to_numpy(),
         known=texts.is_not_null().to_numpy(),
     )
@@ -101,13 +102,15 @@ def _positive_value(
     if positive is not None:
         if positive not in values:
             raise ConfigError(
-                f"{table.source.name}: label column {one_line(column)} never says "
-                f"{one_line(positive)}.{suggest(positive, list(values))}"
+                f"{table.source.name}: label column {quoted(column)} never says "
+                f"{quoted(positive)}.{suggest(positive, list(values))}"
             )
-        return positive, "as told"
+        return positive, ""
     words = [value for value in values if value.lower() in POSITIVE_WORDS]
-    if len(words) == 1:
-        return words[0], "the value that names an outlier"
     # The rarest; of equally rare ones the last in alphabetical order ("b" of "a" and "b").
     rarest = min(sorted(values, reverse=True), key=values.__getitem__)
-    return rarest, "the rarest value"
+    value, why = (words[0], "it names one") if len(words) == 1 else (rarest, "it is the rarest")
+    return value, (
+        f"Label column {quoted(column)}: {quoted(value)} is taken to mean outlier, because {why}; "
+        "another value can be named with --positive."
+    )

@@ -42,10 +42,9 @@ def map_rows(
     drawn = _sample(ranks <= n_ranked, model.options.seed)
     points = model.detector.map_components(matrix[drawn])
     subspace = model.detector.subspace_
-    total = float(subspace.variances.sum())
-    if model.options.n_components is not None:
-        # A hard cut leaves the rest of the variance in the scores of its training rows.
-        total += float(model.detector.novelty_scores_.mean())
+    # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
+    kept = model.detector.views_.transform(model.detector.neighbours_.rows)
+    total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
     return ComponentMap(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from kpca_apps.errors import ConfigError
@@ -116,8 +116,8 @@ class ScreeningOptions:
             raise ConfigError("positive names a value of the label column: give the label too")
 
     def to_dict(self) -> dict[str, Any]:
-        """Turn the options into what JSON can hold."""
-        return asdict(self)
+        """Turn the options into what JSON can hold; threads are left to the next machine."""
+        return asdict(replace(self, jobs=None))
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> ScreeningOptions:
@@ -130,7 +130,9 @@ class ScreeningOptions:
         True
         """
         values = {f.name: state[f.name] for f in fields(cls)}
-        columns = {k: tuple(v) if isinstance(v, list) else v for k, v in values["columns"].items()}
+        columns: dict[str, Any] = dict(values["columns"])
+        for name, value in columns.items():
+            columns[name] = tuple(value) if isinstance(value, list) else value
         return cls(**{**values, "columns": ColumnOptions(**columns)})
 
 

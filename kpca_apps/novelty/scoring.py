@@ -1,0 +1,160 @@
+"""Scores, ranks and flags of a table by a model, and what a model is told about a new table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.files.names import suggest
+from kpca_apps.files.tables import Table
+from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate
+from kpca_apps.novelty.listing import rank_rows
+from kpca_apps.novelty.model import NoveltyModel
+from kpca_apps.novelty.options import RULES, ScreeningOptions, resolve_rule
+from kpca_apps.novelty.result import ThresholdInfo
+from kpca_apps.novelty.specs import ColumnSpec, quoted
+
+__all__ = ["Judged", "adapted", "inherit_options", "judge_new", "judge_training"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A table scored and flagged by a model, before it is put into words.
+
+    Attributes
+    ----------
+    matrix : (n, d) array
+        The table encoded.
+    own : (n,) int array
+        Position of each row among the training rows, -1 for a new one.
+    scores, p_values, ranks, flagged : (n,) array
+        As in `ScreeningResult`.
+    threshold : ThresholdInfo
+        What flagged.
+    warnings : tuple of str
+        What a reader must know.
+    """
+
+    matrix: FloatArray
+    own: IntArray
+    scores: FloatArray
+    p_values: FloatArray | None
+    ranks: IntArray
+    flagged: BoolArray
+    threshold: ThresholdInfo
+    warnings: tuple[str, ...]
+
+
+def judge_training(model: NoveltyModel, table: Table) -> Judged:
+    """Judge the rows a contaminated model was fitted on, each as if it had been left out."""
+    matrix = model.encoder.encode(table).matrix
+    own = np.arange(len(matrix))
+    scores = model.detector.novelty_scores_
+    ranks = rank_rows(model, matrix, scores, own)
+    flagged, threshold = flag_by_choice(model.rule, scores, ranks)
+    return Judged(matrix, own, scores, None, ranks, flagged, threshold, model.warnings)
+
+
+def judge_new(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judged:
+    """Judge rows by a model, as new ones: each independently of the others."""
+    rule = resolve_rule(options, clean=model.clean, default=model.rule)
+    encoded = model.encoder.encode(table)
+    own = np.full(len(encoded.matrix), -1)
+    if table.source.sha256 == model.source.sha256:
+        own = np.arange(len(encoded.matrix))
+    scores = -model.detector.score_samples(encoded.matrix)
+    p_values = model.detector.p_values(encoded.matrix) if model.clean else None
+    ranks = rank_rows(model, encoded.matrix, scores, own)
+    warnings = tuple(f"In {model.source.name}, the reference: {text}" for text in model.warnings)
+    warnings += encoded.warnings
+    if rule.calibrated:
+        flagged, threshold, too_few = flag_by_rate(
+            rule,
+            scores,
+            model.detector.calibration_scores_,
+            model.detector.calibration_ or "leave-one-out",
+        )
+        warnings += too_few
+    elif rule == model.rule and not model.clean:
+        flagged, threshold = flag_above(rule, scores, model.detector.threshold_)
+    else:
+        flagged, threshold = flag_by_choice(rule, scores, ranks)
+    return Judged(encoded.matrix, own, scores, p_values, ranks, flagged, threshold, warnings)
+
+
+def inherit_options(model: NoveltyModel, table: Table, **changes: Any) -> ScreeningOptions:
+    """Take the options a model was fitted with for another table.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model.
+    table : Table
+        The table to score; a label or id column it does not have is forgotten.
+    **changes
+        Fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``, that are told anew;
+        ``None`` is not. A rule replaces the model's.
+
+    Returns
+    -------
+    ScreeningOptions
+    """
+    told = {name: value for name, value in changes.items() if value is not None}
+    columns = model.options.columns
+    kept: dict[str, Any] = {
+        name: column if column in table.frame.columns else None
+        for name, column in (("label", columns.label), ("id", columns.id))
+    }
+    kept |= {name: told.pop(name) for name in ("label", "id", "hide") if name in told}
+    columns = replace(columns, **kept)
+    inherited: dict[str, Any] = {"columns": columns}
+    if columns.label is None or columns.label != model.options.columns.label:
+        inherited["positive"] = None
+    if told.keys() & set(RULES):
+        inherited |= dict.fromkeys(RULES)
+    return replace(model.options, **(inherited | told))
+
+
+def adapted(model: NoveltyModel, table: Table, options: ScreeningOptions) -> NoveltyModel:
+    """Fit what a model says about a table to what was asked: names checked, columns hidden.
+
+    Raises
+    ------
+    ConfigError
+        If an option names a column the table does not have.
+    """
+    _check_names(table, options)
+    return _hiding(model, options.columns.hide)
+
+
+def _check_names(table: Table, options: ScreeningOptions) -> None:
+    """Refuse options that name columns which a table to score does not have."""
+    names = table.frame.columns
+    ids = () if options.columns.id is None else (options.columns.id,)
+    for option, columns in (("id", ids), ("hide", options.columns.hide)):
+        for column in columns:
+            if column not in names:
+                raise ConfigError(
+                    f"{table.source.name}: {option} names a column {quoted(column)} that the "
+                    f"table does not have.{suggest(column, names)}"
+                )
+
+
+def _hiding(model: NoveltyModel, names: tuple[str, ...]) -> NoveltyModel:
+    """Keep the values of more columns out of what is said about a table."""
+
+    def hidden(spec: ColumnSpec) -> ColumnSpec:
+        return replace(spec, hidden=spec.hidden or spec.name in names)
+
+    encoder = model.encoder
+    plan = replace(encoder.plan, specs=tuple(map(hidden, encoder.plan.specs)))
+    coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
+    return replace(model, encoder=replace(encoder, plan=plan, coders=coders))
