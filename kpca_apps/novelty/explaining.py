@@ -13,7 +13,7 @@ from kpca_apps.novelty.listing import explain_rows, list_rows
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
-from kpca_apps.novelty.scoring import adapted, inherit_options, judge_new
+from kpca_apps.novelty.scoring import adapted, inherit_options, judge
 from kpca_apps.novelty.screening import describe
 from kpca_apps.novelty.specs import quoted
 
@@ -58,7 +58,7 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     model = adapted(model, table, options)
     position = _find_row(table, options.columns.id, row, line)
-    judged = judge_new(model, table, options)
+    judged = judge(model, table, options)
     result = describe(model, table, judged, options, None, "")
     rows = np.array([position])
     reasons = explain_rows(model, table, judged.matrix, rows, judged.own)

@@ -42,6 +42,8 @@ class NoveltyModel:
         The column plan and how the columns became numbers.
     detector : KernelPCANovelty
         Fitted on the encoded rows. It holds rows of its reference.
+    training_scores : (n,) array
+        Scores of the rows fitted on, each as if it had been left out.
     rule : Rule
         What flags rows unless another rule is asked for.
     options : ScreeningOptions
@@ -56,6 +58,7 @@ class NoveltyModel:
 
     encoder: TableEncoder
     detector: KernelPCANovelty
+    training_scores: FloatArray
     rule: Rule
     options: ScreeningOptions
     source: SourceInfo
@@ -106,6 +109,7 @@ def fit_model(
     return NoveltyModel(
         encoder=encoder,
         detector=detector,
+        training_scores=detector.novelty_scores_,
         rule=rule,
         options=options,
         source=table.source,
@@ -206,6 +210,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     }
     arrays = {f"encoder.{name}": array for name, array in encoder_arrays.items()}
     arrays |= {f"detector.{name}": array for name, array in detector_arrays.items()}
+    arrays["training_scores"] = model.training_scores
     save_archive(path, meta, arrays)
 
 
@@ -249,6 +254,7 @@ def _from_state(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     return NoveltyModel(
         encoder=TableEncoder.from_state(meta["encoder"], part("encoder.")),
         detector=KernelPCANovelty.from_state(meta["detector"], part("detector.")),
+        training_scores=arrays["training_scores"],
         rule=Rule(**meta["rule"]),
         options=ScreeningOptions.from_dict(meta["options"]),
         source=SourceInfo(**source),

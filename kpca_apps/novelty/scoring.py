@@ -17,8 +17,9 @@ from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.options import RULES, ScreeningOptions, resolve_rule
 from kpca_apps.novelty.result import ThresholdInfo
 from kpca_apps.novelty.specs import ColumnSpec, quoted
+from kpca_apps.novelty.threshold import conformal_p_values
 
-__all__ = ["Judged", "adapted", "inherit_options", "judge_new", "judge_training"]
+__all__ = ["Judged", "adapted", "inherit_options", "judge", "knows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -53,41 +54,57 @@ class Judged:
     warnings: tuple[str, ...]
 
 
-def judge_training(model: NoveltyModel, table: Table) -> Judged:
-    """Judge the rows a contaminated model was fitted on, each as if it had been left out."""
-    matrix = model.encoder.encode(table).matrix
-    own = np.arange(len(matrix))
-    scores = model.detector.novelty_scores_
-    ranks = rank_rows(model, matrix, scores, own)
-    flagged, threshold = flag_by_choice(model.rule, scores, ranks)
-    return Judged(matrix, own, scores, None, ranks, flagged, threshold, model.warnings)
+def judge(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judged:
+    """Score, rank and flag the rows of a table.
 
+    Each is judged independently of the others. The very table the model was fitted on is
+    recognised: its rows are scored as if each had been left out.
 
-def judge_new(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judged:
-    """Judge rows by a model, as new ones: each independently of the others."""
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model.
+    table : Table
+        The table.
+    options : ScreeningOptions
+        Which rule, if not the model's.
+
+    Returns
+    -------
+    Judged
+    """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     encoded = model.encoder.encode(table)
-    own = np.full(len(encoded.matrix), -1)
-    if table.source.sha256 == model.source.sha256:
+    detector = model.detector
+    if knows(model, table):
         own = np.arange(len(encoded.matrix))
-    scores = -model.detector.score_samples(encoded.matrix)
-    p_values = model.detector.p_values(encoded.matrix) if model.clean else None
+        scores, warnings = model.training_scores, model.warnings
+    else:
+        own = np.full(len(encoded.matrix), -1)
+        scores = -detector.score_samples(encoded.matrix)
+        warnings = (*(_of_reference(model, text) for text in model.warnings), *encoded.warnings)
     ranks = rank_rows(model, encoded.matrix, scores, own)
-    warnings = tuple(f"In {model.source.name}, the reference: {text}" for text in model.warnings)
-    warnings += encoded.warnings
+    p_values = conformal_p_values(detector.calibration_scores_, scores) if model.clean else None
     if rule.calibrated:
         flagged, threshold, too_few = flag_by_rate(
-            rule,
-            scores,
-            model.detector.calibration_scores_,
-            model.detector.calibration_ or "leave-one-out",
+            rule, scores, detector.calibration_scores_, detector.calibration_ or "leave-one-out"
         )
         warnings += too_few
-    elif rule == model.rule and not model.clean:
-        flagged, threshold = flag_above(rule, scores, model.detector.threshold_)
+    elif rule == model.rule and not model.clean and not knows(model, table):
+        flagged, threshold = flag_above(rule, scores, detector.threshold_)
     else:
         flagged, threshold = flag_by_choice(rule, scores, ranks)
     return Judged(encoded.matrix, own, scores, p_values, ranks, flagged, threshold, warnings)
+
+
+def knows(model: NoveltyModel, table: Table) -> bool:
+    """Whether a table is the very one a model was fitted on."""
+    same_bytes = table.source.sha256 == model.source.sha256
+    return same_bytes and table.frame.height == len(model.training_scores)
+
+
+def _of_reference(model: NoveltyModel, warning: str) -> str:
+    return f"In {model.source.name}, the reference: {warning}"
 
 
 def inherit_options(model: NoveltyModel, table: Table, **changes: Any) -> ScreeningOptions:

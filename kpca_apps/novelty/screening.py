@@ -21,7 +21,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     ThresholdInfo,
 )
-from kpca_apps.novelty.scoring import Judged, adapted, inherit_options, judge_new, judge_training
+from kpca_apps.novelty.scoring import Judged, adapted, inherit_options, judge, knows
 from kpca_apps.novelty.specs import quoted
 
 __all__ = ["describe", "score_table", "screen", "screen_table"]
@@ -31,6 +31,10 @@ TableLike = Table | pl.DataFrame | str | Path | Any
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
+KNOWN_TABLE = (
+    "The table is the very one the model was fitted on: its rows are scored as if each had been "
+    "left out."
+)
 
 
 def screen_table(
@@ -105,7 +109,7 @@ def screen(
         result = score_table(model, table, options=options, fitted_on=reference, command=command)
         return result, model
     model = fit_model(table, options, clean=False)
-    judged = judge_training(model, table)
+    judged = judge(model, table, options)
     return describe(model, table, judged, options, table, command), model
 
 
@@ -143,7 +147,7 @@ def score_table(
     """
     options = options or inherit_options(model, table)
     model = adapted(model, table, options)
-    judged = judge_new(model, table, options)
+    judged = judge(model, table, options)
     return describe(model, table, judged, options, fitted_on, command)
 
 
@@ -172,7 +176,7 @@ def describe(
         reasons,
     )
     in_training = fitted_on is table
-    same = "" if in_training else _same_table(table, model)
+    same = KNOWN_TABLE if knows(model, table) and not in_training else ""
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
         evaluations = (evaluate_scores(model, table, labels, judged.scores, fitted_on),)
@@ -207,15 +211,6 @@ def _read_labels(model: NoveltyModel, table: Table, options: ScreeningOptions) -
             "model; fit one with that column excluded"
         )
     return read_labels(table, column, options.positive)
-
-
-def _same_table(table: Table, model: NoveltyModel) -> str:
-    if table.source.sha256 != model.source.sha256:
-        return ""
-    return (
-        "The table is the very one the model was fitted on: its rows score lower than new rows "
-        "would, and the threshold does not hold for them."
-    )
 
 
 def describe_settings(
