@@ -1,0 +1,33 @@
+"""Small tables that several tests of the application screen."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.files.tables import Table, table_from_frame
+
+__all__ = ["correlated", "frame_of"]
+
+
+def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
+    """Three columns that follow one hidden size, a colour, and a label of the last `odd` rows."""
+    rng = np.random.default_rng(seed)
+    size = rng.normal(size=n)
+    columns = [size + 0.1 * rng.normal(size=n) for _ in range(3)]
+    columns[1][n - odd :] = np.where(size[n - odd :] > 0, -6.0, 6.0)
+    return pl.DataFrame(
+        {
+            "name": [f"bird {i:04d}" for i in range(n)],
+            "wing": columns[0] * 10 + 100,
+            "bill": columns[1] + 12,
+            "mass": columns[2] * 300 + 4000,
+            "colour": rng.choice(["black", "white"], n),
+            "kind": ["odd" if i >= n - odd else "usual" for i in range(n)],
+        }
+    )
+
+
+def correlated(n: int, seed: int = 0, *, odd: int = 0) -> Table:
+    """The same as a table."""
+    return table_from_frame(frame_of(n, seed, odd=odd), "birds")

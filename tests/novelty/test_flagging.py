@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate
+from kpca_apps.novelty.options import Rule
+
+SCORES = np.array([0.1, 0.9, 0.3, 0.8, 0.2])
+RANKS = np.array([5, 1, 3, 2, 4])
+
+
+def test_a_count_flags_that_many_rows_and_the_threshold_lies_just_below_them() -> None:
+    flagged, info = flag_by_choice(Rule("count", 2), SCORES, RANKS)
+    np.testing.assert_array_equal(flagged, SCORES > info.value)
+    assert (flagged.sum(), info.value, info.calibration) == (2, 0.3, None)
+    assert "2 rows of 5" in info.statement
+    assert "no false-alarm rate" in info.statement
+
+
+def test_a_small_share_still_flags_one_row() -> None:
+    flagged, info = flag_by_choice(Rule("share", 0.01), SCORES, RANKS)
+    assert flagged.tolist() == [False, True, False, False, False]
+    assert info.statement.startswith("A choice: a share of 1 % flags the 1 row of 5")
+
+
+def test_rows_that_share_the_highest_score_are_flagged_by_rank() -> None:
+    flagged, _ = flag_by_choice(Rule("count", 1), np.array([1.0, 1.0, 0.5]), np.array([2, 1, 3]))
+    assert flagged.tolist() == [False, True, False]
+
+
+def test_a_count_of_the_whole_table_is_refused() -> None:
+    with pytest.raises(ConfigError, match="every one of the 5 rows"):
+        flag_by_choice(Rule("count", 5), SCORES, RANKS)
+
+
+def test_a_threshold_of_an_earlier_table_is_called_a_choice() -> None:
+    flagged, info = flag_above(Rule("share", 0.01), SCORES, 0.25)
+    assert flagged.tolist() == [False, True, True, True, False]
+    assert (info.value, info.n_calibration) == (0.25, 0)
+
+
+def test_alpha_flags_by_the_conformal_quantile() -> None:
+    calibration = np.arange(1.0, 100.0)
+    flagged, info, warnings = flag_by_rate(
+        Rule("alpha", 0.05), np.array([94.0, 95.0, 95.5]), calibration, "leave-one-out"
+    )
+    assert (flagged.tolist(), info.value, warnings) == ([False, False, True], 95.0, ())
+    assert "About 5 %" in info.statement
+    assert "approximate" in info.statement
+
+
+def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
+    flagged, info, warnings = flag_by_rate(
+        Rule("alpha", 0.05), np.array([1e9]), np.arange(9.0), "split"
+    )
+    assert not flagged.any()
+    assert math.isinf(info.value)
+    assert "The smallest alpha they allow is 0.1" in warnings[0]
+    assert "guaranteed" in info.statement
+
+
+def test_fdr_flags_the_list_of_benjamini_and_hochberg() -> None:
+    calibration = np.arange(1.0, 1000.0)
+    scores = np.array([2000.0, 1999.0, 5.0, 6.0, 7.0])
+    flagged, info, warnings = flag_by_rate(Rule("fdr", 0.1), scores, calibration, "split")
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    assert (flagged.sum(), warnings) == (2, ())
+
+
+@pytest.mark.parametrize(("score", "n_flagged"), [(0.5, 0), (2000.0, 4)])
+def test_fdr_threshold_parts_the_rows_where_none_or_all_are_listed(
+    score: float, n_flagged: int
+) -> None:
+    scores = np.full(4, score)
+    flagged, info, _ = flag_by_rate(Rule("fdr", 0.1), scores, np.arange(1.0, 1000.0), "split")
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    assert flagged.sum() == n_flagged
+
+
+def test_fdr_says_when_no_single_row_can_be_listed() -> None:
+    _, info, warnings = flag_by_rate(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
+    assert math.isinf(info.value)
+    assert "single row among 5 can never be on a list" in warnings[0]

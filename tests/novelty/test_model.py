@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError, ModelFileError
+from kpca_apps.files.models import load_archive, save_archive
+from kpca_apps.novelty.model import fit_model, load_model, save_model
+from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.screening import score_table
+from tests.novelty.tables import correlated
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ScreeningOptions(alpha=0.1),
+        ScreeningOptions(share=0.05, calibration="split"),
+        ScreeningOptions(kernel="rbf", sigma=30.0, n_components=4),
+        ScreeningOptions(kernel="linear"),
+        ScreeningOptions(kernel="laplacian", gamma=0.01),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_saved_model_scores_as_before_to_the_bit(
+    options: ScreeningOptions, clean: bool, tmp_path: Path
+) -> None:
+    if not clean:
+        options = replace(options, alpha=None)
+    model = fit_model(correlated(60), options, clean=clean)
+    save_model(model, tmp_path / "m.kpca")
+    again = load_model(tmp_path / "m.kpca")
+    new = correlated(20, seed=1, odd=3)
+    before, after = score_table(model, new), score_table(again, new)
+    assert before.scores.tobytes() == after.scores.tobytes()
+    assert before.ranked == after.ranked
+    assert before.threshold == after.threshold
+    assert again.warnings == model.warnings
+    assert again.options == model.options
+
+
+def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
+    for name, jobs in (("a", None), ("b", 2)):
+        save_model(fit_model(correlated(40), ScreeningOptions(jobs=jobs)), tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_sigma_and_gamma_name_the_same_width() -> None:
+    by_sigma = ScreeningOptions(kernel="rbf", sigma=50.0)
+    by_gamma = ScreeningOptions(kernel="rbf", gamma=1 / 5000)
+    a, b = (fit_model(correlated(40), options) for options in (by_sigma, by_gamma))
+    np.testing.assert_allclose(a.training_scores, b.training_scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (ScreeningOptions(kernel="rfb"), 'no kernel .* Did you mean "rbf"'),
+        (ScreeningOptions(kernel="laplacian"), "needs a width"),
+        (ScreeningOptions(kernel="linear", gamma=1.0), "has no width"),
+        (ScreeningOptions(count=40), "every one of the 40 rows"),
+        (ScreeningOptions(n_components=3, calibration="leave-one-out"), "soft cut only"),
+    ],
+)
+def test_options_that_do_not_fit_are_usage_errors(options: ScreeningOptions, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit_model(correlated(40), options, clean=True)
+
+
+def test_a_table_of_two_rows_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="birds: 2 rows"):
+        fit_model(correlated(2))
+
+
+def test_other_versions_are_said_and_other_files_refused(tmp_path: Path) -> None:
+    model = fit_model(correlated(40))
+    save_model(replace(model, versions={**model.versions, "numpy": "0.9"}), tmp_path / "m.kpca")
+    assert "fitted with numpy 0.9 (here" in load_model(tmp_path / "m.kpca").warnings[-1]
+
+    meta, arrays = load_archive(tmp_path / "m.kpca")
+    save_archive(tmp_path / "other.kpca", {**meta, "kind": "else"}, arrays)
+    with pytest.raises(ModelFileError, match=r"other\.kpca: not a novelty model"):
+        load_model(tmp_path / "other.kpca")
+
+
+def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
+    save_model(fit_model(correlated(40)), tmp_path / "m.kpca")
+    meta, arrays = load_archive(tmp_path / "m.kpca")
+    for name in ("encoder", "detector", "rule", "options", "source", "versions", "warnings"):
+        kept = {key: value for key, value in meta.items() if key != name}
+        save_archive(tmp_path / "bad.kpca", kept, arrays)
+        with pytest.raises(ModelFileError, match=r"^bad\.kpca"):
+            load_model(tmp_path / "bad.kpca")
+    for name in ("training_scores", "encoder.impute_mean", "detector.calibration_scores"):
+        kept_arrays = {key: value for key, value in arrays.items() if key != name}
+        save_archive(tmp_path / "bad.kpca", meta, kept_arrays)
+        with pytest.raises(ModelFileError):
+            load_model(tmp_path / "bad.kpca")

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.novelty.columns import ColumnOptions
+from kpca_apps.novelty.options import Rule, ScreeningOptions, resolve_rule
+
+
+def test_without_a_rule_a_table_gets_a_share_and_a_clean_model_a_rate() -> None:
+    assert resolve_rule(ScreeningOptions(), clean=False) == Rule("share", 0.01)
+    assert resolve_rule(ScreeningOptions(), clean=True) == Rule("alpha", 0.05)
+    assert resolve_rule(ScreeningOptions(), clean=True, default=Rule("count", 3)).name == "count"
+
+
+@pytest.mark.parametrize("rule", [{"alpha": 0.1}, {"fdr": 0.1}])
+def test_a_rate_without_clean_rows_is_refused_with_the_reason(rule: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="no calibrated rate exists without clean rows"):
+        resolve_rule(ScreeningOptions(**rule), clean=False)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"share": 0.0}, {"share": 1.0}, {"share": float("nan")}, {"count": 0}, {"alpha": 1.5}],
+)
+def test_a_rule_outside_its_range_is_refused(rule: dict[str, float]) -> None:
+    name = next(iter(rule))
+    with pytest.raises(ConfigError, match=f"^{name} must be"):
+        resolve_rule(ScreeningOptions(**rule), clean=True)  # type: ignore[arg-type]
+
+
+def test_two_rules_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="share and fdr exclude each other"):
+        resolve_rule(ScreeningOptions(share=0.1, fdr=0.1), clean=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"explain": -1}, "explain must be at least 0"),
+        ({"n_components": -1}, "components must be at least 0"),
+        ({"n_landmarks": 1}, "landmarks must be at least 2"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"kernel": "rbf", "gamma": 0.0}, "gamma must be above 0"),
+        ({"kernel": "rbf", "gamma": 1.0, "sigma": 1.0}, "gamma and sigma both"),
+        ({"gamma": 1.0}, "name it too"),
+        ({"calibration": "loo"}, "calibration must be auto, leave-one-out, split"),
+        ({"positive": "x"}, "give the label too"),
+    ],
+)
+def test_contradicting_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ScreeningOptions(**options)  # type: ignore[arg-type]
+
+
+def test_options_survive_json_but_threads_do_not() -> None:
+    columns = ColumnOptions(label="y", exclude=("a", "b"), dayfirst=True)
+    options = ScreeningOptions(fdr=0.1, columns=columns, positive="yes", seed=7)
+    again = ScreeningOptions.from_dict(json.loads(json.dumps(options.to_dict())))
+    assert again == options
+    assert ScreeningOptions(jobs=2).to_dict()["jobs"] is None
