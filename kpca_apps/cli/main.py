@@ -70,7 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         words = None if arguments is None else list(arguments)
-        return int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
+        code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
+        # An interrupt is turned into this code, or into an abort, as the version of typer has it.
+        return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("KPCA_DEBUG") == "1":
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,28 @@ def screen(
     """Screen a table as `screen_table` does, and hand out the model fitted on the way."""
     options = options or ScreeningOptions()
     if reference is not None:
-        model = fit_model(reference, options, clean=True)
+        model = fit_model(reference, _for_reference(options, reference, table), clean=True)
         result = score_table(model, table, options=options, fitted_on=reference, command=command)
         return result, model
     model = fit_model(table, options, clean=False)
     judged = judge(model, table, options)
     return describe(model, table, judged, options, table, command), model
+
+
+def _for_reference(options: ScreeningOptions, reference: Table, table: Table) -> ScreeningOptions:
+    """Forget columns that only the table has: labels, say, which a clean reference lacks."""
+    extra = set(table.frame.columns) - set(reference.frame.columns)
+    told = options.columns
+    columns = replace(
+        told,
+        label=None if told.label in extra else told.label,
+        id=None if told.id in extra else told.id,
+        exclude=tuple(name for name in told.exclude if name not in extra),
+        categorical=tuple(name for name in told.categorical if name not in extra),
+        numeric=tuple(name for name in told.numeric if name not in extra),
+        hide=tuple(name for name in told.hide if name not in extra),
+    )
+    return replace(options, columns=columns, positive=options.positive if columns.label else None)
 
 
 def score_table(

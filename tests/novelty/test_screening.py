@@ -105,6 +105,22 @@ def test_labels_judge_the_list_and_name_the_value_meant() -> None:
     assert len(with_reference.evaluations[0].methods) == 6
 
 
+def test_a_reference_may_lack_what_only_the_table_has() -> None:
+    clean = table_from_frame(frame_of(100).drop("kind", "name"))
+    columns = ColumnOptions(label="kind", id="name", exclude=("name2",), hide=("name",))
+    table = table_from_frame(frame_of(60, seed=1, odd=5).with_columns(name2=pl.col("name")))
+    options = ScreeningOptions(columns=columns, positive="odd")
+    result = screen_table(table, reference=clean, options=options)
+    assert result.evaluations[0].methods[0].auroc > 0.95
+    assert result.ranked[0].id == f"bird {result.ranked[0].row - 1:04d}"
+    with pytest.raises(ConfigError, match="wnig"):
+        screen_table(
+            table,
+            reference=clean,
+            options=ScreeningOptions(columns=ColumnOptions(exclude=("wnig",))),
+        )
+
+
 def test_a_label_the_model_uses_cannot_judge_it() -> None:
     model = fit_model(correlated(60))
     options = ScreeningOptions(columns=ColumnOptions(label="colour"))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kpca_apps.cli.main import main
+from tests.novelty.tables import frame_of
+
+
+class Done(NamedTuple):
+    """What a command left on the terminal."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working folder with a table of 60 rows, 3 of them odd, and a clean one of 80."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    frame_of(60, odd=3).write_csv("birds.csv")
+    frame_of(80, seed=1).drop("kind").write_csv("clean.csv")
+    return tmp_path
+
+
+@pytest.fixture
+def kpca(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``kpca novelty ...`` in the working folder."""
+
+    def run(*words: object) -> Done:
+        capsys.readouterr()
+        code = main(["novelty", *map(str, words)])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kpca_apps.cli.console import Console, explanation_lines, say_error, summary_lines
+from kpca_apps.files.tables import table_from_frame
+from kpca_apps.novelty.columns import ColumnOptions
+from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.screening import screen_table
+from tests.cli.conftest import Run
+from tests.novelty.tables import frame_of
+
+HOSTILE = "\x1b[31mred\x07\nnew\u202eline"
+
+
+def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    say_error(f"file {HOSTILE} " + "x" * 5000)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "\x1b" not in said
+    assert len(said) < 2100
+
+
+def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = frame_of(40).rename({"bill": HOSTILE}).with_columns(name=pl.lit(HOSTILE))
+    options = ScreeningOptions(columns=ColumnOptions(id="name"))
+    result = screen_table(table_from_frame(frame), options=options)
+    console = Console()
+    console.say(HOSTILE)
+    console.lines(summary_lines(result))
+    console.lines(explanation_lines(result.ranked[0]))
+    said = capsys.readouterr().err
+    assert not {"\x1b", "\x07", "\u202e"} & set(said)
+
+
+def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:
+    name = "\x1b[31m<b>&\u202e.csv"
+    frame_of(40).rename({"bill": HOSTILE, "wing": '=cmd("x")'}).write_csv(name)
+    done = kpca("screen", name)
+    assert done.code == 0, done.err
+    assert "\x1b" not in done.err + done.out
+    assert Path(done.out.strip()).exists()
+
+
+def test_a_table_of_nothing_but_one_column_still_reads(kpca: Run) -> None:
+    frame_of(40).select("wing").write_csv("one.csv")
+    assert kpca("screen", "one.csv", "--quiet").code == 0

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from kpca_apps import __version__
+from kpca_apps.cli import novelty
+from kpca_apps.cli.main import app, main
+from kpca_apps.errors import InputError, MemoryLimitError
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["novelty", "screen", "--help"], ["--version"]])
+def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
+    done = python(
+        "import sys; from kpca_apps.cli.main import main\n"
+        f"code = main({words!r})\n"
+        "heavy = {'sklearn', 'scipy', 'numpy', 'matplotlib', 'polars', 'jinja2'}\n"
+        "print(code, sorted(heavy & set(sys.modules)))\n"
+    )
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kpca {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["novelty"], *([["novelty", c, "--help"] for c in ("screen", "fit", "score", "compare")])],
+)
+def test_help_fits_80_columns_without_colour(words: list[str]) -> None:
+    shown = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, words)
+    assert "Usage" in shown.output
+    assert "\x1b[" not in shown.output
+    assert max(map(len, shown.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ["fit", "screen"])
+def test_help_says_that_models_hold_rows(command: str) -> None:
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["novelty", command, "--help"])
+    assert "rows of the" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["novelty", "scren"], "No such command 'scren'"),
+        (["novelty", "screen"], "Missing argument 'TABLE'"),
+        (["novelty", "screen", "x.csv", "--nope"], "No such option: --nope"),
+        (["novelty", "screen", "x.csv", "--share", "many"], "Invalid value for '--share'"),
+        (["novelty", "screen", "x.csv", "--kernel", "nope"], "Invalid value for '--kernel'"),
+        (["novelty", "compare", "x.csv"], "Missing option '--label'"),
+        (["novelty", "fit", "x.csv"], "Missing option '--model'"),
+    ],
+)
+def test_usage_errors_are_one_line_and_exit_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"error: {message}")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (InputError("a.csv, line 3:\nno number"), 3, "error: a.csv, line 3: no number"),
+        (MemoryLimitError("too big"), 4, "error: too big"),
+        (MemoryError(), 4, "error: the memory of this machine"),
+        (KeyboardInterrupt(), 130, "error: interrupted; nothing was written"),
+        (ZeroDivisionError("oh"), 1, "error: a bug in kpca, ZeroDivisionError: oh"),
+    ],
+)
+def test_every_ending_is_one_line_and_its_code(
+    error: BaseException,
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(novelty.s, "check_rules", fail)
+    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+    assert main(["novelty", "screen", "x.csv"]) == code
+    captured = capsys.readouterr()
+    assert captured.err.startswith(message)
+    assert captured.err.count("\n") == 1
+    if isinstance(error, ZeroDivisionError):
+        monkeypatch.setenv("KPCA_DEBUG", "1")
+        with pytest.raises(ZeroDivisionError):
+            main(["novelty", "screen", "x.csv"])
+
+
+def test_a_reader_that_goes_away_ends_in_silence() -> None:
+    code = (
+        "import sys; from kpca_apps.cli.main import main\n"
+        "import kpca_apps.cli.novelty as n\n"
+        "def gone(*a, **k): raise BrokenPipeError\n"
+        "n.s.check_rules = gone\n"
+        "sys.exit(main(['novelty', 'screen', 'x.csv']))\n"
+    )
+    done = python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_completion_is_offered() -> None:
+    shown = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["--help"])
+    assert "--install-completion" in shown.output

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kpca_apps.files.tables import read_table
+from kpca_apps.novelty.screening import screen_table
+from tests.cli.conftest import Run
+
+PARTS = {"figures", "model.kpca", "report.html", "result.json", "run.json", "scored.csv"}
+
+
+def test_screen_writes_one_folder_and_ends_with_its_report(kpca: Run, folder: Path) -> None:
+    done = kpca("screen", "birds.csv", "--id", "name", "--label", "kind", "--count", 3)
+    assert done.code == 0, done.err
+    assert done.out == "kpca-novelty-birds/report.html\n"
+    assert {path.name for path in (folder / "kpca-novelty-birds").iterdir()} == PARTS
+    assert all(p.read_bytes()[:4] == b"\x89PNG" for p in folder.glob("*/figures/*"))
+    assert done.err.startswith("3 of 60 rows stand out; row ")
+    assert "A choice: a count flags the 3 rows of 60" in done.err
+    assert "model.kpca holds rows of birds.csv" in done.err
+    assert max(map(len, done.err.splitlines())) <= 80
+
+
+def test_the_scored_table_is_the_input_and_what_was_found(kpca: Run) -> None:
+    kpca("screen", "birds.csv", "--quiet")
+    scored, table = pl.read_csv("kpca-novelty-birds/scored.csv"), pl.read_csv("birds.csv")
+    assert scored.columns == [*table.columns, "novelty_score", "p_value", "flagged", "rank"]
+    assert scored.select(table.columns).equals(table)
+    result = screen_table(Path("birds.csv"))
+    assert scored["novelty_score"].to_list() == result.scores.tolist()
+    assert scored["rank"].to_list() == result.ranks.tolist()
+    assert scored["p_value"].null_count() == 60
+
+
+def test_a_reference_and_parquet(kpca: Run) -> None:
+    words = ("birds.csv", "--reference", "clean.csv", "--exclude", "kind", "--format", "parquet")
+    done = kpca("screen", *words)
+    assert done.code == 0, done.err
+    scored = pl.read_parquet("kpca-novelty-birds/scored.parquet")
+    flagged = scored.filter(pl.col("p_value") <= 0.05)
+    assert flagged.height == scored["flagged"].sum() >= 3
+    assert "About 5 % of new rows" in done.err
+
+
+def test_json_and_quiet(kpca: Run) -> None:
+    done = kpca("screen", "birds.csv", "--json", "--quiet")
+    assert done.err == ""
+    assert done.out == Path("kpca-novelty-birds/result.json").read_text(encoding="utf-8")
+    assert json.loads(done.out)["threshold"]["rule"] == "share"
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(kpca: Run, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    done = kpca("screen", "birds.csv", "--dry-run", "--exclude", "colour")
+    assert done.code == 0
+    assert [line.split()[:2] for line in done.out.splitlines()][-2:] == [
+        ["colour", "excluded"],
+        ["kind", "categorical"],
+    ]
+    plan = json.loads(kpca("screen", "birds.csv", "--dry-run", "--json").out)
+    assert [column["name"] for column in plan["columns"]][:2] == ["name", "wing"]
+    for words in (("fit", "birds.csv", "--model", "m"), ("compare", "birds.csv", "--label=kind")):
+        assert kpca(*words, "--dry-run").code == 0
+    assert sorted(folder.iterdir()) == before
+
+
+def test_fit_score_explain(kpca: Run) -> None:
+    fitted = kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name")
+    assert (fitted.code, fitted.out) == (0, "clean.kpca\n")
+    assert "The model holds rows of clean.csv" in fitted.err
+
+    done = kpca("score", "clean.kpca", "birds.csv", "--fdr", 0.2, "--label", "kind")
+    assert done.code == 0, done.err
+    result = json.loads(Path("kpca-novelty-birds/result.json").read_text(encoding="utf-8"))
+    assert (result["threshold"]["rule"], result["threshold"]["setting"]) == ("fdr", 0.2)
+    top = result["ranked"][0]
+    assert top["id"] in ("bird 0057", "bird 0058", "bird 0059")
+    assert not Path("kpca-novelty-birds/model.kpca").exists()
+
+    told = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
+    assert told.code == 0
+    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: novelty score")
+    assert told.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
+    by_line = kpca("explain", "clean.kpca", "birds.csv", "--line", top["line"], "--json")
+    assert json.loads(by_line.out)["score"] == top["score"]
+
+
+def test_compare(kpca: Run) -> None:
+    done = kpca("compare", "birds.csv", "--label", "kind", "--exclude", "name")
+    assert (done.code, done.out) == (0, "kpca-comparison-birds/report.html\n")
+    assert "By area under the ROC curve Kernel PCA" in " ".join(done.err.split())
+    seconds = json.loads(Path("kpca-comparison-birds/run.json").read_text(encoding="utf-8"))
+    assert "setting 2: Isolation forest" in seconds["seconds"]
+    assert "seconds" not in Path("kpca-comparison-birds/result.json").read_text(encoding="utf-8")
+
+
+def test_stdin(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Path("birds.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    done = kpca("screen", "-", "--quiet")
+    assert (done.code, done.out) == (0, "kpca-novelty-stdin/report.html\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("ragged.csv", "a,b\n1,2\n3\n4,5\n", "ragged.csv: line 3 has 1 cell"),
+        ("few.csv", "a,b\n1,2\n3,4\n", "few.csv: 2 rows of data are too few"),
+        ("constant.csv", "a\n1\n1\n1\n1\n", "constant.csv: no column is left"),
+        ("empty.csv", "", "empty.csv: the file is empty"),
+        ("bytes.csv", "a,b\n1,\x00\n", "bytes.csv: line 2, byte"),
+        ("bords.csv", None, 'bords.csv: no such file. Did you mean "birds.csv"'),
+    ],
+)
+def test_bad_tables_are_one_line_and_exit_3(
+    name: str, content: str | None, message: str, kpca: Run, folder: Path
+) -> None:
+    if content is not None:
+        (folder / name).write_text(content, encoding="utf-8")
+    before = sorted(folder.iterdir())
+    for words in (("screen", name), ("fit", name, "--model", "m.kpca")):
+        done = kpca(*words)
+        assert (done.code, done.out) == (3, "")
+        assert done.err.startswith(f"error: {message}")
+        assert done.err.count("\n") == 1
+        assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--share", 0.1, "--count", 3), 2, "share and count exclude each other"),
+        (("--alpha", 0.1), 2, "no calibrated rate exists without clean rows"),
+        (("--fdr", 0.1), 2, "no calibrated rate exists without clean rows"),
+        (("--share", 1.5), 2, "share must be between 0 and 1, got 1.5"),
+        (("--count", 60), 2, "count 60 would flag every one of the 60 rows"),
+        (("--exclude", "clour"), 2, 'Did you mean "colour"?'),
+        (("--id", "nme"), 2, 'Did you mean "name"?'),
+        (("--label", "kin"), 2, 'Did you mean "kind"?'),
+        (("--label", "kind", "--exclude", "kind"), 2, "keep one of them"),
+        (("--label", "kind", "--positive", "strange"), 2, 'never says "strange"'),
+        (("--numeric", "colour"), 2, "declared numeric"),
+        (("--sigma", 2), 2, "name it too"),
+        (("--reference", "nope.csv"), 3, "nope.csv: no such file"),
+        (("--encoding", "utf-7-nope"), 2, "utf-7-nope"),
+        (("--out", "a/b"), 3, "make it first"),
+    ],
+)
+def test_bad_options_are_one_line_with_their_code(
+    words: tuple[object, ...], code: int, message: str, kpca: Run, folder: Path
+) -> None:
+    before = sorted(folder.iterdir())
+    done = kpca("screen", "birds.csv", *words)
+    assert (done.code, done.out) == (code, ""), done.err
+    assert done.err.startswith("error: ")
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_label_with_one_class(kpca: Run) -> None:
+    pl.read_csv("birds.csv").with_columns(kind=pl.lit("usual")).write_csv("one.csv")
+    for words in (("screen", "one.csv"), ("compare", "one.csv")):
+        done = kpca(*words, "--label", "kind")
+        assert done.code == 3
+        assert 'one.csv: label column "kind" holds only the value "usual"' in done.err
+
+
+def test_an_earlier_run_is_replaced_with_force_only(kpca: Run, folder: Path) -> None:
+    kpca("screen", "birds.csv", "--quiet", "--explain", 0)
+    run = folder / "kpca-novelty-birds" / "run.json"
+    before = run.read_bytes()
+    refused = kpca("screen", "birds.csv", "--seed", 1)
+    assert refused.code == 4
+    assert "--force" in refused.err
+    assert run.read_bytes() == before
+    assert kpca("screen", "birds.csv", "--quiet", "--force", "--explain", 0).code == 0
+    assert run.read_bytes() != before
+
+
+def test_an_existing_model_is_replaced_with_force_only(kpca: Run, folder: Path) -> None:
+    (folder / "m.kpca").write_bytes(b"precious")
+    assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 4
+    assert (folder / "m.kpca").read_bytes() == b"precious"
+    assert kpca("score", "m.kpca", "birds.csv").code == 3
+    assert kpca("fit", "clean.csv", "--model", "m.kpca", "--force").code == 0
+    assert kpca("fit", "clean.csv", "--model", "no/m.kpca").code == 3
+
+
+def test_columns_of_a_new_table_are_matched_by_name(kpca: Run) -> None:
+    kpca("fit", "clean.csv", "--model", "m.kpca")
+    table = pl.read_csv("birds.csv")
+    table.select("kind", "mass", "colour", "bill", "wing", "name").write_csv("moved.csv")
+    for name in ("birds", "moved"):
+        assert kpca("score", "m.kpca", f"{name}.csv", "--explain", 0).code == 0
+    scores = [
+        pl.read_csv(f"kpca-novelty-{name}/scored.csv")["novelty_score"].to_list()
+        for name in ("birds", "moved")
+    ]
+    assert scores[0] == scores[1]
+    table.drop("mass").write_csv("short.csv")
+    done = kpca("score", "m.kpca", "short.csv")
+    assert done.code == 3
+    assert 'short.csv: column "mass" is missing' in done.err
+
+
+def test_a_failure_while_writing_leaves_nothing(
+    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kpca_apps.report.render.render_screening", fail)
+    before = sorted(folder.iterdir())
+    done = kpca("screen", "birds.csv")
+    assert (done.code, done.out) == (130, "")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_hidden_values_reach_neither_report_nor_terminal(kpca: Run, folder: Path) -> None:
+    rows = pl.read_csv("clean.csv").with_columns(
+        mass=pl.when(pl.col("name") == "bird 0007").then(987654.25).otherwise(pl.col("mass"))
+    )
+    rows.write_csv("secret.csv")
+    done = kpca("screen", "secret.csv", "--hide", "mass", "--hide", "name", "--id", "name")
+    assert done.code == 0
+    ranked = json.loads(Path("kpca-novelty-secret/result.json").read_text("utf-8"))["ranked"]
+    assert "mass" in {reason["column"] for row in ranked for reason in row["reasons"]}
+    assert 8 in [row["row"] for row in ranked]
+    out = folder / "kpca-novelty-secret"
+    for text in (done.err, *((out / n).read_text("utf-8") for n in ("report.html", "result.json"))):
+        assert "987654" not in text
+        assert "bird 0007" not in text
+
+
+def test_options_are_what_python_is_told(kpca: Run) -> None:
+    kpca("screen", "birds.csv", "--kernel", "rbf", "--gamma", 0.001, "--components", 3, "--quiet")
+    result = json.loads(Path("kpca-novelty-birds/result.json").read_text(encoding="utf-8"))
+    assert result["settings"]["components"] == 3
+    assert "0.001" in result["settings"]["kernel"]
+    assert read_table("birds.csv").source.sha256 == result["source"]["sha256"]

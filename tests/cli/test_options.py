@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.cli.options import CalibrationName, KernelName
+from kpca_apps.novelty.model import KERNELS
+from kpca_apps.novelty.options import CALIBRATIONS
+from tests.cli.conftest import Run
+
+
+def result(folder: str = "kpca-novelty-birds") -> dict[str, object]:
+    loaded: dict[str, object] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_choices_are_those_of_the_application() -> None:
+    assert tuple(kernel.value for kernel in KernelName) == KERNELS
+    assert tuple(name.value for name in CalibrationName) == CALIBRATIONS
+
+
+def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run) -> None:
+    config = 'count = 4\nid = "name"\nexclude = ["colour", "kind"]\ndayfirst = true\n'
+    Path("run.toml").write_text(config, encoding="utf-8")
+    assert kpca("screen", "birds.csv", "--config", "run.toml", "--quiet").code == 0
+    found = result()
+    assert found["settings"]["count"] == 4  # type: ignore[index]
+    told = shlex.split(str(found["command"]))
+    assert told[:4] == ["kpca", "novelty", "screen", "birds.csv"]
+    assert (told.count("--exclude"), told.count("--dayfirst")) == (2, 1)
+    words = ("birds.csv", "--config", "run.toml", "--count", 2, "--force", "--quiet")
+    assert kpca("screen", *words).code == 0
+    assert result()["settings"]["count"] == 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        ("shere = 0.1", 2, "no option 'shere' in kpca novelty screen; .* Did you mean \"share\""),
+        ("share = ", 3, "not valid TOML"),
+        ('share = "many"', 2, "Invalid value for '--share'"),
+        ("share = 0.1\ncount = 3", 2, "share and count exclude each other"),
+        (None, 3, "cannot be read"),
+    ],
+)
+def test_bad_configuration_files_are_one_line(
+    content: str | None, code: int, message: str, kpca: Run
+) -> None:
+    if content is not None:
+        Path("run.toml").write_text(content, encoding="utf-8")
+    done = kpca("screen", "birds.csv", "--config", "run.toml")
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
+    assert re.search(message, done.err)
+
+
+def test_the_command_of_a_report_gives_the_same_report(kpca: Run, folder: Path) -> None:
+    words = ("--share", "0.05", "--hide", "mass", "--exclude", "kind", "--seed", 5, "--format=csv")
+    done = kpca("screen", folder / "birds.csv", *words, "--out", "first", "--jobs", 2, "-q")
+    assert done.code == 0, done.err
+    command = shlex.split(str(result("first")["command"]))
+    assert command[:2] == ["kpca", "novelty"]
+    assert str(folder) not in Path("first", "report.html").read_text(encoding="utf-8")
+    assert kpca(*command[2:], "--out", "second", "--quiet").code == 0
+    for name in ("report.html", "result.json", "scored.csv", "model.kpca", "figures/map.png"):
+        assert Path("first", name).read_bytes() == Path("second", name).read_bytes(), name
+
+
+def test_next_steps_are_commands_that_run(kpca: Run) -> None:
+    kpca("screen", "birds.csv", "--id", "name", "--exclude", "kind", "--quiet")
+    steps = [shlex.split(step["command"]) for step in _steps()]
+    assert [words[2] for words in steps] == ["score", "screen", "explain"]
+    score, screen, explain = ([word.replace("NEW_TABLE", "clean") for word in w] for w in steps)
+    assert kpca(*score[2:]).code == 0
+    assert kpca(*screen[2:], "--force").code == 0
+    told = kpca(*explain[2:])
+    assert told.code == 0
+    assert "rank" in told.out
+
+
+def _steps() -> list[dict[str, str]]:
+    steps = result()["next_steps"]
+    assert isinstance(steps, list)
+    return [s if isinstance(s, dict) else {"text": s[0], "command": s[1]} for s in steps]

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import kpca_apps
+
+
+def test_every_public_name_is_there_and_says_what_it_is() -> None:
+    for name in kpca_apps.__all__:
+        value = getattr(kpca_apps, name)
+        assert value.__doc__, name
+    assert set(kpca_apps.__all__) <= set(dir(kpca_apps))
+    with pytest.raises(AttributeError, match="no attribute 'screen_tabel'"):
+        _ = kpca_apps.screen_tabel
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    code = (
+        "import sys, kpca_apps\n"
+        "assert not {'numpy', 'sklearn', 'polars'} & set(sys.modules)\n"
+        "kpca_apps.ConfigError\n"
+        "assert 'numpy' not in sys.modules\n"
+        "from kpca_apps import read_table\n"
+        "assert 'sklearn' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
