@@ -13,6 +13,7 @@ from kpca_apps.engine.kernels import kernel_from_state
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
+from kpca_apps.novelty.detector_parameters import column_groups
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _restore(
         else ColumnViews(**{f.name: views[f.name] for f in fields(ColumnViews)})
     )
     detector.n_features_in_ = int(meta["n_features"])
-    detector.groups_ = detector._check_groups(detector.n_features_in_)
+    detector.groups_ = column_groups(detector.groups, detector.n_features_in_)
     detector.subspace_ = subspace
     detector.neighbours_ = NeighbourRows(**{n: arrays[f"neighbours.{n}"] for n in NEIGHBOURS})
     detector.landmarks_ = arrays["landmarks"].astype(np.int64)

@@ -4,6 +4,9 @@ Soft cut: every component of the landmark span is kept with gain lambda / (lambd
 reconstruction error is then r + rho M, rho times a regularised Mahalanobis distance in feature
 space (Rudi et al. 2017). It cures self-masking: with a hard cut one isolated row can claim a
 component of its own and score as normal.
+
+Rows that may hold outliers are trimmed first: the half with the highest kernel density is used, and
+nothing else learns from the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from kpca_apps.novelty.leave_one_out import (
     leave_row_out,
 )
 
-__all__ = ["NoveltyFit", "fit_hard", "fit_soft", "scores_without_landmarks"]
+__all__ = ["NoveltyFit", "densest_half", "fit_hard", "fit_soft", "scores_without_landmarks"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,10 +47,8 @@ class NoveltyFit:
         The model.
     scores : (n,) array
         Novelty of each training row; leave-one-out for a soft cut, plain for a hard one.
-    in_use : (u,) int array
-        Rows the mean and covariance were taken over.
     landmarks : (m,) int array
-        Rows that span the model.
+        Rows that span the model, increasing.
     rho : float or None
         Absolute ridge of a soft cut; ``None`` for a hard one.
     warnings : tuple of str
@@ -56,10 +57,41 @@ class NoveltyFit:
 
     subspace: KernelSubspace
     scores: FloatArray
-    in_use: IntArray
     landmarks: IntArray
     rho: float | None
     warnings: tuple[str, ...] = ()
+
+
+def densest_half(
+    kernel: Kernel,
+    X: FloatArray,
+    *,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> IntArray:
+    """Half of the rows with the highest kernel density <z, zbar>, at least 2, in input order.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semi-definite.
+    X : (n, d) array
+        Rows as the kernel takes them.
+    n_landmarks : int
+        Rows that span the density estimate, at most.
+    rng : Generator
+        Draws them.
+    n_jobs : int or None
+        Threads.
+    """
+    landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
+    basis = LandmarkBasis.from_cholesky(kernel, X[landmarks])
+    mean = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs).mean
+    rows_of, weights = kernel.against(basis.points), basis.transform @ mean
+    density = map_row_blocks(lambda block: rows_of(block) @ weights, X, n_jobs=n_jobs)
+    kept = max(2, (len(X) + 1) // 2)
+    return np.sort(np.argsort(-density, kind="stable")[:kept])
 
 
 def fit_soft(
@@ -68,7 +100,6 @@ def fit_soft(
     *,
     ridge: float,
     n_landmarks: int,
-    trim: bool,
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> NoveltyFit:
@@ -84,8 +115,6 @@ def fit_soft(
         rho as a share of the total variance tau in feature space.
     n_landmarks : int
         Rows that span the model, at most.
-    trim : bool
-        Whether to use only the half of the rows with the highest kernel density.
     rng : Generator
         Draws the landmarks.
     n_jobs : int or None
@@ -95,38 +124,21 @@ def fit_soft(
     -------
     NoveltyFit
     """
-    landmarks = residual_landmarks(kernel, X, n_landmarks, rng)
+    landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
     basis = LandmarkBasis.from_cholesky(kernel, X[landmarks])
-    in_use = np.arange(len(X))
     sums = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
-    if trim:
-        in_use = densest_half(basis, sums.mean, X, n_jobs)
-        sums = CovarianceSums.of_rows(basis, X[in_use], n_jobs=n_jobs)
     # tau = tr C + mean r = mean k(x, x) - |zbar|^2, the total variance in feature space.
-    tau = float(kernel.diagonal(X[in_use]).mean() - sums.mean @ sums.mean)
-    rho = ridge * tau
+    norm = float(kernel.diagonal(X).mean())
+    rho = ridge * (norm - float(sums.mean @ sums.mean))
     subspace = subspace_from_sums(basis, sums, ridge=rho)
-    scores, misses = _leave_one_out_scores(subspace, rho, X, in_use, landmarks, n_jobs)
-    warnings = _sparse_warning(float(np.median(misses)), float(kernel.diagonal(X).mean()))
-    return NoveltyFit(subspace, scores, in_use, landmarks, rho, warnings)
-
-
-def densest_half(
-    basis: LandmarkBasis, mean: FloatArray, X: FloatArray, n_jobs: int | None
-) -> IntArray:
-    """Half of the rows with the highest kernel density <z, zbar>, in input order."""
-    rows_of = basis.kernel.against(basis.points)
-    weights = basis.transform @ mean
-    density = map_row_blocks(lambda block: rows_of(block) @ weights, X, n_jobs=n_jobs)
-    kept = max(2, (len(X) + 1) // 2)
-    return np.sort(np.argsort(-density, kind="stable")[:kept])
+    scores, misses = _leave_one_out_scores(subspace, rho, X, landmarks, n_jobs)
+    return NoveltyFit(subspace, scores, landmarks, rho, _sparse_warning(np.median(misses), norm))
 
 
 def _leave_one_out_scores(
     subspace: KernelSubspace,
     rho: float,
     X: FloatArray,
-    in_use: IntArray,
     landmarks: IntArray,
     n_jobs: int | None,
 ) -> tuple[FloatArray, FloatArray]:
@@ -146,9 +158,7 @@ def _leave_one_out_scores(
         subspace.offset,
         precision,
     )
-    scores = residual + rho * mahalanobis
-    scores[in_use] = leave_row_out(residual[in_use], mahalanobis[in_use], rho, len(in_use))
-    return scores, residual
+    return leave_row_out(residual, mahalanobis, rho, len(X)), residual
 
 
 def scores_without_landmarks(
@@ -170,13 +180,12 @@ def fit_hard(
     *,
     n_components: int,
     n_landmarks: int | None,
-    trim: bool,
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> NoveltyFit:
     """Fit Hoffmann's classic: keep `n_components` components, score by what they leave.
 
-    Up to 5,000 rows in use without `n_landmarks` the fit is exact; otherwise it rests on
+    Up to 5,000 rows without `n_landmarks` the fit is exact; otherwise it rests on
     landmarks (1,000 by default). No closed form of leave-one-out exists: scores of training rows
     are in-sample. Parameters otherwise as in `fit_soft`.
 
@@ -185,29 +194,21 @@ def fit_hard(
     ValueError
         If the components span the training rows, so that their scores are rounding noise.
     """
-    in_use = np.arange(len(X))
-    if trim:
-        sample = residual_landmarks(kernel, X, min(len(X), 1000), rng)
-        basis = LandmarkBasis.from_cholesky(kernel, X[sample])
-        everyone = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
-        in_use = densest_half(basis, everyone.mean, X, n_jobs)
-    used = X[in_use]
-    if n_landmarks is None and len(used) <= MAX_EXACT_ROWS:
-        subspace = fit_exact(kernel, used, n_components=n_components, rng=rng)
-        landmarks = in_use
+    if n_landmarks is None and len(X) <= MAX_EXACT_ROWS:
+        landmarks = np.arange(len(X))
+        subspace = fit_exact(kernel, X, n_components=n_components, rng=rng, n_jobs=n_jobs)
     else:
-        chosen = residual_landmarks(kernel, used, n_landmarks or 1000, rng)
-        basis = LandmarkBasis.from_eigen(kernel, used[chosen])
-        sums = CovarianceSums.of_rows(basis, used, n_jobs=n_jobs)
+        landmarks = residual_landmarks(kernel, X, n_landmarks or 1000, rng, n_jobs=n_jobs)
+        basis = LandmarkBasis.from_eigen(kernel, X[landmarks])
+        sums = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
         subspace = subspace_from_sums(basis, sums, n_components=n_components)
-        landmarks = in_use[chosen]
     scores = subspace.reconstruction_error(X, n_jobs=n_jobs)
-    if np.median(scores[in_use]) < 1e-10 * kernel.diagonal(used).mean():
+    if np.median(scores) < 1e-10 * kernel.diagonal(X).mean():
         raise ValueError(
-            f"n_components={n_components} components span the {len(used)} rows in use: their "
+            f"n_components={n_components} components span the {len(X)} rows in use: their "
             "reconstruction errors are rounding noise. Choose fewer components."
         )
-    return NoveltyFit(subspace, scores, in_use, landmarks, None)
+    return NoveltyFit(subspace, scores, landmarks, None)
 
 
 def _sparse_warning(typical_miss: float, typical_norm: float) -> tuple[str, ...]:

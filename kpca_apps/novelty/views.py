@@ -80,16 +80,20 @@ class ColumnViews:
     def fit(
         cls,
         X: FloatArray,
+        rows: IntArray,
         as_is: IntArray,
         rng: np.random.Generator,
         groups: Sequence[IntArray] = (),
     ) -> ColumnViews:
-        """Learn the scalings from rows.
+        """Learn the scalings from some rows of a table.
 
         Parameters
         ----------
         X : (n, columns) array
-            Training rows.
+            The table.
+        rows : (r,) int array
+            Rows to learn from. A column that is constant among them but not in the table is
+            scaled by the whole table.
         as_is : (a,) int array
             Columns to be taken as they come.
         rng : Generator
@@ -103,43 +107,28 @@ class ColumnViews:
             If no column varies.
         """
         scaled = np.setdiff1d(np.arange(X.shape[1]), as_is)
-        mean, sd = X[:, scaled].mean(axis=0), X[:, scaled].std(axis=0)
-        # A constant column may vary by rounding alone: compare with the precision of its mean.
-        varies = sd > 1e-12 * np.abs(mean)
-        if not varies.any() and not np.any(np.ptp(X[:, as_is], axis=0) > 0):
+        varying = scaled[_varies(X[:, scaled])]
+        if not varying.size and not np.any(np.ptp(X[:, as_is], axis=0) > 0):
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
-        columns, mean, sd = X[:, scaled[varies]], mean[varies], sd[varies]
-        median = np.median(columns, axis=0)
-        spread = np.subtract(*np.percentile(columns, [75, 25], axis=0)) / IQR_OF_NORMAL
-        spread = np.where(spread < 1e-3 * sd, sd, spread)
-        bent = np.arcsinh((columns - median) / spread)
-        kept = np.linspace(0, len(X) - 1, min(len(X), MAX_RANK_KNOTS)).round().astype(np.int64)
-        varying = scaled[varies]
+        used = X[rows]
         weight = np.ones(len(varying))
         for group in groups:
             of_group = np.isin(varying, group)
             weight[of_group] = 1.0 / np.sqrt(max(of_group.sum(), 1))
-        n_views = 4 if varies.any() else 1
+        n_views = 4 if varying.size else 1
         views = cls(
             varying=varying,
             as_is=as_is,
-            mean=mean,
-            sd=sd,
-            median=median,
-            spread=spread,
-            minimum=columns.min(axis=0),
-            maximum=columns.max(axis=0),
-            asinh_mean=bent.mean(axis=0),
-            asinh_sd=bent.std(axis=0),
             weight=weight,
-            order_statistics=np.sort(columns, axis=0)[kept],
             block_factors=np.ones(n_views),
             widths=np.ones(n_views),
+            **_column_scales(used[:, varying], X[:, varying]),
         )
-        if as_is.size and varies.any():
-            variances = [(weight * v).var(axis=0).mean() for v in views._scaled(columns)]
+        if as_is.size and varying.size:
+            blocks = views._scaled(used[:, varying])
+            variances = [(weight * block).var(axis=0).mean() for block in blocks]
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
-        squared = [median_squared_distance(view, rng) for view in views._views(X)]
+        squared = [median_squared_distance(view, rng) for view in views._views(used)]
         return replace(views, widths=np.sqrt(squared))
 
     @property
@@ -193,6 +182,46 @@ class ColumnViews:
             ranks[:, j] = (below + up_to) / 2.0
         scores: FloatArray = ndtri((ranks + 0.5) / (n + 1.0)) + (columns - inside) / self.sd
         return scores
+
+
+def _varies(columns: FloatArray) -> NDArray[np.bool_]:
+    """Whether columns vary by more than rounding, which depends on the size of their mean."""
+    varies: NDArray[np.bool_] = columns.std(axis=0) > 1e-12 * np.abs(columns.mean(axis=0))
+    return varies
+
+
+def _column_scales(used: FloatArray, everyone: FloatArray) -> dict[str, FloatArray]:
+    """Return what the views need of each column, from the rows in use where it varies there."""
+    size = min(len(used), MAX_RANK_KNOTS)
+    scales = _scales(used, size)
+    constant = scales["sd"] <= 1e-3 * everyone.std(axis=0)
+    if constant.any():
+        of_everyone = _scales(everyone[:, constant], size)
+        for name, values in scales.items():
+            values[..., constant] = of_everyone[name]
+    return scales
+
+
+def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
+    mean, sd = columns.mean(axis=0), columns.std(axis=0)
+    median = np.median(columns, axis=0)
+    spread = np.subtract(*np.percentile(columns, [75, 25], axis=0)) / IQR_OF_NORMAL
+    spread = np.where(spread < 1e-3 * sd, sd, spread)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A column without spread gives NaN here; `_column_scales` replaces all of it.
+        bent = np.arcsinh((columns - median) / spread)
+    kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
+    return {
+        "mean": mean,
+        "sd": sd,
+        "median": median,
+        "spread": spread,
+        "minimum": columns.min(axis=0),
+        "maximum": columns.max(axis=0),
+        "asinh_mean": bent.mean(axis=0),
+        "asinh_sd": bent.std(axis=0),
+        "order_statistics": np.sort(columns, axis=0)[kept],
+    }
 
 
 @dataclass(frozen=True)

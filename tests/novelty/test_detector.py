@@ -201,12 +201,21 @@ def test_a_training_row_is_explained_without_its_own_landmark():
     x = rng.normal(size=(150, 1))
     table = np.hstack([x, 2 * x, -x]) + 0.05 * rng.normal(size=(150, 3))
     table[17, 1] += 6.0
-    detector = KernelPCANovelty(random_state=0).fit(table)
+    detector = KernelPCANovelty(contaminated=False, random_state=0).fit(table)
     assert 17 in detector.landmarks_
     assert detector.novelty_scores_.argmax() == 17
     (reasons,) = detector.explain(table[[17]], training_rows=[17])
     assert reasons[0].group == 1
     assert reasons[0].share > 0.5
+
+
+def test_nothing_is_learned_from_the_sparse_half_of_a_contaminated_table(ring):
+    far = np.random.default_rng(1).uniform(10, 20, size=(40, 2))
+    rows = np.vstack([ring, far]), np.vstack([ring, far * 3])
+    first, second = (KernelPCANovelty(random_state=0).fit(table) for table in rows)
+    assert first.landmarks_.max() < len(ring)
+    assert (first.novelty_scores_[:400] < first.novelty_scores_[400:].min()).all()
+    assert (second.novelty_scores_[:400] < second.novelty_scores_[400:].min()).all()
 
 
 def test_groups_are_replaced_together():

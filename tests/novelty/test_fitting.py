@@ -3,14 +3,14 @@ import pytest
 from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis
+from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.novelty.fitting import densest_half, fit_hard, fit_soft
 
 
 def test_soft_score_is_residual_plus_regularised_mahalanobis():
     rng = np.random.default_rng(1)
     X, new = rng.normal(size=(200, 2)), rng.normal(size=(50, 2)) * 2
-    fit = fit_soft(RBF(0.5), X, ridge=0.05, n_landmarks=30, trim=False, rng=rng)
+    fit = fit_soft(RBF(0.5), X, ridge=0.05, n_landmarks=30, rng=rng)
     basis = LandmarkBasis.from_cholesky(RBF(0.5), X[fit.landmarks])
     features = basis.features()
     z, train = features(new), features(X)
@@ -24,7 +24,7 @@ def test_soft_score_is_residual_plus_regularised_mahalanobis():
 
 def test_rho_is_a_share_of_the_total_variance():
     X = np.random.default_rng(2).normal(size=(80, 2))
-    fit = fit_soft(RBF(0.5), X, ridge=0.1, n_landmarks=80, trim=False, rng=np.random.default_rng(0))
+    fit = fit_soft(RBF(0.5), X, ridge=0.1, n_landmarks=80, rng=np.random.default_rng(0))
     K = RBF(0.5)(X)
     assert fit.rho == pytest.approx(0.1 * (1.0 - K.mean()), rel=1e-5)
 
@@ -32,15 +32,14 @@ def test_rho_is_a_share_of_the_total_variance():
 def test_trimming_keeps_the_dense_half():
     rng = np.random.default_rng(3)
     X = np.vstack([rng.normal(size=(70, 2)), rng.uniform(5, 50, size=(30, 2))])
-    fit = fit_soft(RBF(0.5), X, ridge=0.1, n_landmarks=50, trim=True, rng=rng)
-    assert len(fit.in_use) == 50
-    assert fit.in_use.max() < 70
+    kept = densest_half(RBF(0.5), X, n_landmarks=50, rng=rng)
+    assert len(kept) == 50
+    assert kept.max() < 70
 
 
 def test_density_is_the_mean_kernel_row():
     X = np.random.default_rng(4).normal(size=(41, 2))
-    basis = LandmarkBasis.from_cholesky(RBF(0.5), X)
-    half = densest_half(basis, CovarianceSums.of_rows(basis, X).mean, X, None)
+    half = densest_half(RBF(0.5), X, n_landmarks=41, rng=np.random.default_rng(0))
     expected = np.sort(np.argsort(-RBF(0.5)(X).mean(axis=1), kind="stable")[:21])
     assert np.array_equal(half, expected)
 
@@ -50,16 +49,16 @@ def test_an_isolated_row_is_not_masked_by_a_soft_cut():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(300, 2)), [[9.0, 9.0]]])
     for ridge in (1e-3, 1e-2, 1e-1):
-        soft = fit_soft(RBF(0.5), X, ridge=ridge, n_landmarks=301, trim=False, rng=rng)
+        soft = fit_soft(RBF(0.5), X, ridge=ridge, n_landmarks=301, rng=rng)
         assert soft.scores.argmax() == 300
-    hard = fit_hard(RBF(0.5), X, n_components=40, n_landmarks=None, trim=False, rng=rng)
+    hard = fit_hard(RBF(0.5), X, n_components=40, n_landmarks=None, rng=rng)
     assert (hard.scores > hard.scores[300]).mean() > 0.5
 
 
 def test_linear_kernel_gives_the_pca_residual():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(60, 5)) @ np.diag([5, 3, 1, 0.5, 0.2])
-    fit = fit_hard(Linear(), X, n_components=2, n_landmarks=None, trim=False, rng=rng)
+    fit = fit_hard(Linear(), X, n_components=2, n_landmarks=None, rng=rng)
     pca = PCA(2).fit(X)
     residual = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum(axis=1)
     np.testing.assert_allclose(fit.scores, residual, atol=1e-10)
@@ -69,7 +68,7 @@ def test_wide_rbf_approaches_the_pca_residual():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(60, 4)) @ np.diag([3, 2, 1, 0.5])
     gamma = 1e-6
-    fit = fit_hard(RBF(gamma), X, n_components=2, n_landmarks=None, trim=False, rng=rng)
+    fit = fit_hard(RBF(gamma), X, n_components=2, n_landmarks=None, rng=rng)
     pca = PCA(2).fit(X)
     residual = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum(axis=1)
     np.testing.assert_allclose(fit.scores / (2 * gamma), residual, rtol=1e-2)
@@ -77,9 +76,7 @@ def test_wide_rbf_approaches_the_pca_residual():
 
 def test_no_components_is_the_parzen_potential():
     X = np.random.default_rng(8).normal(size=(50, 2))
-    fit = fit_hard(
-        RBF(0.7), X, n_components=0, n_landmarks=None, trim=False, rng=np.random.default_rng(0)
-    )
+    fit = fit_hard(RBF(0.7), X, n_components=0, n_landmarks=None, rng=np.random.default_rng(0))
     K = RBF(0.7)(X)
     np.testing.assert_allclose(fit.scores, 1 - 2 * K.mean(axis=1) + K.mean(), rtol=1e-10)
 
@@ -87,12 +84,10 @@ def test_no_components_is_the_parzen_potential():
 def test_components_that_span_every_row_are_refused():
     X = np.random.default_rng(8).normal(size=(20, 2))
     with pytest.raises(ValueError, match="n_components=19 components span the 20 rows"):
-        fit_hard(
-            RBF(5.0), X, n_components=19, n_landmarks=None, trim=False, rng=np.random.default_rng(0)
-        )
+        fit_hard(RBF(5.0), X, n_components=19, n_landmarks=None, rng=np.random.default_rng(0))
 
 
 def test_a_tiny_bandwidth_is_said():
     X = np.random.default_rng(8).normal(size=(100, 2))
-    fit = fit_soft(RBF(1e6), X, ridge=0.1, n_landmarks=50, trim=False, rng=np.random.default_rng(0))
+    fit = fit_soft(RBF(1e6), X, ridge=0.1, n_landmarks=50, rng=np.random.default_rng(0))
     assert "resemble no landmark" in fit.warnings[0]

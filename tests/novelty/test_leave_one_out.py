@@ -42,7 +42,7 @@ def rows():
 @pytest.fixture(scope="module")
 def fit(rows):
     rng = np.random.default_rng(0)
-    return fit_soft(RBF(0.3), rows, ridge=0.01, n_landmarks=40, trim=False, rng=rng)
+    return fit_soft(RBF(0.3), rows, ridge=0.01, n_landmarks=40, rng=rng)
 
 
 def scores_refitted(rows, fit, i):

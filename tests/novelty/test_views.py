@@ -8,7 +8,7 @@ NONE = np.array([], dtype=np.int64)
 
 
 def fitted(X, as_is=NONE):
-    return ColumnViews.fit(X, as_is, np.random.default_rng(0))
+    return ColumnViews.fit(X, np.arange(len(X)), as_is, np.random.default_rng(0))
 
 
 def test_the_four_views_are_those_of_the_formulas():
@@ -90,6 +90,28 @@ def test_columns_of_one_source_weigh_as_much_as_one():
     X = np.random.default_rng(7).normal(size=(100, 2))
     copies = np.column_stack([X[:, 0], X[:, 1], X[:, 1], X[:, 1], np.ones(100)])
     groups = [np.array([0]), np.array([1, 2, 3, 4])]
-    one, many = fitted(X), ColumnViews.fit(copies, NONE, np.random.default_rng(0), groups)
+    one, many = (
+        fitted(X),
+        ColumnViews.fit(copies, np.arange(100), NONE, np.random.default_rng(0), groups),
+    )
     K = one.kernel(one.transform(X))
     np.testing.assert_allclose(many.kernel(many.transform(copies)), K, atol=1e-12)
+
+
+def test_scalings_come_from_the_rows_in_use():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(200, 3))
+    spoilt = np.vstack([X, 1e3 * rng.normal(size=(50, 3))])
+    alone = fitted(X)
+    among = ColumnViews.fit(spoilt, np.arange(200), NONE, np.random.default_rng(0))
+    np.testing.assert_array_equal(among.transform(X), alone.transform(X))
+
+
+def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(100, 2))
+    X[:60, 1] = 7.0
+    views = ColumnViews.fit(X, np.arange(60), NONE, np.random.default_rng(0))
+    assert views.varying.tolist() == [0, 1]
+    assert views.sd[1] == X[:, 1].std()
+    assert np.isfinite(views.transform(X)).all()

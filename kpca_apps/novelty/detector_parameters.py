@@ -1,0 +1,69 @@
+"""What the detector's parameters mean for one table: checks and defaults that need its size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kpca_apps.engine.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels import RBF, Kernel
+
+__all__ = ["calibration_of", "column_groups", "column_indices", "kernel_of"]
+
+IntArray = NDArray[np.int64]
+
+
+def column_indices(as_is: ArrayLike | None, n_columns: int) -> IntArray:
+    """Return `as_is` in increasing order, each column once."""
+    indices = np.unique(np.asarray([] if as_is is None else as_is, dtype=np.int64))
+    if indices.size and (indices[0] < 0 or indices[-1] >= n_columns):
+        raise ValueError(
+            f"as_is must name columns from 0 to {n_columns - 1}, got {indices.tolist()}."
+        )
+    return indices
+
+
+def column_groups(groups: Sequence[Sequence[int]] | None, n_columns: int) -> list[IntArray]:
+    """Return the groups as arrays; each column alone where none are given."""
+    if groups is None:
+        return [np.array([j]) for j in range(n_columns)]
+    arrays = [np.asarray(group, dtype=np.int64) for group in groups]
+    members = np.concatenate([np.empty(0, dtype=np.int64), *arrays])
+    if not np.array_equal(np.sort(members), np.arange(n_columns)):
+        raise ValueError(
+            f"groups must hold each of the {n_columns} columns once, got {members.tolist()}."
+        )
+    return arrays
+
+
+def calibration_of(calibration: str, *, contaminated: bool, hard: bool) -> str | None:
+    """Return what the threshold is calibrated on; ``None`` where no rate can be known."""
+    if contaminated:
+        return None
+    if calibration == "auto":
+        return "split" if hard else "leave-one-out"
+    if calibration == "leave-one-out" and hard:
+        raise ValueError(
+            "calibration='leave-one-out' has a closed form for the soft cut only; "
+            "use calibration='split' with n_components, or n_components=None."
+        )
+    return calibration
+
+
+def kernel_of(
+    kernel: str | Kernel | None,
+    gamma: float | None,
+    X: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Kernel:
+    """Return the user's kernel, or the RBF kernel with a width taken from the rows `X`."""
+    if not isinstance(kernel, Kernel):
+        return RBF(gamma if gamma is not None else 1.0 / median_squared_distance(X, rng))
+    if not kernel.is_psd:
+        raise ValueError(
+            f"kernel {kernel.describe()} is indefinite and has no reconstruction error; use a "
+            "positive semi-definite kernel."
+        )
+    return kernel
