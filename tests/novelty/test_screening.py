@@ -226,3 +226,25 @@ def test_the_planted_faults_that_no_one_could_miss_are_on_the_list(datasets: Pat
     assert {"Flipper Length (mm)", "Culmen Depth (mm)", "Delta 13 C (o/oo)"} <= first
     assert any("2009-11-31" in text for text in result.warnings)
     assert result.n_flagged == 17
+
+
+def test_training_rows_far_out_are_ranked_by_distance_too() -> None:
+    frame = frame_of(120).with_columns(
+        [
+            pl.when(pl.int_range(pl.len()) == 3)
+            .then(pl.col(name) * 1e7)
+            .when(pl.int_range(pl.len()) == 8)
+            .then(pl.col(name) * 1e9)
+            .otherwise(pl.col(name))
+            for name in ("wing", "bill", "mass")
+        ]
+    )
+    result = screen_table(frame.select("wing", "bill", "mass"), options=ScreeningOptions(count=2))
+    assert [row.row for row in result.ranked if row.row in (4, 9)] == [9, 4]
+
+
+def test_a_table_of_duplicates_is_ranked_in_its_own_order() -> None:
+    table = table_from_frame(pl.concat([frame_of(30, seed=1)] * 50))
+    result = score_table(fit_model(correlated(60)), table)
+    first = [result.ranks[i::30] for i in range(30)]
+    assert all((np.diff(ranks) > 0).all() for ranks in first)
