@@ -65,8 +65,11 @@ def screen(
 ) -> None:
     """Rank the rows of a table, oddest first, with reasons and a threshold.
 
-    Without --reference the table itself may hold outliers, and --share 0.01 is a choice; with it,
-    --alpha 0.05 is a false-alarm rate. The folder written holds a model with rows of the table.
+    Without --reference the table itself may hold outliers: --share 0.01 is a choice.
+
+    With it, --alpha 0.05 is a false-alarm rate.
+
+    The folder written holds a model, and the model holds rows of the table.
     """
     from kpca_apps.cli.runs import Clock
 
@@ -131,8 +134,9 @@ def fit(
 ) -> None:
     """Learn a clean reference and save the model.
 
-    The model file holds rows of the reference, because reasons are found among them: share it as
-    you would share the data.
+    The model file holds rows of the reference, for reasons are found among them.
+
+    Share it as you would share the data.
     """
     told = o.screening_options(context.params)
     s.check_rules(told, clean=True)
@@ -279,8 +283,9 @@ def compare(
 ) -> None:
     """Set the detector beside its rivals on a table whose outliers are known.
 
-    Linear PCA, one-class SVM and Parzen density (Hoffmann's comparison), isolation forest and
-    local outlier factor; fitted on all rows, and on a drawn half of the normal rows.
+    Linear PCA, one-class SVM, Parzen density, isolation forest, local outlier factor.
+
+    Fitted on all rows, and on a drawn half of the normal rows (Hoffmann 2007).
     """
     from kpca_apps.cli.runs import Clock, write_comparison
 

@@ -33,7 +33,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def kpca(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def kpca(whole_kpca: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``kpca novelty ...`` without the files of ``figures/``, which take longest to draw."""
+    for name in ("screening_figures", "comparison_figures"):
+        monkeypatch.setattr(f"kpca_apps.report.figures.{name}", lambda result: {})
+    return whole_kpca
+
+
+@pytest.fixture
+def whole_kpca(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run ``kpca novelty ...`` in the working folder."""
 
     def run(*words: object) -> Done:

@@ -15,12 +15,14 @@ from tests.cli.conftest import Run
 PARTS = {"figures", "model.kpca", "report.html", "result.json", "run.json", "scored.csv"}
 
 
-def test_screen_writes_one_folder_and_ends_with_its_report(kpca: Run, folder: Path) -> None:
-    done = kpca("screen", "birds.csv", "--id", "name", "--label", "kind", "--count", 3)
+def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, folder: Path) -> None:
+    done = whole_kpca("screen", "birds.csv", "--id", "name", "--label", "kind", "--count", 3)
     assert done.code == 0, done.err
     assert done.out == "kpca-novelty-birds/report.html\n"
     assert {path.name for path in (folder / "kpca-novelty-birds").iterdir()} == PARTS
-    assert all(p.read_bytes()[:4] == b"\x89PNG" for p in folder.glob("*/figures/*"))
+    pictures = list((folder / "kpca-novelty-birds" / "figures").iterdir())
+    assert pictures
+    assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
     assert done.err.startswith("3 of 60 rows stand out; row ")
     assert "A choice: a count flags the 3 rows of 60" in done.err
     assert "model.kpca holds rows of birds.csv" in done.err

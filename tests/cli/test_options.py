@@ -57,14 +57,14 @@ def test_bad_configuration_files_are_one_line(
     assert re.search(message, done.err)
 
 
-def test_the_command_of_a_report_gives_the_same_report(kpca: Run, folder: Path) -> None:
+def test_the_command_of_a_report_gives_the_same_report(whole_kpca: Run, folder: Path) -> None:
     words = ("--share", "0.05", "--hide", "mass", "--exclude", "kind", "--seed", 5, "--format=csv")
-    done = kpca("screen", folder / "birds.csv", *words, "--out", "first", "--jobs", 2, "-q")
+    done = whole_kpca("screen", folder / "birds.csv", *words, "--out", "first", "--jobs", 2, "-q")
     assert done.code == 0, done.err
     command = shlex.split(str(result("first")["command"]))
     assert command[:2] == ["kpca", "novelty"]
     assert str(folder) not in Path("first", "report.html").read_text(encoding="utf-8")
-    assert kpca(*command[2:], "--out", "second", "--quiet").code == 0
+    assert whole_kpca(*command[2:], "--out", "second", "--quiet").code == 0
     for name in ("report.html", "result.json", "scored.csv", "model.kpca", "figures/map.png"):
         assert Path("first", name).read_bytes() == Path("second", name).read_bytes(), name
 
