@@ -73,20 +73,28 @@ def say_error(message: str) -> None:
 def summary_lines(result: ScreeningResult) -> list[str]:
     """Lay out the oddest rows with their first reasons, a line a row."""
     rows = [_row_cells(row) for row in result.ranked[:TOP]]
-    return _columns([("rank", "flagged", "row", "id", "score", "first reason"), *rows])
+    return _columns([("rank", "flagged", "row", "line", "id", "score", "first reason"), *rows])
 
 
 def _row_cells(row: RankedRow) -> tuple[str, ...]:
-    place = str(row.row) if row.line is None else f"{row.row} (line {row.line})"
+    line = "" if row.line is None else str(row.line)
     first = "(not explained)" if not row.explained else "no single column"
     if row.reasons:
         reason = row.reasons[0]
         first = (
-            f"{one_line(reason.column, 30)}: {one_line(reason.seen, 24)}, "
-            f"expected {one_line(reason.expected, 24)}"
+            f"{one_line(reason.column, 20)}: {one_line(reason.seen, 12)}, "
+            f"expected {one_line(reason.expected, 12)}"
         )
     flagged = "yes" if row.flagged else "no"
-    return (str(row.rank), flagged, place, one_line(row.id or "", 16), f"{row.score:.4g}", first)
+    return (
+        str(row.rank),
+        flagged,
+        str(row.row),
+        line,
+        one_line(row.id or "", 12),
+        f"{row.score:.4g}",
+        first,
+    )
 
 
 def explanation_lines(row: RankedRow) -> list[str]:
