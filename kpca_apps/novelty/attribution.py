@@ -22,6 +22,9 @@ ScoreFunction = Callable[[FloatArray, IntArray], FloatArray]
 
 N_NEIGHBOURS = 10
 CANDIDATES_A_BATCH = 4096
+# Of more groups only those that lie farthest from what is expected are tried on a row: replacing
+# a value by nearly itself lowers no score.
+MAX_GROUPS_TRIED = 64
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,28 @@ class NeighbourRows:
 
     def expected(
         self, standardised: FloatArray, groups: Sequence[IntArray], own: int
-    ) -> list[FloatArray]:
-        """Values expected of each group for one row (d,), `own` its training position or -1."""
+    ) -> list[tuple[FloatArray, float]]:
+        """Return for each group of one row (d,) the expected values and how far off the row is.
+
+        `own` is the row's position among the training rows, or -1.
+        """
+        nearest = self._nearest(standardised, groups, own)
+        return [
+            (
+                self._typical(self.rows[near][:, group], group),
+                float(
+                    np.abs(
+                        np.median(self.standardised[near][:, group], axis=0) - standardised[group]
+                    ).sum()
+                ),
+            )
+            for near, group in zip(nearest, groups, strict=True)
+        ]
+
+    def _nearest(self, standardised: FloatArray, groups: Sequence[IntArray], own: int) -> IntArray:
+        """Rows nearest to one row in all columns but those of each group, shape (groups, k)."""
         if len(groups) == 1:
-            return [self._typical(self.rows[:, groups[0]], groups[0])]
+            return np.arange(len(self.rows))[None]
         squares = (self.standardised - standardised) ** 2
         parts = np.stack([squares[:, group].sum(axis=1) for group in groups])
         # Sums over the other groups, forwards and backwards: subtracting a huge part from the
@@ -80,11 +101,7 @@ class NeighbourRows:
         others[:-1] += np.cumsum(parts[:0:-1], axis=0)[::-1]
         others[:, self.index == own] = np.inf
         k = min(N_NEIGHBOURS, len(self.rows) - 1)
-        nearest = np.argpartition(others, k - 1, axis=1)[:, :k]
-        return [
-            self._typical(self.rows[near][:, group], group)
-            for near, group in zip(nearest, groups, strict=True)
-        ]
+        return np.argpartition(others, k - 1, axis=1)[:, :k]
 
     def _typical(self, values: FloatArray, group: IntArray) -> FloatArray:
         if len(group) > 1 and np.isin(group, self.as_is).all():
@@ -129,17 +146,22 @@ def attribute(
         One tuple a row, largest share first; empty where no single column lowers the score.
     """
     explained: list[tuple[ColumnDrop, ...]] = []
-    for rows in _row_batches(len(X), len(groups)):
-        expected = [neighbours.expected(standardised[i], groups, int(own[i])) for i in rows]
-        candidates = np.repeat(X[rows], len(groups), axis=0)
-        for position, values in enumerate(expected):
-            for g, group in enumerate(groups):
-                candidates[position * len(groups) + g, group] = values[g]
-        changed = score(candidates, np.repeat(rows, len(groups))).reshape(len(rows), len(groups))
+    n_tried = min(len(groups), MAX_GROUPS_TRIED)
+    for rows in _row_batches(len(X), n_tried):
+        candidates = np.repeat(X[rows], n_tried, axis=0)
+        tried = np.empty((len(rows), n_tried), dtype=np.int64)
+        for position, i in enumerate(rows):
+            expected = neighbours.expected(standardised[i], groups, int(own[i]))
+            far = np.argsort([-distance for _, distance in expected], kind="stable")
+            tried[position] = np.sort(far[:n_tried])
+            for place, g in enumerate(tried[position]):
+                candidates[position * n_tried + place, groups[g]] = expected[g][0]
+        changed = score(candidates, np.repeat(rows, n_tried)).reshape(len(rows), n_tried)
         drops = np.maximum(scores[rows, None] - changed, 0.0)
+        changed_rows = candidates.reshape(len(rows), n_tried, -1)
         explained += [
-            _shares(X[i], drop, values, groups)
-            for i, drop, values in zip(rows, drops, expected, strict=True)
+            _shares(X[i], drop, replaced, [(g, groups[g]) for g in picked])
+            for i, drop, replaced, picked in zip(rows, drops, changed_rows, tried, strict=True)
         ]
     return explained
 
@@ -151,14 +173,19 @@ def _row_batches(n_rows: int, n_groups: int) -> Iterator[IntArray]:
 
 
 def _shares(
-    row: FloatArray, drops: FloatArray, expected: list[FloatArray], groups: Sequence[IntArray]
+    row: FloatArray,
+    drops: FloatArray,
+    replaced: FloatArray,
+    tried: Sequence[tuple[int, IntArray]],
 ) -> tuple[ColumnDrop, ...]:
+    """Turn the drops of one row into shares; copy j of `replaced` holds what group j became."""
     total = drops.sum()
     if total <= 0.0:
         return ()
     order = np.argsort(-drops, kind="stable")
     return tuple(
-        ColumnDrop(int(g), float(drops[g] / total), row[groups[g]], expected[g])
-        for g in order
-        if drops[g] > 0.0
+        ColumnDrop(int(tried[j][0]), float(drops[j] / total), row[columns], replaced[j, columns])
+        for j in order
+        if drops[j] > 0.0
+        for columns in (tried[j][1],)
     )

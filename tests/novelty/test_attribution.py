@@ -23,7 +23,7 @@ def test_expected_values_are_medians_over_rows_near_in_the_other_columns():
     rng = np.random.default_rng(0)
     rows, row = rng.normal(size=(200, 4)), rng.normal(size=4)
     found = neighbours(rows).expected(row, singles(4), own=-1)
-    assert [v[0] for v in found] == [expected_by_hand(rows, row, j) for j in range(4)]
+    assert [values[0] for values, _ in found] == [expected_by_hand(rows, row, j) for j in range(4)]
 
 
 def test_a_huge_value_does_not_drown_the_distances_of_the_others():
@@ -31,14 +31,14 @@ def test_a_huge_value_does_not_drown_the_distances_of_the_others():
     rows = rng.normal(size=(200, 3))
     row = np.array([1e12, 0.0, 0.0])
     found = neighbours(rows).expected(row, singles(3), own=-1)
-    assert found[0][0] == expected_by_hand(rows, row, 0)
+    assert found[0][0][0] == expected_by_hand(rows, row, 0)
 
 
 def test_a_row_is_not_its_own_neighbour():
     rows = np.random.default_rng(2).normal(size=(11, 2))
     rows[4] = [50.0, 0.0]
     found = neighbours(rows).expected(rows[4], singles(2), own=4)
-    assert found[0][0] == np.median(np.delete(rows[:, 0], 4))
+    assert found[0][0][0] == np.median(np.delete(rows[:, 0], 4))
 
 
 def test_a_category_is_replaced_by_the_most_frequent_level():
@@ -46,12 +46,12 @@ def test_a_category_is_replaced_by_the_most_frequent_level():
     rows = np.column_stack([np.eye(3)[levels] * 0.7, np.zeros(11)])
     groups = [np.array([0, 1, 2]), np.array([3])]
     found = neighbours(rows, as_is=np.array([0, 1, 2])).expected(rows[0], groups, own=0)
-    assert found[0].tolist() == [0.0, 0.7, 0.0]
+    assert found[0][0].tolist() == [0.0, 0.7, 0.0]
 
 
 def test_a_lone_column_is_compared_with_all_rows():
     rows = np.arange(21.0)[:, None]
-    assert neighbours(rows).expected(np.array([99.0]), singles(1), own=-1)[0][0] == 10.0
+    assert neighbours(rows).expected(np.array([99.0]), singles(1), own=-1)[0][0][0] == 10.0
 
 
 def test_shares_are_drops_over_their_sum_in_order():
@@ -84,3 +84,21 @@ def test_rows_are_explained_alike_in_any_batch():
 
     together = explained(X)
     assert [d.share for d in explained(X[2990:2991])[0]] == [d.share for d in together[2990]]
+
+
+def test_of_many_columns_the_farthest_from_expected_are_tried():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(50, 200))
+    X = np.zeros((1, 200))
+    X[0, [3, 150]] = 9.0, -8.0
+    asked = []
+
+    def score(candidates, row):
+        asked.append(len(candidates))
+        return (candidates**2).sum(axis=1)
+
+    (reasons,) = attribute(
+        X, X, (X**2).sum(axis=1), score, neighbours(rows), singles(200), np.array([-1])
+    )
+    assert [drop.group for drop in reasons[:2]] == [3, 150]
+    assert asked == [64]
