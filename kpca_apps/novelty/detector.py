@@ -8,12 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows, attribute
@@ -22,6 +20,8 @@ from kpca_apps.novelty.detector_parameters import (
     column_groups,
     column_indices,
     kernel_of,
+    refuse_contradictions,
+    training_positions,
 )
 from kpca_apps.novelty.detector_state import detector_state, restore_detector
 from kpca_apps.novelty.fitting import (
@@ -31,8 +31,13 @@ from kpca_apps.novelty.fitting import (
     fit_soft,
     scores_without_landmarks,
 )
-from kpca_apps.novelty.threshold import conformal_p_values, rate_threshold, smallest_rate, top_count
-from kpca_apps.novelty.views import ColumnViews, RawColumns
+from kpca_apps.novelty.threshold import (
+    choice_threshold,
+    conformal_p_values,
+    rate_threshold,
+    smallest_rate,
+)
+from kpca_apps.novelty.views import ColumnViews, RawColumns, ordinary_rows
 
 __all__ = ["KernelPCANovelty"]
 
@@ -93,9 +98,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     novelty_scores_ : (n,) array
-        Score of each training row, higher = more novel; leave-one-out for a soft cut.
+        Score of each training row, higher = more novel: as if left out for a soft cut, in-sample
+        for rows that a hard cut was fitted on.
     novelty_p_values_ : (n,) array or None
-        Calibrated p-values of the training rows; ``None`` if contaminated.
+        Calibrated p-values of the training rows; ``None`` if contaminated, NaN for rows whose
+        score is in-sample (those a hard cut was fitted on).
     training_labels_ : (n,) int array
         +1 / -1 from `novelty_scores_`. Training rows are judged by these, never by `predict`.
     threshold_ : float
@@ -112,8 +119,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         The fitted model.
     warnings_ : tuple of str
         What a reader of the scores must know.
-    n_features_in_ : int
-        Columns seen in fit.
+    n_samples_fit_, n_features_in_ : int
+        Rows and columns seen in fit.
+    landmark_miss_ : float or None
+        Share of a training row's squared length in feature space that the landmarks miss, on
+        average and without the row itself; ``None`` for a hard cut.
 
     References
     ----------
@@ -191,6 +201,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         """
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
         rng = seeded_generator(self.random_state)
+        refuse_contradictions(self)
         as_is = column_indices(self.as_is, table.shape[1])
         self.groups_ = column_groups(self.groups, table.shape[1])
         self.calibration_ = calibration_of(
@@ -200,8 +211,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.views_ = self._fit_views(table, fitted, as_is, rng)
         fit = self._fit_model(self.views_.transform(table[fitted]), rng)
         self.subspace_ = fit.subspace
-        self.ridge_ = fit.rho
+        self.ridge_, self.landmark_miss_ = fit.rho, fit.missed
         self.landmarks_ = fitted[fit.landmarks]
+        self.n_samples_fit_ = len(table)
         self.novelty_scores_ = np.empty(len(table))
         self.novelty_scores_[fitted] = fit.scores
         self.novelty_scores_[others] = self._novelty_scores(table[others])
@@ -216,7 +228,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         """Return the rows to fit on and the others: the sparse half, or those held back."""
         rows = np.arange(len(table))
         if self.contaminated:
-            draft = self._fit_views(table, rows, as_is, rng)
+            draft = self._fit_views(table, ordinary_rows(table), as_is, rng)
             kept = densest_half(
                 draft.kernel,
                 draft.transform(table),
@@ -274,10 +286,13 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
-            self.threshold_ = float(np.sort(scores)[-top_count(len(scores), self.share) - 1])
+            self.threshold_ = choice_threshold(scores, self.share)
         else:
             self.calibration_scores_ = np.sort(scores[calibrating])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
+            if self.n_components is not None:
+                # In-sample errors of a hard cut are no sample of what new rows would score.
+                self.novelty_p_values_[np.setdiff1d(np.arange(len(scores)), calibrating)] = np.nan
             self.threshold_ = rate_threshold(self.calibration_scores_, self.alpha)
         self.offset_ = -self.threshold_
         self.training_labels_ = np.where(scores > self.threshold_, -1, 1)
@@ -337,18 +352,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         leading[:, : projected.shape[1]] = projected
         return leading
 
-    def landmark_distances(self, X: ArrayLike) -> FloatArray:
-        """Squared distance of each row to the nearest landmark, over all views, shape (r,).
-
-        Far from all landmarks scores agree to many digits; this tells such rows apart.
-        """
-        features = self.views_.transform(self._check_rows(X))
-        return map_row_blocks(
-            lambda block: cdist(block, self.subspace_.points, "sqeuclidean").min(axis=1),
-            features,
-            n_jobs=self.n_jobs,
-        )
-
     def explain(
         self,
         X: ArrayLike,
@@ -371,7 +374,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             One tuple a row, largest share first, empty where no single column lowers the score.
         """
         rows = self._check_rows(X)
-        own = np.full(len(rows), -1) if training_rows is None else np.asarray(training_rows)
+        own = training_positions(training_rows, len(rows), self.n_samples_fit_)
 
         def score(candidates: FloatArray, row: IntArray) -> FloatArray:
             return self._scores_without(candidates, own[row])

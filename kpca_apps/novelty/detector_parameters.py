@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,14 +11,45 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernels import RBF, Kernel
 
-__all__ = ["calibration_of", "column_groups", "column_indices", "kernel_of"]
+if TYPE_CHECKING:
+    from kpca_apps.novelty.detector import KernelPCANovelty
+
+__all__ = [
+    "calibration_of",
+    "column_groups",
+    "column_indices",
+    "kernel_of",
+    "refuse_contradictions",
+    "training_positions",
+]
 
 IntArray = NDArray[np.int64]
 
 
+def refuse_contradictions(detector: KernelPCANovelty) -> None:
+    """Refuse parameters of which one would be ignored."""
+    if detector.gamma is not None and detector.kernel != "rbf":
+        raise ValueError(
+            f"gamma={detector.gamma} needs kernel='rbf', got kernel={detector.kernel!r}."
+        )
+    if detector.ridge is not None and detector.n_components is not None:
+        raise ValueError(
+            f"ridge={detector.ridge} belongs to the soft cut; use n_components=None, or leave "
+            "ridge out."
+        )
+    if detector.calibration != "auto" and detector.contaminated:
+        raise ValueError(
+            f"calibration={detector.calibration!r} needs rows known to be normal: "
+            "contaminated=False."
+        )
+
+
 def column_indices(as_is: ArrayLike | None, n_columns: int) -> IntArray:
     """Return `as_is` in increasing order, each column once."""
-    indices = np.unique(np.asarray([] if as_is is None else as_is, dtype=np.int64))
+    given = np.asarray([] if as_is is None else as_is)
+    if given.size and given.dtype.kind not in "iu":
+        raise ValueError(f"as_is must hold whole numbers, got {given.tolist()}.")
+    indices = np.unique(given.astype(np.int64))
     if indices.size and (indices[0] < 0 or indices[-1] >= n_columns):
         raise ValueError(
             f"as_is must name columns from 0 to {n_columns - 1}, got {indices.tolist()}."
@@ -36,6 +68,24 @@ def column_groups(groups: Sequence[Sequence[int]] | None, n_columns: int) -> lis
             f"groups must hold each of the {n_columns} columns once, got {members.tolist()}."
         )
     return arrays
+
+
+def training_positions(
+    training_rows: ArrayLike | None, n_rows: int, n_training_rows: int
+) -> IntArray:
+    """Return the positions of rows among the training rows, -1 for new ones."""
+    if training_rows is None:
+        return np.full(n_rows, -1)
+    positions = np.asarray(training_rows, dtype=np.int64)
+    if (
+        positions.shape != (n_rows,)
+        or not ((-1 <= positions) & (positions < n_training_rows)).all()
+    ):
+        raise ValueError(
+            f"training_rows must hold {n_rows} positions from 0 to {n_training_rows - 1}, or -1 "
+            "for new rows."
+        )
+    return positions
 
 
 def calibration_of(calibration: str, *, contaminated: bool, hard: bool) -> str | None:

@@ -48,6 +48,8 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
     meta = {
         "parameters": {name: getattr(detector, name) for name in PARAMETERS},
         "n_features": detector.n_features_in_,
+        "n_samples": detector.n_samples_fit_,
+        "landmark_miss": detector.landmark_miss_,
         "calibration": detector.calibration_,
         "threshold": float(detector.threshold_) if np.isfinite(detector.threshold_) else None,
         "ridge": detector.ridge_,
@@ -118,6 +120,15 @@ def _restore(
         else ColumnViews(**{f.name: views[f.name] for f in fields(ColumnViews)})
     )
     detector.n_features_in_ = int(meta["n_features"])
+    if arrays["neighbours.rows"].shape[1:] != (detector.n_features_in_,):
+        # Before anything is made of a size that only the file vouches for.
+        raise ModelFileError(
+            "The detector in the model file is damaged (rows and n_features do not fit); fit it "
+            "again."
+        )
+    detector.n_samples_fit_ = int(meta["n_samples"])
+    miss = meta["landmark_miss"]
+    detector.landmark_miss_ = None if miss is None else float(miss)
     detector.groups_ = column_groups(detector.groups, detector.n_features_in_)
     detector.subspace_ = subspace
     detector.neighbours_ = NeighbourRows(**{n: arrays[f"neighbours.{n}"] for n in NEIGHBOURS})

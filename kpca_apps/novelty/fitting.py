@@ -35,6 +35,8 @@ IntArray = NDArray[np.int64]
 
 MAX_EXACT_ROWS = 5_000
 ROWS_A_BLOCK = 4_096
+# A table is even where this share of its rows has at least this part of the median density.
+MOST_ROWS, ABOUT_AS_DENSE = 0.9, 0.8
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class NoveltyFit:
         Rows that span the model, increasing.
     rho : float or None
         Absolute ridge of a soft cut; ``None`` for a hard one.
+    missed : float or None
+        Share of a row's squared length that the other rows' landmarks miss, on average; ``None``
+        for a hard cut.
     warnings : tuple of str
         What a reader of the scores must know.
     """
@@ -59,6 +64,7 @@ class NoveltyFit:
     scores: FloatArray
     landmarks: IntArray
     rho: float | None
+    missed: float | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -70,7 +76,10 @@ def densest_half(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> IntArray:
-    """Half of the rows with the highest kernel density <z, zbar>, at least 2, in input order.
+    """Return the half of the rows with the highest kernel density <z, zbar>, in input order.
+
+    Where nine rows in ten are about as dense as the median row there is no sparse half: a ring,
+    say, would lose an arc that is as good as the rest. Then only rows less dense than that go.
 
     Parameters
     ----------
@@ -90,6 +99,9 @@ def densest_half(
     mean = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs).mean
     rows_of, weights = kernel.against(basis.points), basis.transform @ mean
     density = map_row_blocks(lambda block: rows_of(block) @ weights, X, n_jobs=n_jobs)
+    even = np.flatnonzero(density >= ABOUT_AS_DENSE * np.median(density))
+    if len(even) >= MOST_ROWS * len(X):
+        return even
     kept = max(2, (len(X) + 1) // 2)
     return np.sort(np.argsort(-density, kind="stable")[:kept])
 
@@ -132,7 +144,8 @@ def fit_soft(
     rho = ridge * (norm - float(sums.mean @ sums.mean))
     subspace = subspace_from_sums(basis, sums, ridge=rho)
     scores, misses = _leave_one_out_scores(subspace, rho, X, landmarks, n_jobs)
-    return NoveltyFit(subspace, scores, landmarks, rho, _sparse_warning(np.median(misses), norm))
+    warnings = _sparse_warning(float(np.median(misses)), norm)
+    return NoveltyFit(subspace, scores, landmarks, rho, float(misses.mean()) / norm, warnings)
 
 
 def _leave_one_out_scores(

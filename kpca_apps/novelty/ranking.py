@@ -19,7 +19,7 @@ def novelty_order(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     """Row positions from most to least novel.
 
     Rows very far from everything score alike to eight digits, because a bounded kernel is zero
-    for all of them; such rows are ordered by their distance to the nearest landmark, and rows
+    for all of them; such rows are ordered by their distance to the rows of the model, and rows
     that agree in that too by their place in the table.
 
     Parameters
@@ -27,8 +27,8 @@ def novelty_order(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     scores : (n,) array
         Novelty scores, higher = more novel.
     distances : callable
-        ``distances(rows (r,)) -> (r,)``: distance to the nearest landmark; asked only for rows
-        whose score is shared.
+        ``distances(rows (r,)) -> (r,)``: distance to the nearest row of the model, asked only for
+        rows whose score is shared.
 
     Returns
     -------

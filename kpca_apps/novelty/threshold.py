@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "benjamini_hochberg",
+    "choice_threshold",
     "conformal_p_values",
     "rate_threshold",
     "smallest_rate",
@@ -124,6 +125,33 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
     cut = ordered[passing[-1]] if passing.size else -1.0
     flagged: NDArray[np.bool_] = p_values <= cut
     return flagged
+
+
+def choice_threshold(scores: FloatArray, share: float) -> float:
+    """Threshold that a share of the rows exceed, at least one.
+
+    Rows far from everything score alike to eight digits; where the last row to flag is one of
+    such rows, all of them exceed the threshold, rather than none.
+
+    Parameters
+    ----------
+    scores : (n,) array
+        n >= 2.
+    share : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> choice_threshold(np.arange(100.0), share=0.05)
+    94.0
+    >>> scores = np.array([0.0, 1.0, 1.0, 1.0])
+    >>> (scores > choice_threshold(scores, share=0.25)).sum()
+    np.int64(3)
+    """
+    count = top_count(len(scores), share)
+    last, next_one = np.sort(scores)[[-count, -count - 1]]
+    return float(min(next_one, last - 1e-8 * abs(last)))
 
 
 def top_count(n_rows: int, share: float) -> int:

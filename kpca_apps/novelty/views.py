@@ -19,7 +19,7 @@ from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernel_algebra import OnColumns
 from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
 
-__all__ = ["ColumnViews", "RawColumns"]
+__all__ = ["ColumnViews", "RawColumns", "ordinary_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -30,6 +30,8 @@ IQR_OF_NORMAL = 1.349
 MAX_RANK_KNOTS = 20_000
 # Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)
+# A value this many robust standard deviations from the median is gross.
+GROSS = 100.0
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,24 @@ class ColumnViews:
         return scores
 
 
+def ordinary_rows(X: FloatArray) -> IntArray:
+    """Rows without a gross value; all rows where that would leave less than half of them.
+
+    One value of 10^6 among values of 1 flattens the scale of its column for every other row; a
+    first look at a table that may hold outliers does without such rows.
+    """
+    spread = _robust_sd(X)
+    # Half the values may be the same: then the spread says nothing of the others.
+    far = np.abs(X - np.median(X, axis=0)) > GROSS * np.where(spread > 0, spread, np.inf)
+    ordinary = np.flatnonzero(~far.any(axis=1))
+    return ordinary if 2 * len(ordinary) >= len(X) else np.arange(len(X))
+
+
+def _robust_sd(columns: FloatArray) -> FloatArray:
+    spread: FloatArray = np.subtract(*np.percentile(columns, [75, 25], axis=0)) / IQR_OF_NORMAL
+    return spread
+
+
 def _varies(columns: FloatArray) -> NDArray[np.bool_]:
     """Whether columns vary by more than rounding, which depends on the size of their mean."""
     varies: NDArray[np.bool_] = columns.std(axis=0) > 1e-12 * np.abs(columns.mean(axis=0))
@@ -194,7 +214,7 @@ def _column_scales(used: FloatArray, everyone: FloatArray) -> dict[str, FloatArr
     """Return what the views need of each column, from the rows in use where it varies there."""
     size = min(len(used), MAX_RANK_KNOTS)
     scales = _scales(used, size)
-    constant = scales["sd"] <= 1e-3 * everyone.std(axis=0)
+    constant = ~_varies(used)
     if constant.any():
         of_everyone = _scales(everyone[:, constant], size)
         for name, values in scales.items():
@@ -204,8 +224,7 @@ def _column_scales(used: FloatArray, everyone: FloatArray) -> dict[str, FloatArr
 
 def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
     mean, sd = columns.mean(axis=0), columns.std(axis=0)
-    median = np.median(columns, axis=0)
-    spread = np.subtract(*np.percentile(columns, [75, 25], axis=0)) / IQR_OF_NORMAL
+    median, spread = np.median(columns, axis=0), _robust_sd(columns)
     spread = np.where(spread < 1e-3 * sd, sd, spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A column without spread gives NaN here; `_column_scales` replaces all of it.
@@ -242,7 +261,15 @@ class RawColumns:
 
     @classmethod
     def fit(cls, X: FloatArray, kernel: Kernel) -> RawColumns:
-        """Note mean and spread of the columns of `X`."""
+        """Note mean and spread of the columns of `X`.
+
+        Raises
+        ------
+        ValueError
+            If no column varies.
+        """
+        if not _varies(X).any():
+            raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         sd = X.std(axis=0)
         return cls(kernel, X.mean(axis=0), np.where(sd > 0, sd, 1.0))
 

@@ -27,7 +27,7 @@ def expected_failures(estimator):
     [KernelPCANovelty(), KernelPCANovelty(contaminated=False)],
     expected_failed_checks=expected_failures,
 )
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore:Estimator's parameters changed:FutureWarning")
 def test_scikit_learn_estimator_checks(estimator, check):
     check(estimator)
 
@@ -54,6 +54,19 @@ def test_sign_conventions(clean, ring):
     np.testing.assert_array_equal(clean.decision_function(ring), scores - clean.offset_)
     assert clean.offset_ == -clean.threshold_
     assert clean.score_samples([[0.0, 0.0]])[0] < np.median(scores)
+
+
+def test_the_centre_of_a_ring_is_the_oddest_row_of_a_contaminated_table(ring):
+    table = np.vstack([ring, [[0.0, 0.0]]])
+    assert KernelPCANovelty(random_state=0).fit(table).novelty_scores_.argmax() == 400
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 200), (4, 200), (4, 1000), (8, 1000)])
+def test_one_gross_value_ranks_first(d, n):
+    for seed in range(4):
+        table = np.random.default_rng(seed).normal(size=(n, d))
+        table[42, seed % d] = 30.0
+        assert KernelPCANovelty(random_state=0).fit(table).novelty_scores_.argmax() == 42
 
 
 def test_contaminated_flags_the_chosen_share(ring):
@@ -153,6 +166,77 @@ def test_nan_and_infinity_are_refused_in_scikit_learns_words(ring, bad):
 def test_groups_must_hold_every_column_once(ring):
     with pytest.raises(ValueError, match="each of the 2 columns once"):
         KernelPCANovelty(groups=[[0], [0, 1]]).fit(ring)
+
+
+def test_far_rows_that_tie_are_all_flagged():
+    rng = np.random.default_rng(0)
+    direction = rng.normal(size=(20, 3))
+    far = 30 * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    detector = KernelPCANovelty(share=0.01, random_state=0)
+    detector.fit(np.vstack([rng.normal(size=(980, 3)), far]))
+    flagged = np.flatnonzero(detector.training_labels_ == -1)
+    assert len(flagged) >= 10
+    assert flagged.min() >= 980
+    assert detector.predict([[1000.0, 1000.0, 1000.0]]).tolist() == [-1]
+
+
+def test_two_equal_outliers_are_both_flagged():
+    table = np.vstack([np.random.default_rng(0).normal(size=(98, 2)), [[9.0, 9.0]] * 2])
+    labels = KernelPCANovelty(share=0.01, random_state=0).fit_predict(table)
+    assert np.flatnonzero(labels == -1).tolist() == [98, 99]
+
+
+def test_one_gross_value_does_not_blind_its_column():
+    table = np.random.default_rng(0).normal(size=(500, 4))
+    table[7, 2] = 9.0
+    ranks = []
+    for gross in (20.0, 1e4, 1e6, 1e9):
+        table[3, 2] = gross
+        scores = KernelPCANovelty(random_state=0).fit(table).novelty_scores_
+        ranks.append(int((scores > scores[7]).sum()))
+    assert max(ranks) <= 5
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"gamma": 5.0}, "needs kernel='rbf'"),
+        ({"kernel": RBF(1.0), "gamma": 5.0}, "needs kernel='rbf'"),
+        ({"ridge": 0.1, "n_components": 3}, "belongs to the soft cut"),
+        ({"calibration": "split"}, "contaminated=False"),
+        ({"as_is": [0.5]}, "whole numbers"),
+    ],
+)
+def test_parameters_that_would_be_ignored_are_refused(ring, parameters, said):
+    with pytest.raises(ValueError, match=said):
+        KernelPCANovelty(**parameters).fit(ring)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_a_table_of_constants_is_refused(kernel):
+    with pytest.raises(ValueError, match="constant"):
+        KernelPCANovelty(kernel=kernel).fit(np.ones((10, 2)))
+
+
+def test_training_rows_must_exist(ring, clean):
+    with pytest.raises(ValueError, match="positions from 0 to 399"):
+        clean.explain(ring[:2], training_rows=[5000, 3])
+
+
+def test_in_sample_rows_of_a_hard_cut_have_no_p_value(ring):
+    detector = KernelPCANovelty(contaminated=False, kernel="rbf", n_components=9, random_state=0)
+    p_values = detector.fit(ring).novelty_p_values_
+    assert np.isnan(p_values).sum() == 200
+    assert (p_values[~np.isnan(p_values)] <= 0.1).mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_what_the_landmarks_miss_falls_with_their_number(ring):
+    missed = [
+        KernelPCANovelty(n_landmarks=m, random_state=0).fit(ring).landmark_miss_
+        for m in (10, 40, 160)
+    ]
+    assert missed == sorted(missed, reverse=True)
+    assert 0.0 < missed[-1] < missed[0] < 1.0
 
 
 def test_as_is_must_name_columns(ring):

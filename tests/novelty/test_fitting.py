@@ -44,6 +44,17 @@ def test_density_is_the_mean_kernel_row():
     assert np.array_equal(half, expected)
 
 
+def test_an_even_table_keeps_all_rows_but_the_sparse():
+    """No arc of a ring is cut away as if it were the sparse half."""
+    rng = np.random.default_rng(5)
+    angle = rng.uniform(0, 2 * np.pi, 300)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.vstack([ring, [[4.0, 4.0]]])
+    kept = densest_half(RBF(0.2), X, n_landmarks=100, rng=rng)
+    assert 300 not in kept
+    assert len(kept) >= 290
+
+
 def test_an_isolated_row_is_not_masked_by_a_soft_cut():
     """With a hard cut it claims a component of its own (novelty of the soft cut)."""
     rng = np.random.default_rng(0)
