@@ -32,13 +32,27 @@ def median_squared_distance(
         In squared units of the data; 1 where all rows are the same, for then the kernel is
         constant whatever its width.
 
+    Raises
+    ------
+    ValueError
+        If the rows differ, but by so much or so little that the square is no number.
+
     Examples
     --------
     >>> X = np.array([[0.0], [0.0], [2.0]])
     >>> median_squared_distance(X, np.random.default_rng(0))
     4.0
     """
-    squared = pdist(X[uniform_landmarks(len(X), rows, rng)], "sqeuclidean")
+    drawn = X[uniform_landmarks(len(X), rows, rng)]
+    squared = pdist(drawn, "sqeuclidean")
     # A denormal distance would make gamma infinite; it is as good as none.
     squared = squared[squared > np.finfo(np.float64).tiny]
-    return float(np.median(squared)) if squared.size else 1.0
+    if squared.size:
+        with np.errstate(over="ignore"):
+            median = float(np.median(squared))
+        if median < np.inf:
+            return median
+    elif (drawn == drawn[0]).all():
+        return 1.0
+    size = "large" if squared.size else "small"
+    raise ValueError(f"Values of the rows are too {size} to be squared: scale the columns first.")

@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,8 @@ class Kernel(ABC):
     """A symmetric function of two rows that measures how alike they are.
 
     Subclasses are frozen dataclasses whose fields are numbers, strings, kernels or tuples of
-    them; that is what makes them comparable, printable and storable without further code.
+    them, Python's own whatever was given (numpy's scalars and arrays are converted); that is what
+    makes them comparable, printable and storable without further code.
     """
 
     @abstractmethod
@@ -71,9 +74,14 @@ class Kernel(ABC):
         return Sum((*_terms(self), *_terms(other)))
 
     def __rmul__(self, factor: object) -> Kernel:
-        if not isinstance(factor, (int, float)):
+        if not isinstance(factor, Real):
             return NotImplemented
         return Scaled(float(factor), self)
+
+    def _set(self, **values: object) -> None:
+        """Replace fields while the kernel is made; afterwards it is frozen."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def to_state(self) -> dict[str, Any]:
         """Return the kernel as a dictionary of numbers, strings, lists and dictionaries."""
@@ -90,6 +98,7 @@ class Sum(Kernel):
     kernels: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
+        self._set(kernels=tuple(self.kernels))
         if not self.kernels or not all(isinstance(k, Kernel) for k in self.kernels):
             raise ValueError("kernels must be one or more kernels.")
 
@@ -126,7 +135,7 @@ class Scaled(Kernel):
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        check_number("factor", self.factor, at_least=0.0)
+        self._set(factor=as_number("factor", self.factor, at_least=0.0))
         _check_kernel(self.kernel)
 
     def against(self, Z: Matrix) -> KernelRows:
@@ -163,8 +172,8 @@ class OnColumns(Kernel):
 
     def __post_init__(self) -> None:
         _check_kernel(self.kernel)
-        check_integer("start", self.start, at_least=0)
-        check_integer("stop", self.stop, at_least=self.start + 1)
+        self._set(start=as_integer("start", self.start, at_least=0))
+        self._set(stop=as_integer("stop", self.stop, at_least=self.start + 1))
 
     def against(self, Z: Matrix) -> KernelRows:
         inner = self.kernel.against(self._part(Z))
@@ -202,10 +211,9 @@ class ScaledInputs(Kernel):
 
     def __post_init__(self) -> None:
         _check_kernel(self.kernel)
+        self._set(scale=tuple(as_number("scale", value, at_least=0.0) for value in self.scale))
         if not self.scale:
             raise ValueError("scale must hold one number for each column.")
-        for value in self.scale:
-            check_number("scale", value, at_least=0.0)
 
     def against(self, Z: Matrix) -> KernelRows:
         inner = self.kernel.against(self._scaled(Z))
@@ -229,21 +237,26 @@ class ScaledInputs(Kernel):
         return X * np.sqrt(self.scale)
 
 
-def check_number(
+def as_number(
     name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf
-) -> None:
-    """Raise ValueError unless ``value`` is a finite number in the range."""
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not ok or not (value > above and value >= at_least):
+) -> float:
+    """Return ``value`` as a float; raise ValueError unless it is a finite number in the range."""
+    number = math.nan
+    if not isinstance(value, bool) and isinstance(value, Real):
+        with suppress(OverflowError):
+            number = float(value)
+    if not (math.isfinite(number) and number > above and number >= at_least):
         bound = f" > {above:g}" if above > -math.inf else ""
         bound += f" >= {at_least:g}" if at_least > -math.inf else ""
         raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+    return number
 
 
-def check_integer(name: str, value: Any, *, at_least: int) -> None:
-    """Raise ValueError unless ``value`` is an integer that is at least ``at_least``."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+def as_integer(name: str, value: Any, *, at_least: int) -> int:
+    """Return ``value`` as an int; raise ValueError unless it is an integer >= ``at_least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}.")
+    return int(value)
 
 
 def _check_kernel(value: object) -> None:
@@ -260,5 +273,4 @@ def _plain(value: object) -> object:
         return value.to_state()
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    # numpy's float64 is a float; its other scalars would not survive JSON.
-    return float(value) if isinstance(value, float) else value
+    return value

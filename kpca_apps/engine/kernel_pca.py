@@ -7,7 +7,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -25,7 +30,7 @@ from kpca_apps.engine.kernels import (
     Sigmoid,
 )
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
-from kpca_apps.engine.memory import default_budget, nystroem_fit_bytes, require
+from kpca_apps.engine.memory import default_budget, require_nystroem
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
@@ -71,7 +76,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
     n_landmarks : int >= 1
-        Landmarks of the Nystrom method.
+        Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
     landmarks : {"residual", "uniform"} or array-like of shape (m, d)
         How landmarks are drawn, or the landmarks themselves.
     memory_budget : int > 0, optional
@@ -165,6 +170,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the components to rows.
 
@@ -184,7 +190,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         MemoryLimitError
             Before anything is allocated, if the fit would exceed the memory budget.
         """
-        self._validate_params()
         rows = validate_data(self, X, dtype=np.float64, order="C")
         rng = seeded_generator(self.random_state)
         self.kernel_ = self._resolve_kernel(rows, rng)
@@ -254,7 +259,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _fit_exact(self, X: Matrix, rng: np.random.Generator) -> KernelSubspace:
         return fit_exact(
             self.kernel_,
-            X,
+            X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
             rng=rng,
             n_components=self.n_components,
             center=self.center,
@@ -265,23 +270,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def _fit_nystroem(self, X: Matrix, rng: np.random.Generator) -> KernelSubspace:
-        m = min(self.n_landmarks, len(X))
-        needed, what = nystroem_fit_bytes(m, X.shape[1]), f"A Nystrom fit with {m} landmarks"
-        require(needed, self.memory_budget, what, "use fewer n_landmarks")
-        basis = LandmarkBasis.from_eigen(self.kernel_, self._landmark_points(X, rng))
+        points = self._given_landmarks(X)
+        m = min(self.n_landmarks, len(X)) if points is None else len(points)
+        require_nystroem(m, X.shape[1], self.memory_budget)
+        if points is None:
+            points = self._drawn_landmarks(X, rng)
+        basis = LandmarkBasis.from_eigen(self.kernel_, points)
         sums = CovarianceSums.of_rows(basis, X, n_jobs=self.n_jobs)
         return subspace_from_sums(
             basis, sums, n_components=self.n_components, ridge=self.ridge, center=self.center
         )
 
-    def _landmark_points(self, X: Matrix, rng: np.random.Generator) -> Matrix:
-        if not isinstance(self.landmarks, str):
-            points: Matrix = check_array(self.landmarks, dtype=np.float64, order="C")
-            if points.shape[1] != X.shape[1]:
-                raise ValueError(
-                    f"landmarks has {points.shape[1]} features, but X has {X.shape[1]}."
-                )
-            return points
+    def _given_landmarks(self, X: Matrix) -> Matrix | None:
+        if isinstance(self.landmarks, str):
+            return None
+        points: Matrix = check_array(self.landmarks, dtype=np.float64, order="C", copy=True)
+        if points.shape[1] != X.shape[1]:
+            raise ValueError(f"landmarks has {points.shape[1]} features, but X has {X.shape[1]}.")
+        return points
+
+    def _drawn_landmarks(self, X: Matrix, rng: np.random.Generator) -> Matrix:
         if self.landmarks == "uniform":
             return X[uniform_landmarks(len(X), self.n_landmarks, rng)]
         return X[residual_landmarks(self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs)]

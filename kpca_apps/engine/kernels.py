@@ -33,8 +33,8 @@ from kpca_apps.engine.kernel_algebra import (
     Scaled,
     ScaledInputs,
     Sum,
-    check_integer,
-    check_number,
+    as_integer,
+    as_number,
 )
 from kpca_apps.engine.products import (
     LOWEST_EXPONENT,
@@ -83,13 +83,15 @@ class RBF(Kernel):
     gamma: float
 
     def __post_init__(self) -> None:
-        check_number("gamma", self.gamma, above=0.0)
+        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
         """Return the kernel exp(-|x - y|^2 / (2 sigma^2)), ``sigma`` a distance."""
-        check_number("sigma", sigma, above=0.0)
-        return cls(0.5 / float(sigma) ** 2)
+        squared = as_number("sigma", sigma, above=0.0) * float(sigma)
+        if not np.finfo(np.float64).tiny <= squared < np.inf:
+            raise ValueError(f"sigma = {sigma:g} cannot be squared: scale the columns first.")
+        return cls(0.5 / squared)
 
     def against(self, Z: Matrix) -> KernelRows:
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT)
@@ -119,11 +121,10 @@ class MultiscaleRBF(Kernel):
     powers: tuple[int, ...] = (1, 3)
 
     def __post_init__(self) -> None:
-        check_number("gamma", self.gamma, above=0.0)
+        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set(powers=tuple(as_integer("powers", p, at_least=1) for p in self.powers))
         if not self.powers or list(self.powers) != sorted(set(self.powers)):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
-        for value in self.powers:
-            check_integer("powers", value, at_least=1)
 
     def against(self, Z: Matrix) -> KernelRows:
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
@@ -159,7 +160,7 @@ class Laplacian(Kernel):
     distance: Literal["euclidean", "manhattan"] = "euclidean"
 
     def __post_init__(self) -> None:
-        check_number("gamma", self.gamma, above=0.0)
+        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
         if self.distance not in ("euclidean", "manhattan"):
             raise ValueError(f"distance must be 'euclidean' or 'manhattan', got {self.distance!r}.")
 
@@ -192,9 +193,9 @@ class Polynomial(Kernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        check_integer("degree", self.degree, at_least=1)
-        check_number("gamma", self.gamma, above=0.0)
-        check_number("coef0", self.coef0, at_least=0.0)
+        self._set(degree=as_integer("degree", self.degree, at_least=1))
+        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set(coef0=as_number("coef0", self.coef0, at_least=0.0))
 
     def against(self, Z: Matrix) -> KernelRows:
         products = products_with(Z)
@@ -255,8 +256,8 @@ class Sigmoid(Kernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number("gamma", self.gamma, above=0.0)
-        check_number("coef0", self.coef0)
+        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set(coef0=as_number("coef0", self.coef0))
 
     @property
     def is_psd(self) -> bool:

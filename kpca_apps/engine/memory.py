@@ -1,40 +1,20 @@
-"""How much memory a fit needs, how much there is, and a refusal before anything is allocated."""
+"""How much memory a fit needs, and a refusal before anything is allocated."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from kpca_apps.errors import MemoryLimitError
+from kpca_apps.memory import available_bytes
 
 __all__ = [
-    "available_bytes",
     "default_budget",
     "exact_fit_bytes",
     "nystroem_fit_bytes",
     "require",
+    "require_nystroem",
 ]
 
 _ITEM = 8
 """Bytes of a float64."""
-
-_CGROUP_FILES = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
-)
-
-
-def available_bytes() -> int:
-    """Return the memory this process may still take: the machine's, or less in a container."""
-    limits = [_machine_bytes()]
-    for limit_file, usage_file in _CGROUP_FILES:
-        limit, usage = _number_in(limit_file), _number_in(usage_file)
-        if limit is not None and usage is not None:
-            limits.append(max(limit - usage, 0))
-    return min(limits)
 
 
 def default_budget() -> int:
@@ -72,7 +52,7 @@ def require(needed: int, budget: int | None, what: str, advice: str) -> None:
     what : str
         What needs them, with its size, such as "The Gram matrix of n = 50000 rows".
     advice : str
-        The option that helps, as an imperative.
+        What helps, as an imperative; a budget that was given may also be raised.
 
     Raises
     ------
@@ -86,37 +66,37 @@ def require(needed: int, budget: int | None, what: str, advice: str) -> None:
     kpca_apps.errors.MemoryLimitError: The Gram matrix of n = 15000 rows needs 2.0 GB,
     the budget is 1.0 GB: use method='nystroem', or raise memory_budget.
     """
-    allowed = default_budget() if budget is None else budget
+    if budget is None:
+        allowed, bound = default_budget(), "a quarter of the available memory"
+    else:
+        allowed, bound, advice = budget, "the budget", f"{advice}, or raise memory_budget"
     if needed > allowed:
         raise MemoryLimitError(
-            f"{what} needs {_text(needed)}, the budget is {_text(allowed)}: {advice}, "
-            "or raise memory_budget."
+            f"{what} needs {_text(needed)}, {bound} is {_text(allowed)}: {advice}."
         )
+
+
+def require_nystroem(n_landmarks: int, n_features: int, budget: int | None = None) -> None:
+    """Refuse a Nystrom fit whose memory exceeds the budget.
+
+    Parameters
+    ----------
+    n_landmarks : int
+        Landmarks the fit will have: no more than there are rows to draw them from.
+    n_features : int
+        Columns of the matrix the kernel sees.
+    budget : int, optional
+        Bytes allowed; `default_budget` if None.
+
+    Raises
+    ------
+    MemoryLimitError
+        Naming the number of landmarks.
+    """
+    needed = nystroem_fit_bytes(n_landmarks, n_features)
+    require(needed, budget, f"A Nystrom fit with {n_landmarks} landmarks", "use fewer landmarks")
 
 
 def _text(n_bytes: int) -> str:
     """Return a number of bytes as MB or GB."""
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.3g} MB"
-
-
-def _machine_bytes() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        # A system that tells nothing: assume a small machine rather than none.
-        return 4 * 1024**3
-
-
-def _number_in(path: str) -> int | None:
-    try:
-        text = Path(path).read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None

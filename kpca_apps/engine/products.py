@@ -99,5 +99,9 @@ def squared_lengths(X: Matrix) -> Matrix:
 
 def unit_rows(X: Matrix) -> Matrix:
     """Return the rows scaled to length 1; rows of zeros stay zeros."""
-    lengths = np.sqrt(squared_lengths(X))[:, None]
-    return X / np.where(lengths > 0.0, lengths, 1.0)
+    # Rows are brought to the size of 1 first: the squares of 1e200 and 1e-200 are no numbers.
+    largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
+    near_one = X / np.where(largest > 0.0, largest, 1.0)
+    lengths = np.sqrt(squared_lengths(near_one))[:, None]
+    unit: Matrix = near_one / np.where(lengths > 0.0, lengths, 1.0)
+    return unit

@@ -36,3 +36,15 @@ def test_equal_rows_give_one(X):
 def test_the_seed_decides():
     X = normal_rows(2000)
     assert median(X) == median(X) != median(X, seed=1)
+
+
+@pytest.mark.parametrize(("factor", "size"), [(1e200, "large"), (1e-200, "small")])
+def test_values_that_cannot_be_squared_are_refused(factor, size):
+    with pytest.raises(ValueError, match=f"too {size} to be squared: scale the columns"):
+        median(normal_rows(20) * factor)
+
+
+def test_a_row_too_far_out_to_be_squared_leaves_the_median_alone():
+    X = normal_rows(20)
+    X[3] = 1e200
+    assert median(X) < 100.0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
 from sklearn.linear_model import LogisticRegression
@@ -129,7 +130,7 @@ def test_method_follows_size_memory_and_kernel():
     assert KernelPCA(2, n_landmarks=20).fit(large).method_ == "nystroem"
     with pytest.raises(MemoryLimitError, match="use method='nystroem'"):
         KernelPCA(kernel="sigmoid", memory_budget=1000).fit(X)
-    with pytest.raises(MemoryLimitError, match="use fewer n_landmarks"):
+    with pytest.raises(MemoryLimitError, match="use fewer landmarks"):
         KernelPCA(method="nystroem", memory_budget=1000).fit(X)
 
 
@@ -162,3 +163,43 @@ def test_pipeline_and_grid_search():
     search = GridSearchCV(pipeline, {"kernelpca__gamma": [1e-4, 1.0]}, cv=3).fit(X, y)
     assert search.best_params_ == {"kernelpca__gamma": 1.0}
     assert search.score(X, y) == 1.0
+
+
+def test_given_landmarks_are_counted_against_the_memory_whatever_n_landmarks_says():
+    X = normal_rows(200)
+    with pytest.raises(MemoryLimitError, match="A Nystrom fit with 200 landmarks needs"):
+        KernelPCA(method="nystroem", landmarks=X, n_landmarks=5, memory_budget=10**6).fit(X)
+    few = KernelPCA(2, method="nystroem", landmarks=X[:5], n_landmarks=200, memory_budget=10**6)
+    assert len(few.fit(X).subspace_.points) == 5
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("landmarks", ["uniform", "given"])
+def test_the_fit_keeps_nothing_of_the_callers_arrays(method, landmarks):
+    X, points, new = normal_rows(30), normal_rows(9, seed=1), normal_rows(5, seed=2)
+    given = points if landmarks == "given" else landmarks
+    model = KernelPCA(2, gamma=0.2, method=method, landmarks=given, random_state=0).fit(X)
+    before = model.transform(new)
+    X[:], points[:] = 0.0, 0.0
+    assert_array_equal(model.transform(new), before)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize(("factor", "size"), [(1e200, "large"), (1e-200, "small")])
+def test_default_widths_of_values_that_cannot_be_squared_are_refused(kernel, factor, size):
+    with pytest.raises(ValueError, match=f"too {size} to be squared: scale the columns"):
+        KernelPCA(kernel=kernel).fit(normal_rows(30) * factor)
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200])
+def test_cosines_do_not_depend_on_the_unit(factor):
+    X = normal_rows(30)
+    usual, extreme = (KernelPCA(3, kernel="cosine").fit(rows) for rows in (X, X * factor))
+    assert_allclose(extreme.eigenvalues_, usual.eigenvalues_, rtol=1e-12)
+
+
+def test_checks_of_parameters_are_skipped_where_scikit_learn_is_told_so():
+    with config_context(skip_parameter_validation=True):
+        assert KernelPCA(2, memory_budget=1e9).fit(normal_rows(9)).eigenvalues_.shape == (2,)
+    with pytest.raises(ValueError, match="'memory_budget' parameter"):
+        KernelPCA(2, memory_budget=1e9).fit(normal_rows(9))

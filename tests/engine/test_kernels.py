@@ -176,6 +176,13 @@ def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
         (lambda: RBF(0.0), "gamma must be a finite number > 0"),
         (lambda: RBF(math.nan), "gamma"),
         (lambda: RBF("1"), "gamma"),
+        (lambda: RBF(True), "gamma"),
+        (lambda: RBF(np.float64("nan")), "gamma"),
+        (lambda: RBF(10**400), "gamma"),
+        (lambda: RBF.from_sigma(1e200), "sigma = 1e\\+200 cannot be squared"),
+        (lambda: RBF.from_sigma(1e-200), "sigma = 1e-200 cannot be squared"),
+        (lambda: Polynomial(np.float64(2.0)), "degree"),
+        (lambda: ScaledInputs(Linear(), np.ones((2, 2))), "scale must be a finite number"),
         (lambda: RBF.from_sigma(-1.0), "sigma"),
         (lambda: MultiscaleRBF(1.0, ()), "powers"),
         (lambda: MultiscaleRBF(1.0, (3, 1)), "powers"),
@@ -196,6 +203,45 @@ def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
 def test_refuses_what_makes_no_kernel(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        (lambda: RBF(np.float32(0.5)), RBF(0.5)),
+        (lambda: RBF(np.int64(2)), RBF(2.0)),
+        (lambda: RBF.from_sigma(np.float32(2.0)), RBF(0.125)),
+        (lambda: Laplacian(np.float32(0.5)), Laplacian(0.5)),
+        (lambda: Sigmoid(np.float32(0.5), np.int8(1)), Sigmoid(0.5, 1.0)),
+        (
+            lambda: Polynomial(np.int64(3), np.float32(0.5), np.int32(1)),
+            Polynomial(3, 0.5, 1.0),
+        ),
+        (lambda: MultiscaleRBF(np.float32(0.5), np.array([1, 3])), MultiscaleRBF(0.5, (1, 3))),
+        (lambda: Sum([RBF(1.0), Linear()]), RBF(1.0) + Linear()),
+        (lambda: Scaled(np.float32(0.5), Linear()), 0.5 * Linear()),
+        (lambda: np.float32(0.5) * Linear(), 0.5 * Linear()),
+        (lambda: OnColumns(Linear(), np.int64(0), np.uint8(2)), OnColumns(Linear(), 0, 2)),
+        (
+            lambda: ScaledInputs(Linear(), np.array([2.0, 0.5])),
+            ScaledInputs(Linear(), (2.0, 0.5)),
+        ),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(given, plain):
+    kernel = given()
+    assert kernel == plain
+    assert repr(kernel) == repr(plain)
+    assert hash(kernel) == hash(plain)
+    assert kernel_from_state(json.loads(json.dumps(kernel.to_state()))) == plain
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200, 5e-324])
+def test_cosine_of_rows_whose_squares_are_no_numbers(factor):
+    X = np.array([[3.0, 4.0], [4.0, 3.0], [-4.0, 3.0], [0.0, 0.0]])
+    expected = np.array([[1, 0.96, 0, 0], [0.96, 1, -0.28, 0], [0, -0.28, 1, 0], [0, 0, 0, 0]])
+    assert_allclose(Cosine()(X * factor), expected, rtol=0, atol=1e-15)
+    assert_allclose(Cosine().diagonal(X * factor), [1, 1, 1, 0], rtol=0, atol=1e-15)
 
 
 def test_only_numbers_and_kernels_combine():
@@ -224,6 +270,7 @@ def _nested(depth):
         {"type": "RBF", "gamma": 1.0, "extra": 1},
         {"type": "RBF", "gamma": -1.0},
         {"type": "RBF", "gamma": None},
+        {"type": "RBF", "gamma": 10**400},
         {"type": "Sum", "kernels": 3},
         {"type": "Scaled", "factor": 1.0, "kernel": {"type": "eval"}},
         _nested(100),

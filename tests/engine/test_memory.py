@@ -12,16 +12,6 @@ def test_default_budget_is_a_quarter_of_what_is_available(monkeypatch):
     assert memory.default_budget() == 250
 
 
-def test_a_container_limits_the_machine(monkeypatch, tmp_path):
-    (tmp_path / "limit").write_text("5000\n")
-    (tmp_path / "usage").write_text("2000\n")
-    files = ((str(tmp_path / "limit"), str(tmp_path / "usage")),)
-    monkeypatch.setattr(memory, "_CGROUP_FILES", files)
-    assert memory.available_bytes() == 3000
-    (tmp_path / "limit").write_text("max\n")
-    assert memory.available_bytes() > 10**6
-
-
 def test_refusal_names_size_budget_and_way_out():
     with pytest.raises(MemoryLimitError) as refusal:
         memory.require(3 * 10**9, 2 * 10**6, "The thing", "use less")
@@ -30,6 +20,23 @@ def test_refusal_names_size_budget_and_way_out():
     )
     assert refusal.value.exit_code == 4
     memory.require(10, 10, "The thing", "use less")
+
+
+def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**6)
+    with pytest.raises(MemoryLimitError) as refusal:
+        memory.require_nystroem(10_000, 5)
+    assert str(refusal.value) == (
+        "A Nystrom fit with 10000 landmarks needs 5.8 GB, a quarter of the available memory is "
+        "2 MB: use fewer landmarks."
+    )
+
+
+def test_a_nystroem_fit_is_refused_by_its_estimate():
+    needed = memory.nystroem_fit_bytes(500, 7)
+    memory.require_nystroem(500, 7, needed)
+    with pytest.raises(MemoryLimitError, match=r"500 landmarks .* use fewer landmarks, or raise"):
+        memory.require_nystroem(500, 7, needed - 1)
 
 
 def test_estimates_grow_with_the_work():
