@@ -2,7 +2,8 @@
 
 The conditional mean of a Gaussian with robustified moments: z-scores clipped at 4, covariance of
 the observed pairs shrunk towards the identity. A row is filled from its own cells and the fitted
-moments alone, so its values do not depend on the batch it comes in.
+moments alone, so its values do not depend on the batch it comes in. Linear algebra is held to one
+thread, so that they do not depend on the number of cores either.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kpca_apps.engine.blocks import one_blas_thread
 
 __all__ = ["ConditionalMeanImputer"]
 
@@ -53,6 +56,7 @@ class ConditionalMeanImputer:
     precision: FloatArray
 
     @classmethod
+    @one_blas_thread()
     def fit(cls, x: FloatArray) -> ConditionalMeanImputer:
         """Fit the moments.
 
@@ -81,6 +85,7 @@ class ConditionalMeanImputer:
             covariance = filled.T @ filled / len(filled)
         return cls(mean, scale, _precision(covariance))
 
+    @one_blas_thread()
     def fill(self, x: FloatArray) -> FloatArray:
         """Fill what is missing, leaving what is observed as it is.
 

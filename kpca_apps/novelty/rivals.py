@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
+from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.novelty.evaluation import judge
 from kpca_apps.novelty.result import Curves
 
@@ -127,7 +127,8 @@ def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
 
 
 def _one_class_svm(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
-    svm = OneClassSVM(kernel="rbf", gamma=_median_gamma(fit, seed), nu=0.1).fit(fit)
+    gamma = 1.0 / median_squared_distance(fit, np.random.default_rng(seed))
+    svm = OneClassSVM(kernel="rbf", gamma=gamma, nu=0.1).fit(fit)
     return -np.asarray(svm.decision_function(scored))
 
 
@@ -148,15 +149,6 @@ def _local_outlier_factor(fit: FloatArray, scored: FloatArray, seed: int) -> Flo
         return -np.asarray(model.negative_outlier_factor_)
     model = LocalOutlierFactor(n_neighbors=neighbours, novelty=True).fit(fit)
     return -np.asarray(model.score_samples(scored))
-
-
-def _median_gamma(rows: FloatArray, seed: int) -> float:
-    """1 / median squared distance among at most 500 drawn rows."""
-    rng = np.random.default_rng(seed)
-    drawn = rows[rng.choice(len(rows), min(500, len(rows)), replace=False)]
-    squares = pdist(drawn, "sqeuclidean")
-    positive = squares[squares > 0]
-    return 1.0 / float(np.median(positive)) if positive.size else 1.0
 
 
 RIVALS = (

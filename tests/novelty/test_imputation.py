@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -71,3 +75,30 @@ def test_pairs_never_seen_together_still_give_a_finite_fill() -> None:
     x[::2, 0] = np.nan
     x[1::2, 1] = np.nan
     assert np.isfinite(ConditionalMeanImputer.fit(x).fill(x)).all()
+
+
+FILL_A_WIDE_TABLE = """
+import hashlib
+import numpy as np
+from kpca_apps.novelty.imputation import ConditionalMeanImputer
+rng = np.random.default_rng(0)
+x = rng.normal(size=(1500, 300))
+x[rng.random(x.shape) < 0.05] = np.nan
+imputer = ConditionalMeanImputer.fit(x)
+print(hashlib.sha256(imputer.precision.tobytes() + imputer.fill(x).tobytes()).hexdigest())
+"""
+
+
+def test_bytes_do_not_depend_on_the_threads_of_the_linear_algebra() -> None:
+    digests = set()
+    for threads in ("1", "2"):
+        names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        done = subprocess.run(
+            [sys.executable, "-c", FILL_A_WIDE_TABLE],
+            env={**os.environ, **dict.fromkeys(names, threads)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1

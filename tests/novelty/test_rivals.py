@@ -59,3 +59,10 @@ def test_standardising_leaves_indicators_and_constants_alone() -> None:
     np.testing.assert_array_equal(new, [[1.0, 2.0, 9.0]])
     one, other = standardise(fit, fit, as_is=())
     assert one is other
+
+
+def test_one_class_svm_survives_distances_whose_square_is_denormal() -> None:
+    rows = np.repeat([0.0, 1e-155, 1.0], [20, 20, 1])[:, None]
+    scores = next(r for r in RIVALS if r.name == "One-class SVM").scores(rows, rows, 0)
+    assert np.isfinite(scores).all()
+    assert scores.argmax() == 40
