@@ -106,7 +106,7 @@ def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> Cut
             f"{label}: line {rows.lines[0]} is a header without rows; there is nothing to screen."
         )
     if sniffed and cutter not in (",", ONE_COLUMN):
-        notes = [f"Cells are cut at the {DELIMITER_NAMES[cutter]} (sniffed).", *notes]
+        notes = [f"Cells are cut at the {DELIMITER_NAMES[cutter]} (found by itself).", *notes]
     frame.columns = names
     return CutText(frame, lines, None if cutter == ONE_COLUMN else cutter, tuple(notes))
 

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.dates import DateFormat, date_text
+from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.values import Readings, cell_text, read_texts, read_values
+from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.roles import least_level_count
 from kpca_apps.novelty.specs import ColumnSpec
 
@@ -37,11 +38,14 @@ class ValueCoder:
         Which of its possible features are kept: the first, and those that vary.
     gap : bool
         Whether one more matrix column tells missing cells (0 or 1).
+    notation : Notation
+        How its cells are written.
     """
 
     spec: ColumnSpec
     features: tuple[int, ...]
     gap: bool
+    notation: Notation
 
     @classmethod
     def fit(cls, cells: pl.Series, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
@@ -50,7 +54,8 @@ class ValueCoder:
         seen = values[~np.isnan(values[:, 0])]
         spread = np.ptp(seen, axis=0) if len(seen) else np.zeros(values.shape[1])
         kept = tuple(j for j in range(values.shape[1]) if j == 0 or spread[j] > 1e-12)
-        return cls(spec, kept, gaps_tell and len(seen) < len(values))
+        gap = gaps_tell and len(seen) < len(values)
+        return cls(spec, kept, gap, Notation.of(cells, spec.format))
 
     @property
     def n_values(self) -> int:
@@ -70,15 +75,16 @@ class ValueCoder:
         return np.column_stack([values, np.isnan(values[:, 0])])
 
     def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
-        """Write an expected value as text, and as a number to draw."""
+        """Write an expected value as text, as the column would, and as a number to draw."""
         if self.gap and values[-1] > 0.5:
             return MISSING, None
-        if isinstance(self.spec.format, DateFormat):
+        format = self.spec.format
+        if isinstance(format, DateFormat):
             seconds = float(values[0]) * _DAY
-            return date_text(seconds, self.spec.format.has_time), seconds
-        if self.spec.role == "text":
+            return self.notation.date(seconds, format), seconds
+        if format is None:
             return self._describe_text(values), None
-        return _short_number(float(values[0])), float(values[0])
+        return self.notation.number(float(values[0]), format), float(values[0])
 
     def seen(self, cells: pl.Series, row: int) -> tuple[str, float | str | None]:
         """Write the value of one row as it stands in the table, and as a number to draw."""
@@ -102,12 +108,18 @@ class ValueCoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Turn what was fitted into what JSON can hold (the plan holds the spec)."""
-        return {"kind": "values", "features": list(self.features), "gap": self.gap}
+        return {
+            "kind": "values",
+            "features": list(self.features),
+            "gap": self.gap,
+            "notation": self.notation.to_dict(),
+        }
 
     @classmethod
     def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> ValueCoder:
         """Turn the result of `to_dict` back into a coder."""
-        return cls(spec, tuple(state["features"]), bool(state["gap"]))
+        notation = Notation.from_dict(state["notation"])
+        return cls(spec, tuple(state["features"]), bool(state["gap"]), notation)
 
 
 @dataclass(frozen=True)
@@ -128,12 +140,15 @@ class LevelCoder:
         Whether missing is a level. Otherwise a missing cell counts as "other".
     scale : float
         What a set indicator holds: sqrt(d2 / 2).
+    spellings : tuple of str
+        How each level is written most often: levels of a Boolean column are in lower case.
     """
 
     spec: ColumnSpec
     levels: tuple[str, ...]
     has_missing: bool
     scale: float
+    spellings: tuple[str, ...]
 
     @classmethod
     def fit(cls, cells: pl.Series, spec: ColumnSpec) -> LevelCoder:
@@ -147,7 +162,8 @@ class LevelCoder:
         counts = np.array([*named, len(texts) - sum(named) - n_missing, n_missing], dtype=float)
         diversity = max(1 - float(((counts / counts.sum()) ** 2).sum()), 1e-3)
         scale = float(np.sqrt(np.sqrt(2 / diversity) / 2))
-        return cls(spec, tuple(kept["level"]), n_missing > 0, scale)
+        levels = tuple(kept["level"])
+        return cls(spec, levels, n_missing > 0, scale, _spellings(cells, spec, levels))
 
     @property
     def n_values(self) -> int:
@@ -175,7 +191,7 @@ class LevelCoder:
         """Write an expected level as text, and as a name to draw."""
         j = int(np.argmax(values))
         if j < len(self.levels):
-            return self.levels[j], self.levels[j]
+            return self.spellings[j], self.levels[j]
         return (OTHER if j == len(self.levels) else MISSING), None
 
     def seen(self, cells: pl.Series, row: int) -> tuple[str, float | str | None]:
@@ -190,12 +206,16 @@ class LevelCoder:
             "levels": list(self.levels),
             "has_missing": self.has_missing,
             "scale": self.scale,
+            "spellings": list(self.spellings),
         }
 
     @classmethod
     def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> LevelCoder:
         """Turn the result of `to_dict` back into a coder."""
-        return cls(spec, tuple(state["levels"]), bool(state["has_missing"]), float(state["scale"]))
+        levels, spellings = tuple(state["levels"]), tuple(state["spellings"])
+        if len(spellings) != len(levels):
+            raise ValueError(f"{len(spellings)} spellings of {len(levels)} levels")
+        return cls(spec, levels, bool(state["has_missing"]), float(state["scale"]), spellings)
 
 
 def read_column(cells: pl.Series, spec: ColumnSpec) -> Readings:
@@ -210,6 +230,16 @@ def _level_texts(cells: pl.Series, spec: ColumnSpec) -> pl.Series:
     """Levels as text; truth words in lower case, so that Yes and yes are one."""
     texts = read_texts(cells)
     return texts.str.to_lowercase() if spec.role == "boolean" else texts
+
+
+def _spellings(cells: pl.Series, spec: ColumnSpec, levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Most frequent way to write each level."""
+    if spec.role != "boolean":
+        return levels
+    counts = read_texts(cells).drop_nulls().alias("text").value_counts()
+    counts = counts.sort(["count", "text"], descending=[True, False])
+    texts = counts["text"].to_list()
+    return tuple(next(text for text in texts if text.lower() == level) for level in levels)
 
 
 def _values(cells: pl.Series, spec: ColumnSpec) -> FloatArray:
@@ -235,8 +265,3 @@ def _text_features(texts: pl.Series) -> FloatArray:
     for kind in (r"\d", r"\p{Lu}", r"[\p{P}\p{S}]"):
         features.append(texts.str.count_matches(kind).cast(pl.Float64) / length)
     return np.column_stack([feature.fill_null(np.nan).to_numpy() for feature in features])
-
-
-def _short_number(value: float) -> str:
-    """Write a number with about four significant digits."""
-    return f"{value:.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -66,7 +66,7 @@ def compare_table(
     labels = read_labels(table, options.columns.label, options.positive)
     plain = replace(options, share=None, count=None, alpha=None, fdr=None)
     start = time.perf_counter()
-    model = fit_model(table, plain, clean=False)
+    model = fit_model(table, replace(plain, calibration="auto"), clean=False)
     seconds = time.perf_counter() - start
     scores = model.detector.novelty_scores_
     evaluations = [evaluate_scores(model, table, labels, scores, table, seconds=seconds)]

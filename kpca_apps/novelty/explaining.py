@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables import Table
@@ -18,6 +19,9 @@ from kpca_apps.novelty.screening import describe
 from kpca_apps.novelty.specs import quoted
 
 __all__ = ["explain_row"]
+
+# Rows of one id that a message lists.
+MAX_PLACES = 20
 
 
 def explain_row(
@@ -37,7 +41,8 @@ def explain_row(
     table : Table
         The table that holds the row.
     row : str, optional
-        The row's text in the identifier column where there is one; else its number, 1 = first.
+        The row's text in the identifier column where there is one and it is found there; else
+        its number, 1 = first.
     line : int, optional
         The line of the file it starts on, instead.
     options : ScreeningOptions, optional
@@ -77,7 +82,7 @@ def explain_row(
 
 def _find_row(table: Table, id_column: str | None, row: str | None, line: int | None) -> int:
     """Position of the one row that is meant."""
-    name, n_rows = table.source.name, table.frame.height
+    name = table.source.name
     if (row is None) == (line is None):
         raise ConfigError("say which row to explain: either its id or number, or its line")
     if line is not None:
@@ -85,21 +90,36 @@ def _find_row(table: Table, id_column: str | None, row: str | None, line: int | 
             raise ConfigError(f"{name}: a {table.source.format} file has no lines; give a row")
         found = np.flatnonzero(table.lines == line)
         what = f"row that starts on line {line}"
-    elif id_column is not None:
-        ids = [cell_text(table.frame[id_column], i).strip() for i in range(n_rows)]
-        found = np.flatnonzero(np.array(ids) == str(row).strip())
-        what = f"row with {quoted(id_column)} {quoted(str(row))}"
     else:
-        number = int(row) if row is not None and row.strip().isdecimal() else 0
-        found = np.array([number - 1] if 1 <= number <= n_rows else [], dtype=np.int64)
-        what = f"row {quoted(str(row))}: rows are numbered from 1 to {n_rows}"
+        found, what = _named_rows(table, id_column, str(row).strip())
     if len(found) == 1:
         return int(found[0])
     if len(found) == 0:
         raise InputError(f"{name}: no {what}")
-    places = (table.lines[found] if table.lines is not None else found + 1)[:5]
-    kind = "line" if table.lines is not None else "row"
-    raise InputError(
-        f"{name}: {len(found)} rows are a {what} ({kind}s {', '.join(map(str, places))}, ...): "
-        f"say which by {kind}"
-    )
+    raise InputError(f"{name}: {len(found)} rows are a {what}: {_which(table, found)}")
+
+
+def _named_rows(table: Table, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
+    """Positions of the rows of that id, or else of that number; and what was looked for."""
+    n_rows = table.frame.height
+    numbered = f"rows are numbered from 1 to {n_rows}"
+    what = f"row {quoted(row)}: {numbered}"
+    if id_column is not None:
+        ids = [cell_text(table.frame[id_column], i).strip() for i in range(n_rows)]
+        found = np.flatnonzero(np.array(ids) == row)
+        what = f"row with {quoted(id_column)} {quoted(row)}"
+        if len(found):
+            return found, what
+        what = f"{what}; {numbered}"
+    number = int(row) if row.isdecimal() else 0
+    return np.array([number - 1] if 1 <= number <= n_rows else [], dtype=np.int64), what
+
+
+def _which(table: Table, found: NDArray[np.int64]) -> str:
+    """Say where rows of one id are, and how to name one of them."""
+    kind, places = ("row", found + 1) if table.lines is None else ("line", table.lines[found])
+    shown = ", ".join(map(str, places[:MAX_PLACES]))
+    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+    if table.lines is None:
+        return f"{kind}s {shown}{more}; leave --id out and name one by its number"
+    return f"{kind}s {shown}{more}; name one, as with --line {places[0]}"

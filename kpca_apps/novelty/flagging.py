@@ -18,21 +18,31 @@ from kpca_apps.novelty.threshold import (
     top_count,
 )
 
-__all__ = ["flag_above", "flag_by_choice", "flag_by_rate"]
+__all__ = ["flag_above", "flag_by_choice", "flag_by_rate", "rate_statement"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 NO_RATE = "no false-alarm rate is known without clean rows"
+P_VALUES = "p-values say how rare each score is among normal rows"
 
 
 def flag_by_choice(
-    rule: Rule, scores: FloatArray, ranks: IntArray
+    rule: Rule, scores: FloatArray, ranks: IntArray, *, clean: bool = False
 ) -> tuple[BoolArray, ThresholdInfo]:
     """Flag the top rows of a table by `share` or `count`; always at least one.
 
     By rank, not by score: rows far out may share one score, and none would exceed it.
+
+    Parameters
+    ----------
+    rule : Rule
+        ``share`` or ``count``.
+    scores, ranks : (n,) array
+        Of the rows to judge.
+    clean : bool
+        Whether a clean reference gives the rows p-values.
 
     Raises
     ------
@@ -49,7 +59,8 @@ def flag_by_choice(
     value = float(np.partition(scores, n - count - 1)[n - count - 1]) if n > count else -math.inf
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     rows = "1 row" if count == 1 else f"{count:,} rows"
-    statement = f"A choice: {chosen} flags the {rows} of {n:,} that score highest; {NO_RATE}."
+    known = P_VALUES if clean else NO_RATE
+    statement = f"A choice: {chosen} flags the {rows} of {n:,} that score highest; {known}."
     return flagged, ThresholdInfo(rule.name, rule.setting, value, None, 0, statement)
 
 
@@ -66,6 +77,8 @@ def flag_by_rate(
     rule: Rule, scores: FloatArray, calibration_scores: FloatArray, calibration: str
 ) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
     """Flag rows by a rate that clean rows calibrate.
+
+    Where no row can be flagged, the statement says why.
 
     Parameters
     ----------
@@ -89,22 +102,75 @@ def flag_by_rate(
     if rule.name == "alpha":
         value = rate_threshold(calibration_scores, rule.setting)
         flagged = scores > value
-        meaning = f"About {_percent(rule.setting)} of new rows like the reference would be flagged"
+        statement = rate_statement(rule.setting, value, n_calibration, calibration)
     else:
         flagged, value = _discoveries(rule.setting, scores, calibration_scores)
-        meaning = (
-            f"A list of which at most {_percent(rule.setting)} are expected to be false alarms "
+        listed = int(flagged.sum())
+        statement = _list_statement(rule.setting, listed, value, len(scores), n_calibration)
+        if math.isfinite(value):
+            statement += f"; {_calibrated(n_calibration, calibration)}."
+    info = ThresholdInfo(rule.name, rule.setting, value, calibration, n_calibration, statement)
+    return flagged, info, _way_out(rule, value, n_calibration)
+
+
+def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
+    """Say what a false-alarm rate means, or that the clean rows are too few for it.
+
+    Parameters
+    ----------
+    alpha : float
+        The rate.
+    threshold : float
+        What it came to; infinite where the clean rows are too few.
+    n_calibration : int
+        Clean rows that calibrate it.
+    calibration : str
+        ``leave-one-out`` or ``split``.
+
+    Examples
+    --------
+    >>> rate_statement(0.001, math.inf, 300, "leave-one-out")
+    'Nothing can be flagged at 0.1 %: 300 reference rows allow 0.33 % at best.'
+    """
+    if math.isinf(threshold):
+        return (
+            f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "
+            f"{100 * smallest_rate(n_calibration):.2g} % at best."
+        )
+    how = _calibrated(n_calibration, calibration)
+    return f"About {_percent(alpha)} of new rows like the reference would be flagged; {how}."
+
+
+def _list_statement(
+    rate: float, n_listed: int, value: float, n_rows: int, n_calibration: int
+) -> str:
+    """Say what a false discovery rate means for a list, or why the list is empty."""
+    if n_listed:
+        return (
+            f"A list of which at most {_percent(rate)} are expected to be false alarms "
             "(Benjamini-Hochberg)"
         )
-    how = (
-        f"calibrated on {n_calibration:,} reference rows held back (guaranteed)"
-        if calibration == "split"
-        else f"calibrated on {n_calibration:,} reference rows, each left out (approximate)"
+    if math.isfinite(value):
+        return (
+            f"The list is empty: no p-value of the {n_rows:,} rows is small enough for a false "
+            f"discovery rate of {_percent(rate)} (Benjamini-Hochberg)"
+        )
+    smallest = smallest_rate(n_calibration)
+    needed = math.ceil(smallest * n_rows / rate - 1e-9)
+    why = "which is above the rate itself"
+    if needed <= n_rows:
+        why = f"and among {n_rows:,} rows it takes {needed:,} that have it"
+    return (
+        f"No list can be given at a false discovery rate of {_percent(rate)} from "
+        f"{n_calibration:,} reference rows: the smallest p-value they allow is {smallest:.2g}, "
+        f"{why}."
     )
-    info = ThresholdInfo(
-        rule.name, rule.setting, value, calibration, n_calibration, f"{meaning}; {how}."
-    )
-    return flagged, info, _too_few(rule, value, n_calibration, len(scores))
+
+
+def _calibrated(n_calibration: int, calibration: str) -> str:
+    if calibration == "split":
+        return f"calibrated on {n_calibration:,} reference rows held back (guaranteed)"
+    return f"calibrated on {n_calibration:,} reference rows, each left out (approximate)"
 
 
 def _discoveries(
@@ -125,16 +191,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _too_few(rule: Rule, value: float, n_calibration: int, n_rows: int) -> tuple[str, ...]:
+def _way_out(rule: Rule, value: float, n_calibration: int) -> tuple[str, ...]:
+    """Say what to do where the clean rows are too few to flag anything."""
     if math.isfinite(value):
         return ()
-    smallest = smallest_rate(n_calibration)
+    few = f"{n_calibration:,} reference rows are too few for {rule.name} {rule.setting:.3g}"
     if rule.name == "alpha":
-        return (
-            f"{n_calibration:,} calibrating rows are too few for alpha {rule.setting:.3g}: nothing "
-            f"can be flagged. The smallest alpha they allow is {smallest:.3g}.",
-        )
-    return (
-        f"The smallest p-value that {n_calibration:,} calibrating rows allow is {smallest:.3g}: a "
-        f"single row among {n_rows:,} can never be on a list with fdr {rule.setting:.3g}.",
-    )
+        # The smallest n with 1 / (n + 1) <= alpha.
+        enough = math.ceil(1.0 / rule.setting - 1e-9) - 1
+        return (f"{few}: give at least {enough:,}, or a larger --alpha.",)
+    return (f"{few}: give more of them, a larger --fdr, or a false-alarm rate (--alpha).",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ POSITIVE_WORDS = frozenset(
         *("defective", "faulty", "fault", "failure", "positive", "pos", "bad", "noise"),
     }
 )
+# More values than this are hardly classes, of which the rarest could be guessed to mean outlier.
+MAX_GUESSED = 10
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
         Its label column.
     positive : str, optional
         The value that means outlier. By itself: a word such as "outlier", "yes", "1" where
-        exactly one value is such a word, else the rarest value.
+        exactly one value is such a word, else the rarest value. It must be told where there are
+        more than 10 values, or numbers other than a 0 and a 1.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
     Raises
     ------
     ConfigError
-        If the column or the value is not in the table.
+        If the column or the value is not in the table, or the value must be told.
     InputError
         If the labels hold fewer than two values.
     """
@@ -106,11 +110,41 @@ def _positive_value(
                 f"{quoted(positive)}.{suggest(positive, list(values))}"
             )
         return positive, ""
+    _check_guessable(table, column, values)
     words = [value for value in values if value.lower() in POSITIVE_WORDS]
     # The rarest; of equally rare ones the last in alphabetical order ("b" of "a" and "b").
     rarest = min(sorted(values, reverse=True), key=values.__getitem__)
-    value, why = (words[0], "it names one") if len(words) == 1 else (rarest, "it is the rarest")
+    why = "the word says so" if len(words) == 1 else "it is the rarest value"
+    value = words[0] if len(words) == 1 else rarest
+    if 2 * values[value] > sum(values.values()):
+        why += (
+            f", though {values[value]:,} of {sum(values.values()):,} rows would be outliers: most "
+            "likely another value is meant"
+        )
     return value, (
-        f"Label column {quoted(column)}: {quoted(value)} is taken to mean outlier, because {why}; "
-        "another value can be named with --positive."
+        f"Label column {quoted(column)}: {quoted(value)} is taken to mean outlier ({why}); "
+        "--positive names another value."
     )
+
+
+def _check_guessable(table: Table, column: str, values: Mapping[str, int]) -> None:
+    """Refuse to guess which of many values, or of measured numbers, means outlier."""
+    numbers = [number for value in values if (number := _number(value)) is not None]
+    if len(values) > MAX_GUESSED:
+        what = f"{len(values):,} different values"
+    elif len(numbers) == len(values) and sorted(numbers) != [0.0, 1.0]:
+        what = "numbers other than 0 and 1"
+    else:
+        return
+    examples = ", ".join(map(quoted, list(values)[:3]))
+    raise ConfigError(
+        f"{table.source.name}: label column {quoted(column)} holds {what} ({examples}"
+        f"{', ...' if len(values) > 3 else ''}): name the one that means outlier with --positive"
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

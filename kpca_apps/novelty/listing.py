@@ -16,7 +16,7 @@ from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.ranking import novelty_order
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 
-__all__ = ["explain_rows", "list_rows", "rank_rows", "share_of_reasons"]
+__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "rank_rows", "share_of_reasons"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -24,6 +24,9 @@ BoolArray = NDArray[np.bool_]
 
 # Reasons below this share are noise to a reader.
 MIN_SHARE = 0.01
+# Columns whose cells a listed row carries, besides those among its reasons; the scored table has
+# all of them, and a report of a wide table stays small.
+MAX_CELLS = 60
 # Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
 MAX_TIES = 1_000
 ROWS_A_BATCH = 1_024
@@ -134,7 +137,8 @@ def list_rows(
     id_column : str or None
         Column that names its rows.
     hidden : frozenset of str
-        Columns whose cells stay out.
+        Columns whose cells stay out. Of the others, a row carries the first 60, and those among
+        its reasons.
     scores, flagged : (n,) array
         Of every row of the table.
     p_values : (n,) array or None
@@ -151,7 +155,8 @@ def list_rows(
     shown = [name for name in table.frame.columns if name not in hidden]
     listed = []
     for rank, row in enumerate(rows.tolist(), start=1):
-        explained = rank <= len(reasons)
+        why = reasons[rank - 1] if rank <= len(reasons) else ()
+        told = {reason.column for reason in why}
         listed.append(
             RankedRow(
                 rank=rank,
@@ -161,9 +166,13 @@ def list_rows(
                 score=float(scores[row]),
                 p_value=None if p_values is None else float(p_values[row]),
                 flagged=bool(flagged[row]),
-                reasons=reasons[rank - 1] if explained else (),
-                explained=explained,
-                cells=tuple((name, cell_text(table.frame[name], row)) for name in shown),
+                reasons=why,
+                explained=rank <= len(reasons),
+                cells=tuple(
+                    (name, cell_text(table.frame[name], row))
+                    for place, name in enumerate(shown)
+                    if place < MAX_CELLS or name in told
+                ),
             )
         )
     return tuple(listed)

@@ -21,7 +21,13 @@ from kpca_apps.files.tables import Table
 from kpca_apps.novelty.columns import infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.options import Rule, ScreeningOptions, resolve_rule
+from kpca_apps.novelty.options import (
+    DEFAULT_ALPHA,
+    DEFAULT_SHARE,
+    Rule,
+    ScreeningOptions,
+    resolve_rule,
+)
 
 __all__ = ["NoveltyModel", "fit_model", "library_versions", "load_model", "save_model"]
 
@@ -114,7 +120,7 @@ def fit_model(
         options=options,
         source=table.source,
         versions=library_versions(),
-        warnings=(*plan.warnings, *encoded.warnings, *detector.warnings_),
+        warnings=(*plan.warnings, *encoded.warnings, *_of_fit(detector)),
     )
 
 
@@ -122,12 +128,15 @@ def _detector(
     rule: Rule, options: ScreeningOptions, encoder: TableEncoder, n_rows: int, clean: bool
 ) -> KernelPCANovelty:
     """Build the unfitted detector that the options describe."""
-    if rule.name == "count" and rule.setting >= n_rows:
+    # With a clean reference a choice is about the tables judged later, not about this one.
+    chosen = not rule.calibrated and not clean
+    if chosen and rule.name == "count" and rule.setting >= n_rows:
         raise ConfigError(
             f"count {rule.setting:g} would flag every one of the {n_rows} rows: choose fewer"
         )
     share = rule.setting / n_rows if rule.name == "count" else rule.setting
     own_cut = options.n_components is not None
+    _check_cut(options, n_rows, clean)
     if options.calibration == "leave-one-out" and own_cut and clean:
         raise ConfigError(
             "calibration leave-one-out has a closed form for the soft cut only: use split with "
@@ -135,8 +144,8 @@ def _detector(
         )
     return KernelPCANovelty(
         contaminated=not clean,
-        share=0.01 if rule.calibrated else share,
-        alpha=rule.setting if rule.name == "alpha" else 0.05,
+        share=share if chosen else DEFAULT_SHARE,
+        alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
         n_components=options.n_components,
         kernel=_kernel(options),
         gamma=_gamma(options) if options.kernel == "rbf" else None,
@@ -148,6 +157,36 @@ def _detector(
         n_jobs=options.jobs,
         random_state=options.seed,
     )
+
+
+def _check_cut(options: ScreeningOptions, n_rows: int, clean: bool) -> None:
+    """Refuse what would be ignored, and more components than rows can span.
+
+    So many components would leave no error to score by.
+    """
+    if options.ridge is not None and options.n_components is not None:
+        raise ConfigError("ridge belongs to the soft cut: leave ridge out, or components")
+    if options.calibration != "auto" and not clean:
+        raise ConfigError(
+            f"calibration {options.calibration} needs a clean reference: give one with "
+            "--reference, or leave calibration out"
+        )
+    wanted = options.n_components
+    spanned = min(n_rows, options.n_landmarks or n_rows)
+    if wanted is not None and wanted >= spanned:
+        rows = "rows" if spanned == n_rows else "landmarks"
+        raise ConfigError(
+            f"components {wanted} would span all that {spanned:,} {rows} can: choose fewer"
+        )
+
+
+def _of_fit(detector: KernelPCANovelty) -> tuple[str, ...]:
+    """Return what the fit warned of, without the last word on a threshold that cannot be.
+
+    What a rule means for a table is said by the rule (`flagging.py`), once.
+    """
+    said: tuple[str, ...] = detector.warnings_
+    return said if np.isfinite(detector.threshold_) else said[:-1]
 
 
 def _gamma(options: ScreeningOptions) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns import ColumnOptions
 
-__all__ = ["RULES", "Rule", "ScreeningOptions", "resolve_rule"]
+__all__ = ["DEFAULT_ALPHA", "DEFAULT_SHARE", "RULES", "Rule", "ScreeningOptions", "resolve_rule"]
 
 DEFAULT_SHARE = 0.01
 DEFAULT_ALPHA = 0.05
@@ -179,7 +179,7 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
     if rule.calibrated and not clean:
         raise ConfigError(
             f"{rule.name} needs a clean reference: no calibrated rate exists without clean rows; "
-            "give a reference, or say share or count"
+            "give one with --reference, or choose with --share or --count"
         )
     return rule
 

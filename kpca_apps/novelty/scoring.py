@@ -93,7 +93,7 @@ def judge(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judge
     elif rule == model.rule and not model.clean and not knows(model, table):
         flagged, threshold = flag_above(rule, scores, detector.threshold_)
     else:
-        flagged, threshold = flag_by_choice(rule, scores, ranks)
+        flagged, threshold = flag_by_choice(rule, scores, ranks, clean=model.clean)
     return Judged(encoded.matrix, own, scores, p_values, ranks, flagged, threshold, warnings)
 
 

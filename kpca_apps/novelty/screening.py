@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables import Table, read_table, table_from_frame
 from kpca_apps.novelty.comparison import evaluate_scores
 from kpca_apps.novelty.labels import Labels, read_labels
-from kpca_apps.novelty.listing import explain_rows, list_rows, share_of_reasons
+from kpca_apps.novelty.listing import MAX_CELLS, explain_rows, list_rows, share_of_reasons
 from kpca_apps.novelty.mapping import map_rows, score_grid
 from kpca_apps.novelty.model import NoveltyModel, fit_model, library_versions
+from kpca_apps.novelty.naming import id_note
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.result import (
+    ColumnProfile,
     Evaluation,
     ScreeningResult,
     ThresholdInfo,
@@ -194,6 +197,12 @@ def describe(
     )
     in_training = fitted_on is table
     same = KNOWN_TABLE if knows(model, table) and not in_training else ""
+    notes = (
+        *judged.warnings,
+        labels.note if labels else "",
+        same,
+        id_note(table, columns, options.columns.id),
+    )
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
         evaluations = (evaluate_scores(model, table, labels, judged.scores, fitted_on),)
@@ -210,8 +219,8 @@ def describe(
         map=map_rows(model, judged.matrix, judged.ranks, judged.flagged, n_listed),
         contours=score_grid(model, judged.matrix, judged.flagged),
         evaluations=evaluations,
-        warnings=tuple(filter(None, [*judged.warnings, labels.note if labels else "", same])),
-        settings=describe_settings(model, judged.threshold, options),
+        warnings=tuple(filter(None, notes)),
+        settings=describe_settings(model, judged.threshold, options) | _cells_left_out(columns),
         versions=library_versions(),
         command=command,
     )
@@ -228,6 +237,15 @@ def _read_labels(model: NoveltyModel, table: Table, options: ScreeningOptions) -
             "model; fit one with that column excluded"
         )
     return read_labels(table, column, options.positive)
+
+
+def _cells_left_out(columns: Sequence[ColumnProfile]) -> dict[str, str]:
+    """Say which cells the listed rows carry, where these are not all."""
+    n_shown = sum(not column.hidden for column in columns)
+    if n_shown <= MAX_CELLS:
+        return {}
+    said = f"those of the first {MAX_CELLS} of {n_shown} columns, and of the reasons"
+    return {"cells of listed rows": said}
 
 
 def describe_settings(

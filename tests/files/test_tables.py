@@ -54,7 +54,7 @@ def test_source_states_how_a_text_table_was_read(tmp_path: Path) -> None:
     assert source.notes == (
         "Unpacked from gzip.",
         "Read as cp1252 (Windows, western Europe): byte 0xf6 on line 1 is not UTF-8.",
-        "Cells are cut at the semicolon (sniffed).",
+        "Cells are cut at the semicolon (found by itself).",
     )
 
 

@@ -216,3 +216,20 @@ def test_state_survives_json_to_the_bit(birds: Table) -> None:
     again = TableEncoder.from_state(json.loads(json.dumps(meta)), arrays)
     assert again.plan == encoder.plan and again.as_is == encoder.as_is
     np.testing.assert_array_equal(again.encode(birds).matrix, encoder.encode(birds).matrix)
+
+
+def test_expected_values_are_in_the_notation_of_their_column() -> None:
+    n = 40
+    table = table_of(
+        price=[f"{1000 + 17 * i:,}".replace(",", ".") + ",50 EUR" for i in range(n)],
+        day=[f"{1 + i % 28}.3.2008" for i in range(n)],
+        paid=["Yes", "No", "Yes", "yes"] * (n // 4),
+    )
+    encoder = fitted(table)
+    again = TableEncoder.from_state(*encoder.to_state())
+    row = encoder.encode(table).matrix[0]
+    for one in (encoder, again):
+        texts = [one.describe(g, row[list(group.columns)]) for g, group in enumerate(one.groups)]
+        assert [text for text, _ in texts] == ["1.000 EUR", "1.3.2008", "Yes"]
+        assert texts[0][1] == 1000.5
+        assert texts[2][1] == "yes"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
@@ -72,8 +73,27 @@ def test_an_id_that_names_several_rows_is_refused_with_their_lines(
     model: NoveltyModel, new: Table
 ) -> None:
     options = ScreeningOptions(columns=ColumnOptions(id="kind"))
-    with pytest.raises(InputError, match=r'29 rows .* "usual" \(lines 2, 3, 4, 5, 6, \.\.\.\)'):
+    with pytest.raises(
+        InputError,
+        match=r'29 rows .* "usual": lines 2, 3, 4, .*, 21 and 9 more; name one, as with --line 2$',
+    ):
         explain_row(model, new, row="usual", options=options)
+    pairs = Table(
+        new.frame.with_columns(ring=pl.Series([f"r{i // 2}" for i in range(30)])),
+        new.lines,
+        new.source,
+    )
+    options = ScreeningOptions(columns=ColumnOptions(id="ring"))
+    with pytest.raises(InputError, match=r'2 rows .* "r3": lines 8, 9; name one, as with --line 8'):
+        explain_row(model, pairs, row="r3", options=options)
+
+
+def test_a_number_that_is_no_id_is_the_number_of_the_row(model: NoveltyModel, new: Table) -> None:
+    options = ScreeningOptions(columns=ColumnOptions(id="name"))
+    found, _ = explain_row(model, new, row="30", options=options)
+    assert (found.row, found.id) == (30, "bird 0029")
+    with pytest.raises(InputError, match='no row with "name" "31"; rows are numbered from 1 to 30'):
+        explain_row(model, new, row="31", options=options)
 
 
 def test_one_way_of_naming_a_row_must_be_given(model: NoveltyModel, new: Table) -> None:

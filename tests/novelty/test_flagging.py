@@ -59,8 +59,12 @@ def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
     )
     assert not flagged.any()
     assert math.isinf(info.value)
-    assert "The smallest alpha they allow is 0.1" in warnings[0]
-    assert "guaranteed" in info.statement
+    assert info.statement == "Nothing can be flagged at 5 %: 9 reference rows allow 10 % at best."
+    assert warnings == (
+        "9 reference rows are too few for alpha 0.05: give at least 19, or a larger --alpha.",
+    )
+    _, info, warnings = flag_by_rate(Rule("alpha", 0.05), SCORES, np.arange(19.0), "split")
+    assert (math.isinf(info.value), warnings) == (False, ())
 
 
 def test_fdr_flags_the_list_of_benjamini_and_hochberg() -> None:
@@ -84,4 +88,26 @@ def test_fdr_threshold_parts_the_rows_where_none_or_all_are_listed(
 def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     _, info, warnings = flag_by_rate(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
     assert math.isinf(info.value)
-    assert "single row among 5 can never be on a list" in warnings[0]
+    assert "from 9 reference rows: the smallest p-value they allow is 0.1, and" in info.statement
+    assert "among 5 rows it takes 5 that have it." in info.statement
+    assert len(warnings) == 1
+    assert "--alpha" in warnings[0]
+    # So it is: five rows beyond all reference rows make a list, four and a usual one do not.
+    for n_far, listed in ((5, 5), (4, 0)):
+        scores = np.array([9e9] * n_far + [0.5] * (5 - n_far))
+        flagged, _, _ = flag_by_rate(Rule("fdr", 0.1), scores, np.arange(9.0), "split")
+        assert flagged.sum() == listed
+    _, info, _ = flag_by_rate(Rule("fdr", 0.05), SCORES, np.arange(9.0), "split")
+    assert "which is above the rate itself" in info.statement
+
+
+def test_an_empty_list_says_why() -> None:
+    _, info, warnings = flag_by_rate(Rule("fdr", 0.1), SCORES, np.arange(1.0, 1000.0), "split")
+    assert (math.isfinite(info.value), warnings) == (True, ())
+    assert info.statement.startswith("The list is empty: no p-value of the 5 rows is small enough")
+    assert info.statement.endswith("held back (guaranteed).")
+
+
+def test_a_choice_beside_a_reference_points_to_the_p_values() -> None:
+    _, info = flag_by_choice(Rule("count", 2), SCORES, RANKS, clean=True)
+    assert info.statement.endswith("; p-values say how rare each score is among normal rows.")

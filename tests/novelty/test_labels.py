@@ -16,10 +16,10 @@ def labelled(*values: object) -> Table:
 @pytest.mark.parametrize(
     ("values", "positive", "why"),
     [
-        (("no", "yes", "yes"), "yes", "it names one"),
-        ((0, 1, 1, 1), "1", "it names one"),
-        ((True, True, False), "true", "it names one"),
-        (("benign", "Malignant", "Malignant"), "Malignant", "it names one"),
+        (("no", "yes", "yes", "no"), "yes", "the word says so"),
+        ((0, 1, 0, 1), "1", "the word says so"),
+        ((True, True, False), "true", "2 of 3 rows would be outliers: most likely another"),
+        (("benign", "Malignant", "Malignant"), "Malignant", "the word says so, though 2 of 3"),
         (("a", "a", "b"), "b", "it is the rarest"),
         (("a", "a", "b", "b", "c"), "c", "it is the rarest"),
         (("a", "b"), "b", "it is the rarest"),
@@ -31,6 +31,23 @@ def test_the_value_that_means_outlier(values: tuple[object, ...], positive: str,
     assert why in labels.note
     texts = [str(value).lower() for value in values]
     assert labels.is_outlier.tolist() == [text == positive.lower() for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ((1, 2, 1, 1), "numbers other than 0 and 1"),
+        ((-1, 1, 1, 1), "numbers other than 0 and 1"),
+        ((0.5, 2.25, 7.0), "numbers other than 0 and 1"),
+        (tuple("abcdefghijk"), "11 different values"),
+    ],
+)
+def test_a_value_that_cannot_be_guessed_must_be_told(values: tuple[object, ...], what: str) -> None:
+    table = labelled(*values)
+    with pytest.raises(ConfigError, match=f'"class" holds {what} .*with --positive$'):
+        read_labels(table, "class")
+    told = str(values[0])
+    assert read_labels(table, "class", told).positive == told
 
 
 def test_rows_without_a_label_are_not_judged() -> None:

@@ -30,7 +30,7 @@ def test_a_saved_model_scores_as_before_to_the_bit(
     options: ScreeningOptions, clean: bool, tmp_path: Path
 ) -> None:
     if not clean:
-        options = replace(options, alpha=None)
+        options = replace(options, alpha=None, calibration="auto")
     model = fit_model(correlated(60), options, clean=clean)
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")
@@ -62,13 +62,36 @@ def test_sigma_and_gamma_name_the_same_width() -> None:
         (ScreeningOptions(kernel="rfb"), 'no kernel .* Did you mean "rbf"'),
         (ScreeningOptions(kernel="laplacian"), "needs a width"),
         (ScreeningOptions(kernel="linear", gamma=1.0), "has no width"),
-        (ScreeningOptions(count=40), "every one of the 40 rows"),
+        (ScreeningOptions(n_components=40), "would span all that 40 rows can"),
+        (ScreeningOptions(n_components=9, n_landmarks=9), "would span all that 9 landmarks can"),
+        (ScreeningOptions(n_components=3, ridge=0.1), "ridge belongs to the soft cut"),
         (ScreeningOptions(n_components=3, calibration="leave-one-out"), "soft cut only"),
     ],
 )
 def test_options_that_do_not_fit_are_usage_errors(options: ScreeningOptions, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         fit_model(correlated(40), options, clean=True)
+
+
+def test_options_that_fit_a_clean_reference_only() -> None:
+    with pytest.raises(ConfigError, match="every one of the 40 rows"):
+        fit_model(correlated(40), ScreeningOptions(count=40), clean=False)
+    with pytest.raises(ConfigError, match="needs a clean reference: give one with --reference"):
+        fit_model(correlated(40), ScreeningOptions(calibration="split"), clean=False)
+
+
+def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None:
+    model = fit_model(correlated(20), ScreeningOptions(count=25), clean=True)
+    assert score_table(model, correlated(40, seed=1)).n_flagged == 25
+    with pytest.raises(ConfigError, match="every one of the 25 rows"):
+        score_table(model, correlated(25, seed=1))
+
+
+def test_too_few_clean_rows_are_said_once() -> None:
+    for options in (ScreeningOptions(alpha=0.01), ScreeningOptions(share=0.1)):
+        model = fit_model(correlated(15), options, clean=True)
+        said = [text for text in score_table(model, correlated(20)).warnings if "few" in text]
+        assert len(said) == (options.alpha is not None), said
 
 
 def test_a_table_of_two_rows_is_refused_by_name() -> None:

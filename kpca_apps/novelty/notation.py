@@ -1,0 +1,143 @@
+"""How the cells of a column are written, so that an expected value is written alike.
+
+A format (`files/numbers.py`, `files/dates.py`) says how cells are *read*, in any spelling it
+allows; a notation says how most of them look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from kpca_apps.files.dates import DateFormat, date_text
+from kpca_apps.files.numbers import NumberFormat
+from kpca_apps.files.values import ValueFormat, read_texts
+
+__all__ = ["Notation"]
+
+_SIGN = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
+_BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
+_AFTER = rf"\d[.,]?(\s*{_SIGN})\)?$"
+# Digits parted by marks: the year first, or last after day and month in either order.
+_YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
+_YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
+_LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+_UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:\D|$)))"
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How most cells of a column of numbers or dates are written.
+
+    Attributes
+    ----------
+    before, after : str
+        A number's sign of unit, with its space: ``"$"``, ``" %"``.
+    order : str
+        Parts of a date in their order, ``"ymd"``, ``"dmy"`` or ``"mdy"``.
+    mark : str
+        What parts them.
+    padded : bool
+        Whether days and months have two digits.
+    short_year : bool
+        Whether years have two digits.
+
+    Examples
+    --------
+    >>> from kpca_apps.files.numbers import infer_number_format
+    >>> cells = pl.Series(["1.200,50 EUR", "80 EUR"])
+    >>> format = infer_number_format(cells)
+    >>> Notation.of(cells, format).number(-4321.0, format)
+    '-4.321 EUR'
+    """
+
+    before: str = ""
+    after: str = ""
+    order: str = "ymd"
+    mark: str = "-"
+    padded: bool = True
+    short_year: bool = False
+
+    @classmethod
+    def of(cls, cells: pl.Series, format: ValueFormat | None) -> Notation:
+        """Learn the notation of a column of that format; typed columns have the plain one."""
+        if format is None or cells.dtype != pl.String:
+            return cls()
+        texts = read_texts(cells).drop_nulls()
+        if isinstance(format, NumberFormat):
+            return cls(_commonest(texts, _BEFORE), _commonest(texts, _AFTER))
+        if _mark(texts, _YEAR_LAST):
+            order = "dmy" if format.day_first else "mdy"
+            shape = texts.filter(texts.str.contains(_YEAR_LAST))
+            short = 2 * int(shape.str.contains(_LONG_YEAR).sum()) < len(shape)
+            return cls("", "", order, _mark(texts, _YEAR_LAST), _padded(texts), short)
+        if mark := _mark(texts, _YEAR_FIRST):
+            return cls(mark=mark, padded=_padded(texts))
+        # Months by name: the plain notation says the same without a language.
+        return cls()
+
+    def number(self, value: float, format: NumberFormat) -> str:
+        """Write a number with about four significant digits, as the column would."""
+        digits = short_number(abs(value))
+        if "e" not in digits:
+            whole, _, part = digits.partition(".")
+            if format.thousands:
+                whole = f"{int(whole):,}".replace(",", format.thousands)
+            digits = whole + (format.decimal + part if part else "")
+        elif format.decimal == ",":
+            digits = digits.replace(".", ",")
+        minus = "-" if value < 0 and digits.strip("0.,") else ""
+        return f"{minus}{self.before}{digits}{self.after}"
+
+    def date(self, seconds: float, format: DateFormat) -> str:
+        """Write seconds since 1970-01-01 UTC as the column would."""
+        text = date_text(seconds, format.has_time)
+        day, space, time = text.partition(" ")
+        parts = day.split("-")
+        if len(parts) != 3 or not all(part.isdigit() for part in parts):
+            return text
+        year, *rest = parts
+        if not self.padded:
+            rest = [str(int(part)) for part in rest]
+        written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
+        return self.mark.join(written[part] for part in self.order) + space + time
+
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the notation into what JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Notation:
+        """Turn the result of `to_dict` back into a notation."""
+        return cls(**state)
+
+
+def short_number(value: float) -> str:
+    """Write a number with about four significant digits.
+
+    Examples
+    --------
+    >>> short_number(12345.6), short_number(0.123456)
+    ('12346', '0.1235')
+    """
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _commonest(texts: pl.Series, pattern: str) -> str:
+    """Return the text a pattern captures most often; empty where most cells have none."""
+    found = texts.str.extract(pattern).fill_null("").alias("found")
+    counts = found.value_counts().sort(["count", "found"], descending=[True, False])
+    return str(counts["found"][0]) if counts.height else ""
+
+
+def _mark(texts: pl.Series, pattern: str) -> str:
+    """Return what parts the dates of a shape, where most cells have it."""
+    found = _commonest(texts, pattern)
+    return found if 2 * int(texts.str.contains(pattern).sum()) > len(texts) else ""
+
+
+def _padded(texts: pl.Series) -> bool:
+    return not texts.str.contains(_UNPADDED).any()
