@@ -20,6 +20,7 @@ from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import residual_landmarks
+from kpca_apps.engine.memory import require_nystroem
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.novelty.leave_one_out import (
@@ -94,6 +95,7 @@ def densest_half(
     n_jobs : int or None
         Threads.
     """
+    require_nystroem(min(n_landmarks, len(X)), X.shape[1])
     landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
     basis = LandmarkBasis.from_cholesky(kernel, X[landmarks])
     mean = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs).mean
@@ -136,6 +138,7 @@ def fit_soft(
     -------
     NoveltyFit
     """
+    require_nystroem(min(n_landmarks, len(X)), X.shape[1])
     landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
     basis = LandmarkBasis.from_cholesky(kernel, X[landmarks])
     sums = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
@@ -211,7 +214,9 @@ def fit_hard(
         landmarks = np.arange(len(X))
         subspace = fit_exact(kernel, X, n_components=n_components, rng=rng, n_jobs=n_jobs)
     else:
-        landmarks = residual_landmarks(kernel, X, n_landmarks or 1000, rng, n_jobs=n_jobs)
+        n_landmarks = n_landmarks or 1000
+        require_nystroem(min(n_landmarks, len(X)), X.shape[1])
+        landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
         basis = LandmarkBasis.from_eigen(kernel, X[landmarks])
         sums = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
         subspace = subspace_from_sums(basis, sums, n_components=n_components)

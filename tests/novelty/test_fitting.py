@@ -4,6 +4,7 @@ from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.nystroem import LandmarkBasis
+from kpca_apps.errors import MemoryLimitError
 from kpca_apps.novelty.fitting import densest_half, fit_hard, fit_soft
 
 
@@ -96,6 +97,16 @@ def test_components_that_span_every_row_are_refused():
     X = np.random.default_rng(8).normal(size=(20, 2))
     with pytest.raises(ValueError, match="n_components=19 components span the 20 rows"):
         fit_hard(RBF(5.0), X, n_components=19, n_landmarks=None, rng=np.random.default_rng(0))
+
+
+def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
+    monkeypatch.setattr("kpca_apps.engine.memory.default_budget", lambda: 10**6)
+    X = np.random.default_rng(8).normal(size=(2000, 2))
+    rng = np.random.default_rng(0)
+    with pytest.raises(MemoryLimitError, match=r"2000 landmarks .* use fewer landmarks"):
+        fit_soft(RBF(1.0), X, ridge=0.1, n_landmarks=2000, rng=rng)
+    with pytest.raises(MemoryLimitError, match="use fewer landmarks"):
+        densest_half(RBF(1.0), X, n_landmarks=2000, rng=rng)
 
 
 def test_a_tiny_bandwidth_is_said():
