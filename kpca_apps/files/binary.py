@@ -11,14 +11,16 @@ from typing import Any
 
 import polars as pl
 
-from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.limits import require_memory
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.sniffing import header_is_missing
 
 __all__ = ["plain_types", "read_excel", "read_parquet"]
 
-_CELL_BYTES = 8
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
+_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
 # Damaged files make the readers raise errors of many kinds, and panics, which are not Exceptions.
 _DAMAGE = (Exception, pl.exceptions.PanicException)
 
@@ -51,10 +53,15 @@ def read_parquet(data: bytes, label: str) -> pl.DataFrame:
         height = int(scan.select(pl.len()).collect().item())
     except _DAMAGE as error:
         raise _damaged(label, "Parquet", error) from None
-    # A few bytes can stand for a billion equal cells, so the shape is asked before the cells.
-    require_memory(label, height * width * _CELL_BYTES)
+    # A few bytes can stand for a billion equal cells, or for a long text in every row, so the
+    # size of all cells is asked before they are made.
+    require_table(label, height, width)
     try:
+        size = _text_bytes(scan)
+        require_memory(label, size)
         return plain_types(pl.read_parquet(io.BytesIO(data)))
+    except MemoryLimitError:
+        raise
     except _DAMAGE as error:
         raise _damaged(label, "Parquet", error) from None
 
@@ -118,7 +125,8 @@ def plain_types(frame: pl.DataFrame) -> pl.DataFrame:
     """Reduce the types of columns to those the toolkit speaks.
 
     Booleans, integers up to 64 bits, floats, dates, times and strings stay. Categories become
-    strings, decimals and wider integers floats, bytes hex text, nested values JSON text.
+    strings, decimals and wider integers floats, durations seconds, bytes hex text, nested values
+    JSON text. Dates become text where one of them lies outside the years 1 to 9999.
 
     Parameters
     ----------
@@ -146,10 +154,45 @@ def _plain(column: pl.Series) -> pl.Series:
         return column.cast(pl.Float64)
     if dtype == pl.Binary:
         return column.bin.encode("hex")
+    if isinstance(dtype, pl.Duration):
+        return column.to_physical() / _PER_SECOND[dtype.time_unit]
+    if dtype in (pl.Date, pl.Datetime):
+        return _dates(column)
     if dtype.is_nested() or dtype == pl.Object:
         texts = [None if value is None else _json(value) for value in column.to_list()]
         return pl.Series(column.name, texts, dtype=pl.String)
     return column
+
+
+def _dates(column: pl.Series) -> pl.Series:
+    """Write dates that no calendar holds, and all beside them, as text; others stay as they are.
+
+    Stored as a number, a date may lie a million years off, where neither Python nor polars can
+    name its day.
+    """
+    unit, per_second = "days", 1 / 86400
+    if isinstance(column.dtype, pl.Datetime):
+        unit, per_second = column.dtype.time_unit, _PER_SECOND[column.dtype.time_unit]
+    stored = column.to_physical()
+    named = (stored / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
+    if named.all():
+        return column
+    texts = column.set(~named, None).cast(pl.String)
+    numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
+    return texts.zip_with(named | stored.is_null(), numbers)
+
+
+def _text_bytes(scan: pl.LazyFrame) -> int:
+    """Bytes of all text cells, each counted in full however often a file repeats it."""
+    schema = scan.collect_schema()
+    sizes = [
+        *(pl.col(name).str.len_bytes() for name in schema if schema[name] == pl.String),
+        *(pl.col(name).bin.size() for name in schema if schema[name] == pl.Binary),
+    ]
+    if not sizes:
+        return 0
+    totals = scan.select([size.cast(pl.Int64).sum() for size in sizes]).collect(engine="streaming")
+    return int(sum(totals.row(0)))
 
 
 def _json(value: Any) -> str:

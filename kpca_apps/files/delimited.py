@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.sniffing import (
     DELIMITER_NAMES,
@@ -29,6 +30,11 @@ from kpca_apps.files.sniffing import (
 __all__ = ["CutText", "read_delimited"]
 
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\v\f"))
+# Bytes held at the same time: by array code and polars for a row (positions of its ends, counts),
+# a cut and a cell; by the standard library's reader for a row and a cell, which are Python objects.
+_ROW_BYTES, _CUT_BYTES, _CELL_BYTES = 64, 24, 40
+_ROW_OBJECT, _CELL_OBJECT = 200, 80
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
 
 IntArray = NDArray[np.int64]
@@ -97,6 +103,8 @@ def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> Cut
     text, stated = _normalise_lines(text)
     sniffed = delimiter is None and stated is None
     cutter = delimiter or stated or sniff_delimiter(text)
+    if delimiter is not None:
+        _refuse_useless(text, delimiter, label)
     if cutter == " ":
         text = _collapse_spaces(text)
     rows = _cut(text, cutter, label)
@@ -120,7 +128,18 @@ def _normalise_lines(text: bytes) -> tuple[bytes, str | None]:
 
 
 def _collapse_spaces(text: bytes) -> bytes:
-    return re.sub(rb" {2,}", b" ", re.sub(rb"(?m)^ +| +(?=\r?$)", b"", text))
+    return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb" {2,}", b" ", text))
+
+
+def _refuse_useless(text: bytes, delimiter: str, label: str) -> None:
+    """Refuse a given delimiter that never occurs where another would cut the rows."""
+    found = ONE_COLUMN if delimiter.encode("utf-8") in text else sniff_delimiter(text)
+    if found != ONE_COLUMN:
+        name = DELIMITER_NAMES.get(delimiter, f'delimiter "{one_line(delimiter)}"')
+        raise InputError(
+            f"{label}: the {name} given as --delimiter does not occur in the file; its rows look "
+            f"cut at the {DELIMITER_NAMES[found]}: leave the option out."
+        )
 
 
 def _name_columns(rows: _Rows, label: str) -> tuple[list[str], pl.DataFrame, IntArray, list[str]]:
@@ -156,6 +175,7 @@ def _cut(text: bytes, delimiter: str, label: str) -> _Rows:
 
 def _cut_regular(text: bytes, delimiter: str, label: str) -> _Rows | None:
     """Cut with array code and polars; ``None`` where quotes are not regular."""
+    _require_memory(text, delimiter, label)
     data = np.frombuffer(text, dtype=np.uint8)
     newlines = np.flatnonzero(data == _NEWLINE)
     cuts = np.flatnonzero(data == ord(delimiter))
@@ -168,11 +188,13 @@ def _cut_regular(text: bytes, delimiter: str, label: str) -> _Rows | None:
     starts = np.concatenate(([0], breaks + 1))
     ends = np.concatenate((breaks, [data.size]))
     cells = np.diff(np.searchsorted(cuts, starts), append=cuts.size) + 1
-    keep = _not_blank(text, starts, ends, cells)
+    keep = _not_blank(data, starts, cells)
+    if not keep.any():
+        raise InputError(_nothing_but_blanks(label))
     lines = np.searchsorted(newlines, starts[keep]) + 1
     _refuse_ragged(cells[keep], lines, delimiter, label)
-    head, *_ = np.flatnonzero(keep)
-    first = next(csv.reader([text[starts[head] : ends[head]].decode()], delimiter=delimiter))
+    head = int(np.argmax(keep))
+    first = _first_row(text[starts[head] : ends[head]], delimiter, label, int(lines[0]))
     keep[head] = False
     body = _polars_cut(_kept_bytes(data, starts, ends, keep), delimiter, len(first))
     if body is None or body.shape != (lines.size - 1, len(first)):
@@ -202,11 +224,33 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
     return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
 
 
-def _not_blank(text: bytes, starts: IntArray, ends: IntArray, cells: IntArray) -> NDArray[np.bool_]:
-    keep = np.ones(starts.size, dtype=np.bool_)
-    for row in np.flatnonzero(cells == 1):
-        keep[row] = bool(text[starts[row] : ends[row]].strip())
-    return keep
+def _require_memory(text: bytes, delimiter: str, label: str, *, exactly: bool = False) -> None:
+    """Refuse cells by the million in a small file: commas or newlines and nothing between them."""
+    n_rows = text.count(b"\n") + 1
+    n_cuts = text.count(delimiter.encode("utf-8"))
+    n_cells = n_rows + n_cuts
+    if exactly:
+        # Texts of one character are shared, so only longer cells are objects of their own.
+        n_bytes = n_rows * _ROW_OBJECT + n_cells * 16 + min(n_cells, len(text)) * _CELL_OBJECT
+    else:
+        n_bytes = n_rows * _ROW_BYTES + n_cuts * _CUT_BYTES + n_cells * _CELL_BYTES
+    require_memory(label, n_bytes, copies=1)
+
+
+def _not_blank(data: ByteArray, starts: IntArray, cells: IntArray) -> NDArray[np.bool_]:
+    """Tell rows with more than one cell or a visible character."""
+    # The last row may start behind the last byte, where there is nothing to see.
+    begun = starts[starts < data.size]
+    visible = np.zeros(starts.size, dtype=np.bool_)
+    visible[: begun.size] = np.logical_or.reduceat(~_IS_SPACE[data], begun)
+    return visible | (cells > 1)
+
+
+def _first_row(row: bytes, delimiter: str, label: str, line: int) -> list[str]:
+    try:
+        return next(csv.reader([row.decode("utf-8")], delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(_cut_message(str(error), label, line)) from None
 
 
 def _kept_bytes(
@@ -241,8 +285,9 @@ def _refuse_ragged(cells: IntArray, lines: IntArray, delimiter: str, label: str)
     odd = np.flatnonzero(cells != cells[0])
     if odd.size:
         row = odd[0]
+        noun = "cell" if cells[row] == 1 else "cells"
         raise InputError(
-            f"{label}: line {lines[row]} has {cells[row]} cells where line {lines[0]} has "
+            f"{label}: line {lines[row]} has {cells[row]} {noun} where line {lines[0]} has "
             f"{cells[0]}; put cells that contain a "
             f"{DELIMITER_NAMES.get(delimiter, one_line(delimiter))} in quotes, or repair the row."
         )
@@ -250,6 +295,7 @@ def _refuse_ragged(cells: IntArray, lines: IntArray, delimiter: str, label: str)
 
 def _cut_exactly(text: bytes, delimiter: str, label: str) -> _Rows:
     """Cut row by row with the standard library's reader."""
+    _require_memory(text, delimiter, label, exactly=True)
     file = io.StringIO(text.decode("utf-8"), newline="\n")
     reader = csv.reader(file, delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
@@ -262,9 +308,9 @@ def _cut_exactly(text: bytes, delimiter: str, label: str) -> _Rows:
                 lines.append(line)
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(_quote_message(str(error), label, line)) from None
+        raise InputError(_cut_message(str(error), label, line)) from None
     if not rows:
-        raise InputError(f"{label}: the file holds nothing but blank cells; it needs rows.")
+        raise InputError(_nothing_but_blanks(label))
     starts = np.array(lines, dtype=np.int64)
     _refuse_ragged(np.array([len(row) for row in rows]), starts, delimiter, label)
     schema = {f"column_{number}": pl.String for number in range(1, len(rows[0]) + 1)}
@@ -273,7 +319,16 @@ def _cut_exactly(text: bytes, delimiter: str, label: str) -> _Rows:
     return _Rows(rows[0], body, starts)
 
 
-def _quote_message(error: str, label: str, line: int) -> str:
+def _nothing_but_blanks(label: str) -> str:
+    return f"{label}: the file holds nothing but blank cells; it needs rows."
+
+
+def _cut_message(error: str, label: str, line: int) -> str:
+    if "field larger than" in error:
+        return (
+            f"{label}: the row on line {line} has a cell of more than {csv.field_size_limit():,} "
+            "characters; shorten it, or look for a quote that is never closed."
+        )
     if "expected after" in error:
         return (
             f"{label}: the row on line {line} has text after a closing quote; "

@@ -16,6 +16,7 @@ _TABLE_SUFFIX = re.compile(
     r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xls|gz)$", re.IGNORECASE
 )
 _MAX_STEM = 50
+_MAX_NOTES = 20
 
 
 def one_line(text: str, limit: int = 80) -> str:
@@ -120,7 +121,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     names : list of str
         ``column_3`` for an empty third name; ``x_2`` for a second ``x``.
     notes : list of str
-        One sentence for each name changed.
+        One sentence for each name changed, up to 20, and one for the rest.
 
     Examples
     --------
@@ -130,24 +131,31 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     given = list(names)
     taken = set(given)
     used: set[str] = set()
+    counters: dict[str, int] = {}
     result: list[str] = []
     notes: list[str] = []
     for position, name in enumerate(given, 1):
         final = name if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
-            final = _next_free(final, taken | used)
+            final = _next_free(final, taken, counters)
         if final != name:
             what = f'the repeated name "{one_line(name)}"' if name.strip() else "an empty name"
             notes.append(
                 f'Column {position} has {what} in the header: read as "{one_line(final)}".'
             )
         used.add(final)
+        taken.add(final)
         result.append(final)
+    if len(notes) > _MAX_NOTES:
+        rest = len(notes) - _MAX_NOTES
+        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
     return result, notes
 
 
-def _next_free(name: str, taken: set[str]) -> str:
-    number = 2
+def _next_free(name: str, taken: set[str], counters: dict[str, int]) -> str:
+    """Append the first number not taken, going on where the last search for this name ended."""
+    number = counters.get(name, 2)
     while f"{name}_{number}" in taken:
         number += 1
+    counters[name] = number + 1
     return f"{name}_{number}"

@@ -19,6 +19,8 @@ _SAMPLE_ROWS = 300
 _QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _NUMBER = re.compile(r"[-+]?(\d[\d.,' \u00a0\u202f]*|[.,]\d+)([eE][-+]?\d+)?\s*%?")
+# Longer cells are no measurements, and the pattern would try every way to end them.
+_LONGEST_NUMBER = 100
 _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf"})
 
 
@@ -30,7 +32,8 @@ def is_number(cell: str) -> bool:
     >>> is_number("-1.234,5"), is_number("5 apples")
     (True, False)
     """
-    return _NUMBER.fullmatch(cell.strip()) is not None
+    bare = cell.strip()
+    return len(bare) <= _LONGEST_NUMBER and _NUMBER.fullmatch(bare) is not None
 
 
 def sniff_delimiter(text: bytes) -> str:

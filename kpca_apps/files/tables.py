@@ -19,6 +19,7 @@ from kpca_apps.files.binary import plain_types, read_excel, read_parquet
 from kpca_apps.files.decoding import decode
 from kpca_apps.files.delimited import read_delimited
 from kpca_apps.files.jsonlines import looks_like_json_lines, read_json_lines
+from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.raw import RawFile, read_raw
 from kpca_apps.files.source import SourceInfo
@@ -177,6 +178,7 @@ def _table(
     if frame.width == 0 or frame.height == 0:
         what = "columns" if frame.width == 0 else "rows"
         raise InputError(f"{raw.label}: the table has no {what}; there is nothing to screen.")
+    require_table(raw.label, frame.height, frame.width)
     source = SourceInfo(
         name=raw.name,
         format=kind,
@@ -207,7 +209,7 @@ def _binary_format(raw: RawFile) -> str | None:
     """Name the binary format by its first bytes; ``None`` means text."""
     is_binary = b"\0" in raw.data[:4096]
     # A header of text may start with these letters too.
-    if raw.data.startswith(b"PAR1") and is_binary:
+    if raw.data.startswith(b"PAR1") and (is_binary or raw.data.endswith(b"PAR1")):
         return "parquet"
     # The first bytes of a workbook are those of any zip archive; its parts have telling names.
     if raw.data.startswith(_OLE) or (raw.data.startswith(_ZIP) and b"xl/" in raw.data):

@@ -18,6 +18,7 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files import limits
+from kpca_apps.files.binary import plain_types
 from kpca_apps.files.tables import read_table, table_from_frame
 
 FRAME = pl.DataFrame(
@@ -88,6 +89,29 @@ def test_types_beyond_the_plain_ones_become_text_or_floats() -> None:
     assert (table.source.name, table.source.format) == ("made", "frame")
     assert table.source.sha256 == table_from_frame(frame).source.sha256
     assert table.source.sha256 != table_from_frame(frame.reverse()).source.sha256
+
+
+def test_durations_are_seconds_and_far_dates_are_text() -> None:
+    stored = [2**31 - 1, 0, None]
+    far = pl.Series([2**62, 10**15, None])
+    frame = pl.DataFrame(
+        {
+            "ms": pl.Series([2**62, 1500, None]).cast(pl.Duration("ms")),
+            "day": pl.Series(stored, dtype=pl.Int32).cast(pl.Date),
+            "at": far.cast(pl.Datetime("us")),
+            "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
+            "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
+        }
+    )
+    plain = plain_types(frame)
+    assert plain["ms"].to_list() == [2**62 / 1e3, 1.5, None]
+    assert plain["day"].to_list() == ["2147483647 days after 1970-01-01", "1970-01-01", None]
+    assert plain["at"].to_list() == [
+        "4611686018427387904 us after 1970-01-01", "2001-09-09 01:46:40.000000", None,
+    ]  # fmt: skip
+    assert plain["zoned"].to_list()[1:] == ["1000000000000000 ms after 1970-01-01", None]
+    assert plain["near"].equals(frame["near"])
+    assert plain.write_csv().count("\n") == 4
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame(), pl.DataFrame({"x": []})])
@@ -205,13 +229,20 @@ def test_standard_input_is_known_by_its_content(kind: str, monkeypatch: pytest.M
     assert table.source.format == kind.replace("gzip", "csv")
 
 
-@pytest.mark.parametrize(
-    ("given", "cells"), [("tab", 2), ("\\t", 2), ("\t", 2), (";", 1), ("#", 3)]
-)
+@pytest.mark.parametrize(("given", "cells"), [("tab", 2), ("\\t", 2), ("\t", 2), ("#", 3)])
 def test_given_delimiter_is_obeyed(given: str, cells: int, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"a#\tb#c\nd#\te#f\n")
     assert read_table(path, delimiter=given).frame.width == cells
+
+
+def test_given_delimiter_that_never_occurs_is_refused_where_another_cuts(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a\tb\nd\te\n")
+    with pytest.raises(InputError, match="the semicolon given .* does not occur .* at the tab"):
+        read_table(path, delimiter=";")
+    path.write_bytes(b"a\n1\n2\n")
+    assert read_table(path, delimiter=";").frame.shape == (2, 1)
 
 
 @pytest.mark.parametrize("given", ["::", "", '"', "\n", "x", "1"])
