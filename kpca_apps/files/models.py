@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import stat
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -20,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, ModelFileError
+from kpca_apps.errors import InputError, ModelFileError, RefusedError
 from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
 from kpca_apps.files.raw import read_raw
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "load_archive", "save_archive"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "check_model_path", "load_archive", "save_archive"]
 
 FORMAT = "kpca-model"
 FORMAT_VERSION = 1
@@ -33,6 +34,7 @@ FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}")
 _DTYPE = re.compile(r"<f8|<f4|<i8|\|b1|<U[1-9][0-9]{0,5}")
+_LONGEST_DOCUMENT = 1 << 28
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LAST_CODE_POINT = 0x10FFFF
 # What the zip, npy and JSON readers of the standard library and numpy raise on damaged bytes.
@@ -116,6 +118,62 @@ def load_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[An
         ) from None
     meta: dict[str, Any] = document["meta"]
     return meta, arrays
+
+
+def check_model_path(path: str | Path, *, force: bool = False) -> None:
+    """Refuse a path at which no model may be written; a run asks before it starts work.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to be written by `save_archive`.
+    force : bool
+        Whether a model that is there may be replaced. Nothing but a model ever is: no link, no
+        device, no table, not even by force.
+
+    Raises
+    ------
+    RefusedError
+        If something is there that may not be replaced.
+    InputError
+        If the folder is missing or the name cannot be used.
+    """
+    target = Path(path)
+    label = one_line(str(path), 200)
+    try:
+        found = target.lstat().st_mode
+    except FileNotFoundError:
+        found = None
+    except (OSError, ValueError) as error:
+        reason = one_line(getattr(error, "strerror", None) or str(error))
+        raise InputError(f"{label}: is not a usable file name ({reason}).") from None
+    if not target.parent.is_dir():
+        raise InputError(f"{label}: its folder does not exist; make it first.")
+    if found is None:
+        return
+    if not stat.S_ISREG(found) or not _is_model(target):
+        raise RefusedError(
+            f"{label}: exists and is not a model, so it is never replaced; choose another file "
+            "with --model."
+        )
+    if not force:
+        raise RefusedError(
+            f"{label}: exists already; replace it with --force, or choose another file with "
+            "--model."
+        )
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a file was written by `save_archive`, of this version or a newer one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entry = archive.getinfo(_DOCUMENT)
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > _LONGEST_DOCUMENT:
+                return False
+            document = json.loads(archive.read(entry))
+    except _DAMAGE:
+        return False
+    return isinstance(document, dict) and document.get("format") == FORMAT
 
 
 class _NewerFormatError(Exception):

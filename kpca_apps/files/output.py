@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-import secrets
+import json
+import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
+from typing import Any
 
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.atomic import storage_error
+from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
 from kpca_apps.files.names import one_line
 
 __all__ = ["MARKER", "OutputFolder"]
 
 MARKER = "run.json"
+_TOOL = "kpca"
+_LONGEST_MARKER = 1 << 20
 
 
 class OutputFolder:
     """Build a folder of results beside its final place, then swap it in.
+
+    Its file ``run.json``, a JSON object if the run writes one, is completed with the name of the
+    tool and the list of the files written, so that a folder is known for what it is.
 
     Parameters
     ----------
     path : str or Path
         The folder to make. Its parent must exist.
     force : bool
-        Replace the folder if it is empty or holds an earlier run (a file ``run.json``). Anything
-        else is never replaced.
+        Replace the folder if it is empty or holds an earlier run, which its ``run.json`` tells,
+        and nothing else. Anything else is never replaced.
 
     Attributes
     ----------
@@ -37,7 +47,8 @@ class OutputFolder:
     RefusedError
         On entering, if the folder exists and may not be replaced.
     InputError
-        If the name cannot be used; on entering, if the parent is missing or cannot be written to.
+        If the name cannot be used; on entering, if the parent is missing or cannot be written to;
+        on leaving, if the disk is full.
 
     Examples
     --------
@@ -65,7 +76,8 @@ class OutputFolder:
             The temporary folder; it takes its final name when the block ends without error.
         """
         self.check()
-        building = self._sibling("partial")
+        remove_leftovers(self.path)
+        building = unfinished_path(self.path)
         try:
             # Not tempfile: its folders are private, and this one should be as any other.
             building.mkdir()
@@ -88,10 +100,15 @@ class OutputFolder:
             return
         try:
             if kind is None:
+                _sign(building)
                 self._swap(building)
+        except OSError as failed:
+            raise storage_error(failed, self._label) or failed from None
         finally:
             if building.exists():
                 shutil.rmtree(building, ignore_errors=True)
+        if (failure := storage_error(error, self._label)) is not None:
+            raise failure from error
 
     def check(self) -> None:
         """Refuse a folder that may not be made or replaced; a run asks before it starts work.
@@ -114,10 +131,10 @@ class OutputFolder:
             return
         if not self.path.is_dir():
             raise RefusedError(f"{self._label}: is a file; name a folder for the results.")
-        if not self._replaceable():
+        if foreign := self._foreign():
             raise RefusedError(
-                f"{self._label}: exists and holds something other than an earlier run; "
-                "choose another folder with --out."
+                f"{self._label}: exists and holds something other than an earlier run, "
+                f'"{one_line(foreign)}"; choose another folder with --out.'
             )
         if not self.force:
             raise RefusedError(
@@ -125,17 +142,17 @@ class OutputFolder:
                 "folder with --out."
             )
 
-    def _replaceable(self) -> bool:
+    def _foreign(self) -> str:
+        """Name something in the folder that no run wrote; empty if there is nothing."""
         try:
-            marker = self.path / MARKER
-            holds_run = marker.is_file() and not marker.is_symlink()
-            return holds_run or not any(self.path.iterdir())
-        except OSError:
-            return False
+            written = _files_written(self.path)
+            return next((item for item in _items(self.path) if item not in written), "")
+        except OSError as error:
+            return str(error.filename or self.path)
 
     def _swap(self, building: Path) -> None:
         self.check()
-        retired = self._sibling("old")
+        retired = unfinished_path(self.path, "old")
         try:
             if self.path.exists():
                 self.path.rename(retired)
@@ -151,9 +168,6 @@ class OutputFolder:
             ) from None
         shutil.rmtree(retired, ignore_errors=True)
 
-    def _sibling(self, role: str) -> Path:
-        return self.path.with_name(f".{self.path.name[:40]}.{secrets.token_hex(4)}.{role}")
-
     def _locate(self, given: Path) -> Path:
         """Resolve the parent, never the folder itself: a link there must be seen as one."""
         try:
@@ -168,3 +182,43 @@ class OutputFolder:
                 f"{self._label}: is not a usable folder name ({reason}); choose another."
             ) from None
         return path
+
+
+def _sign(folder: Path) -> None:
+    """Complete what the run tells of itself with its tool and its files."""
+    marker = folder / MARKER
+    facts: dict[str, Any] = {"tool": _TOOL}
+    if marker.exists():
+        facts |= json.loads(marker.read_text(encoding="utf-8"))
+    facts["files"] = sorted(item for item in _items(folder) if not (folder / item).is_dir())
+    marker.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+def _files_written(folder: Path) -> frozenset[str]:
+    """Paths of what a run says it wrote, its folders and the marker too; none without a marker."""
+    marker = folder / MARKER
+    if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > _LONGEST_MARKER:
+        return frozenset()
+    try:
+        facts = json.loads(marker.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return frozenset()
+    if not isinstance(facts, dict) or facts.get("tool") != _TOOL:
+        return frozenset()
+    files = facts.get("files")
+    listed = [name for name in files if isinstance(name, str)] if isinstance(files, list) else []
+    parents = [part.as_posix() for name in listed for part in PurePosixPath(name).parents]
+    # A link is never ours, whatever it is called.
+    links = {name for name in (*listed, *parents) if (folder / name).is_symlink()}
+    return frozenset({MARKER, *listed, *parents} - links)
+
+
+def _items(folder: Path) -> Iterator[str]:
+    """Paths of all files and folders in a folder, relative to it, in order; no link is followed."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for root, folders, files in os.walk(folder, onerror=fail):
+        for name in sorted((*folders, *files)):
+            yield Path(root, name).relative_to(folder).as_posix()

@@ -5,7 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
+import select
+import stat
 import sys
+import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -19,6 +23,8 @@ __all__ = ["RawFile", "read_raw"]
 
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 24
+_PATIENCE = 10.0
+"""Seconds a named pipe is given until something writes to it."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,13 @@ def read_raw(path: str | Path) -> RawFile:
 
 def _read_file(path: Path, label: str) -> bytes:
     try:
+        found = path.stat()
+        if stat.S_ISFIFO(found.st_mode):
+            return _read_pipe(path, label)
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise InputError(f"{label}: this is a device, not a file; name a file with a table.")
+        require_memory(label, found.st_size)
         with path.open("rb") as file:
-            require_memory(label, path.stat().st_size)
             return _read_bytes(file, label)
     except FileNotFoundError:
         raise InputError(f"{label}: no such file.{_near(path)}") from None
@@ -103,11 +114,43 @@ def _read_file(path: Path, label: str) -> bytes:
         raise InputError(f"{label}: this is a folder; name a file in it.") from None
     except PermissionError:
         raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except MemoryLimitError:
+    except (InputError, MemoryLimitError):
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{label}: cannot be read ({one_line(reason)}).") from None
+
+
+def _read_pipe(path: Path, label: str) -> bytes:
+    """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
+
+    A pipe that nothing writes to would keep its reader waiting for ever.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        head = _first_bytes(pipe)
+        if not head:
+            raise InputError(
+                f"{label}: nothing was written to this pipe within {_PATIENCE:g} s; name a file, "
+                "or start what writes to it."
+            )
+        os.set_blocking(pipe.fileno(), True)
+        return _read_bytes(pipe, label, head)
+
+
+def _first_bytes(pipe: io.FileIO) -> bytes:
+    """Wait for bytes as long as something may write them, or a while where nothing does."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        select.select([pipe], [], [], 0.05)
+        head = pipe.read(_CHUNK)
+        if head is None:
+            # Something holds the pipe open and has written nothing yet.
+            end = time.monotonic() + _PATIENCE
+        elif head:
+            return head
+        else:
+            time.sleep(0.05)
+    return b""
 
 
 def _near(path: Path) -> str:
@@ -119,11 +162,13 @@ def _near(path: Path) -> str:
         return ""
 
 
-def _read_bytes(file: BinaryIO | io.BufferedIOBase, label: str) -> bytes:
+def _read_bytes(
+    file: BinaryIO | io.BufferedIOBase | io.FileIO, label: str, head: bytes = b""
+) -> bytes:
     """Read to the end, or until the bytes could no longer be worked with."""
     limit = available_memory() // COPIES
-    chunks: list[bytes] = []
-    total = 0
+    chunks = [head]
+    total = len(head)
     while chunk := file.read(_CHUNK):
         total += len(chunk)
         if total > limit:

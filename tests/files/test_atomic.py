@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,20 @@ def test_an_error_leaves_what_was_there(tmp_path: Path, error: type[BaseExceptio
         raise error
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_larger_than_the_system_allows_is_one_line(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with (
+            pytest.raises(InputError, match=r"file\.txt: cannot be written \(File too large\)"),
+            atomic_write(tmp_path / "file.txt") as file,
+        ):
+            file.write(bytes(1_000_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_shows_until_the_end(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import struct
 import zipfile
 from pathlib import Path
@@ -15,8 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.errors import InputError, ModelFileError
-from kpca_apps.files.models import FORMAT, FORMAT_VERSION, load_archive, save_archive
+from kpca_apps.errors import InputError, ModelFileError, RefusedError
+from kpca_apps.files.models import (
+    FORMAT,
+    FORMAT_VERSION,
+    check_model_path,
+    load_archive,
+    save_archive,
+)
 
 META: dict[str, Any] = {"threshold": math.inf, "names": ["a", "b\n"], "deep": {"x": [1, None]}}
 ARRAYS = {
@@ -232,3 +239,38 @@ def test_missing_model_names_the_nearest(saved: bytes, tmp_path: Path) -> None:
 def test_model_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         save_archive(tmp_path / "nowhere" / "model.kpca", {}, {})
+
+
+def test_only_a_model_is_replaced_and_only_by_force(tmp_path: Path) -> None:
+    model = tmp_path / "model.kpca"
+    check_model_path(model)
+    save_archive(model, {}, {"x": np.zeros(2)})
+    with pytest.raises(RefusedError, match="exists already; replace it with --force"):
+        check_model_path(model)
+    check_model_path(model, force=True)
+
+
+@pytest.mark.parametrize("kind", ["table", "link", "dead_link", "folder", "pipe", "zip", "empty"])
+def test_what_is_no_model_is_never_replaced(tmp_path: Path, kind: str) -> None:
+    path, model = tmp_path / "file", tmp_path / "model.kpca"
+    save_archive(model, {}, {})
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("model.json", '{"format": "other"}')
+    elif kind.endswith("link"):
+        path.symlink_to(model if kind == "link" else tmp_path / "nowhere")
+    else:
+        path.write_bytes(b"a,b\n1,2\n" if kind == "table" else b"")
+    with pytest.raises(RefusedError, match="is not a model, so it is never replaced"):
+        check_model_path(path, force=True)
+
+
+@pytest.mark.parametrize("name", ["nowhere/model.kpca", "a\0b"])
+def test_a_model_that_cannot_be_named_is_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_model_path(f"{tmp_path}/{name}")
+    assert str(caught.value).isprintable()

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.atomic import atomic_write
+from kpca_apps.files.leftovers import unfinished_path
 from kpca_apps.files.output import MARKER, OutputFolder
 
 
 def make_run(path: Path, text: str) -> None:
     with OutputFolder(path, force=True) as building:
-        (building / MARKER).write_text(text, encoding="utf-8")
+        (building / MARKER).write_text(json.dumps({"text": text}), encoding="utf-8")
         (building / "figures").mkdir()
         (building / "figures" / "scree.png").write_bytes(b"png")
+
+
+def text_of(path: Path) -> str:
+    return str(json.loads((path / MARKER).read_text(encoding="utf-8"))["text"])
 
 
 def test_folder_appears_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with OutputFolder(path) as building:
-        (building / MARKER).write_text("{}", encoding="utf-8")
+        (building / MARKER).write_text('{"seconds": 1}', encoding="utf-8")
+        (building / "figures").mkdir()
+        (building / "figures" / "scree.png").touch()
         assert not path.exists()
-    assert (path / MARKER).read_text(encoding="utf-8") == "{}"
+    assert json.loads((path / MARKER).read_text(encoding="utf-8")) == {
+        "tool": "kpca",
+        "seconds": 1,
+        "files": ["figures/scree.png", "run.json"],
+    }
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -39,7 +56,7 @@ def test_an_error_leaves_what_was_there(
         raise error
     assert list(tmp_path.iterdir()) == ([path] if earlier else [])
     if earlier:
-        assert (path / MARKER).read_text(encoding="utf-8") == "first"
+        assert text_of(path) == "first"
 
 
 def test_an_earlier_run_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -49,7 +66,7 @@ def test_an_earlier_run_is_replaced_only_by_force(tmp_path: Path) -> None:
         OutputFolder(path).check()
     assert caught.value.exit_code == 4
     make_run(path, "second")
-    assert (path / MARKER).read_text(encoding="utf-8") == "second"
+    assert text_of(path) == "second"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -66,11 +83,71 @@ def test_an_empty_folder_is_replaced_by_force(tmp_path: Path) -> None:
 def test_a_folder_of_other_things_is_never_replaced(tmp_path: Path, force: bool) -> None:
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
     with (
-        pytest.raises(RefusedError, match="something other than an earlier run"),
+        pytest.raises(RefusedError, match=r'something other than an earlier run, "thesis\.tex"'),
         OutputFolder(tmp_path, force=force),
     ):
         pass
     assert (tmp_path / "thesis.tex").read_text(encoding="utf-8") == "years of work"
+
+
+@pytest.mark.parametrize(
+    "marker",
+    ['{"name": "package"}', "[]", '{"tool": "kpca"', '{"tool": "kpca", "files": 1}', "[" * 99_999],
+)
+def test_a_marker_that_is_not_ours_protects_nothing_less(tmp_path: Path, marker: str) -> None:
+    (tmp_path / "thesis.tex").touch()
+    (tmp_path / MARKER).write_text(marker, encoding="utf-8")
+    with pytest.raises(RefusedError, match="something other than an earlier run"):
+        OutputFolder(tmp_path, force=True).check()
+
+
+@pytest.mark.parametrize("added", ["notes.txt", "figures/mine.png", "more/notes.txt", "empty/"])
+def test_a_file_added_to_an_earlier_run_is_never_removed(tmp_path: Path, added: str) -> None:
+    path = tmp_path / "run"
+    make_run(path, "first")
+    item = path / added
+    if added.endswith("/"):
+        item.mkdir()
+    else:
+        item.parent.mkdir(exist_ok=True)
+        item.touch()
+    with pytest.raises(RefusedError, match=f'"{added.split("/")[0]}'):
+        make_run(path, "second")
+    assert item.exists()
+    assert text_of(path) == "first"
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, nested: bool) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(InputError, match="run: no space left"),
+        OutputFolder(f"{tmp_path}/run") as b,
+    ):
+        if nested:
+            with atomic_write(b / "model") as file:
+                file.write(b"half")
+                raise full
+        raise full
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    killed = (
+        "import os, signal; from kpca_apps.files.output import OutputFolder\n"
+        f"with OutputFolder({str(tmp_path / 'run')!r}) as b:\n"
+        "    (b / 'half').touch()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == -9
+    [left] = tmp_path.iterdir()
+    assert left.name.startswith(".run.")
+    alive = unfinished_path(tmp_path / "run")
+    alive.mkdir()
+    other = tmp_path / ".run.mine.partial"
+    other.touch()
+    make_run(tmp_path / "run", "first")
+    assert {item.name for item in tmp_path.iterdir()} == {"run", alive.name, other.name}
 
 
 def test_a_link_is_never_followed(tmp_path: Path) -> None:
@@ -78,11 +155,13 @@ def test_a_link_is_never_followed(tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RefusedError, match="is a link"):
         OutputFolder(tmp_path / "run", force=True).check()
-    (tmp_path / "elsewhere" / "link").symlink_to(tmp_path / "outside")
     (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "file").touch()
-    make_run(tmp_path / "elsewhere", "replaced")
-    assert (tmp_path / "outside" / "file").exists()
+    (tmp_path / "outside" / "scree.png").touch()
+    shutil.rmtree(tmp_path / "elsewhere" / "figures")
+    (tmp_path / "elsewhere" / "figures").symlink_to(tmp_path / "outside")
+    with pytest.raises(RefusedError, match='"figures"'):
+        make_run(tmp_path / "elsewhere", "replaced")
+    assert (tmp_path / "outside" / "scree.png").exists()
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
@@ -101,8 +180,7 @@ def test_a_place_that_cannot_be_made_is_one_line(tmp_path: Path, name: str) -> N
 
 def test_a_folder_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with pytest.raises(RefusedError), OutputFolder(path) as building:
-        (building / MARKER).touch()
+    with pytest.raises(RefusedError), OutputFolder(path):
         path.mkdir()
         (path / "other").touch()
     assert [item.name for item in path.iterdir()] == ["other"]

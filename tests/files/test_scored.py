@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -138,4 +139,17 @@ def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
         write_scored(table, {}, tmp_path / "scored.xlsx")
     with pytest.raises(InputError, match="cannot be written"):
         write_scored(table, {}, tmp_path / "nowhere" / "scored.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_larger_than_the_system_allows_is_one_line(tmp_path: Path, suffix: str) -> None:
+    table = table_from_frame(pl.DataFrame({"x": np.random.default_rng(0).normal(size=50_000)}))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(InputError, match=r"cannot be written \(File too large\)"):
+            write_scored(table, {}, tmp_path / f"scored.{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []

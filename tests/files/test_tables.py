@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import io
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
-from kpca_apps.files import limits
+from kpca_apps.files import limits, raw
 from kpca_apps.files.binary import plain_types
 from kpca_apps.files.tables import read_table, table_from_frame
 
@@ -239,7 +240,7 @@ def test_given_delimiter_is_obeyed(given: str, cells: int, tmp_path: Path) -> No
 def test_given_delimiter_that_never_occurs_is_refused_where_another_cuts(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"a\tb\nd\te\n")
-    with pytest.raises(InputError, match="the semicolon given .* does not occur .* at the tab"):
+    with pytest.raises(InputError, match=r"the semicolon given .* does not occur .* at the tab"):
         read_table(path, delimiter=";")
     path.write_bytes(b"a\n1\n2\n")
     assert read_table(path, delimiter=";").frame.shape == (2, 1)
@@ -286,6 +287,28 @@ def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
 def test_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this is a folder"):
         read_table(tmp_path)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_refused(device: str) -> None:
+    with pytest.raises(InputError, match="this is a device"):
+        read_table(device)
+
+
+def test_a_pipe_is_read_and_one_without_a_writer_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    rows = b"a,b\n" + b"1,2\n" * 100_000
+    slow = f"exec > {path}; sleep 0.6; printf 'a,b\\n'; sleep 0.1; yes 1,2 | head -n 100000"
+    monkeypatch.setattr(raw, "_PATIENCE", 0.4)
+    with subprocess.Popen(["sh", "-c", slow]):
+        table = read_table(path)
+    assert table.frame.shape == (100_000, 2)
+    assert table.source.sha256 == hashlib.sha256(rows).hexdigest()
+    with pytest.raises(InputError, match="nothing was written to this pipe within"):
+        read_table(path)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root reads everything")
