@@ -27,6 +27,7 @@ __all__ = [
     "format_to_dict",
     "read_texts",
     "read_values",
+    "why_unreadable",
 ]
 
 ValueFormat = NumberFormat | DateFormat
@@ -127,6 +128,41 @@ def read_values(cells: pl.Series, format: ValueFormat) -> Readings:
             values = read_numbers(text, format).fill_null(np.nan).to_numpy()
     values = np.where(np.abs(values) <= _LARGEST, values, np.nan)
     return Readings(values, missing, ~missing & np.isnan(values))
+
+
+def why_unreadable(cells: pl.Series, format: ValueFormat) -> str:
+    """Say what keeps cells from being read, where one thing keeps them all.
+
+    Parameters
+    ----------
+    cells : Series
+        Cells that `read_values` calls unreadable.
+    format : NumberFormat or DateFormat
+        The format they were read by.
+
+    Returns
+    -------
+    str
+        Words to append to a message; empty where there is nothing to say but the cells themselves.
+
+    Examples
+    --------
+    >>> why_unreadable(pl.Series(["1,288", "0,5"]), NumberFormat())
+    'written with a comma where the decimal mark is a point'
+    >>> why_unreadable(pl.Series(["1e300"]), NumberFormat())
+    'larger than 1e100'
+    """
+    if isinstance(format, DateFormat) or not (cells.dtype.is_numeric() or cells.dtype == pl.String):
+        return ""
+    text = read_texts(cells)
+    if cells.dtype.is_numeric() or read_numbers(text, format).is_not_null().all():
+        return "larger than 1e100"
+    marks = {".": "point", ",": "comma"}
+    other = "," if format.decimal == "." else "."
+    if read_numbers(text, NumberFormat(other, format.decimal)).is_not_null().all():
+        mark, expected = marks[other], marks[format.decimal]
+        return f"written with a {mark} where the decimal mark is a {expected}"
+    return ""
 
 
 def cell_text(cells: pl.Series, row: int) -> str:

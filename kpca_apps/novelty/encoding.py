@@ -18,7 +18,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Readings, cell_text
+from kpca_apps.files.values import Readings, cell_text, why_unreadable
 from kpca_apps.novelty.coders import LevelCoder, ValueCoder, read_column
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.profiles import profile_columns
@@ -256,10 +256,15 @@ def _unreadable_note(table: Table, spec: ColumnSpec, readings: Readings) -> str:
         return ""
     kind = "possible dates" if isinstance(spec.format, DateFormat) else "numbers"
     first = "" if spec.hidden else f" ({quoted(cell_text(table.frame[spec.name], int(rows[0])))})"
+    if spec.format is not None and (
+        why := why_unreadable(table.frame[spec.name].gather(rows), spec.format)
+    ):
+        first = f"{first}, {why}"
+    unread = "1 cell does not read so" if rows.size == 1 else f"{rows.size} cells do not read so"
     if 2 * rows.size > (~readings.missing).sum():
         raise InputError(
             f"{table.source.name}, {_place(table, rows[:1])}: column {quoted(spec.name)} holds "
-            f"{kind} in the reference, but {rows.size} cells here do not read so, first this one"
+            f"{kind} in the reference, but {unread}, first this one"
             f"{first}; correct them, or fit a model without the column."
         )
     what = f"1 cell is no {kind[:-1]}" if rows.size == 1 else f"{rows.size} cells are no {kind}"

@@ -74,6 +74,14 @@ def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) ->
     assert encoder.seen(birds, 5, 1) == ("2008-13-45 (not a date)", None)
 
 
+def test_a_table_with_another_decimal_mark_is_told_so(birds: Table) -> None:
+    encoder = fitted(birds)
+    commas = pl.Series("mass", [f"{number},25" for number in range(birds.frame.height)])
+    new = Table(birds.frame.with_columns(commas), None, birds.source)
+    with pytest.raises(InputError, match="written with a comma where the decimal mark is a point"):
+        encoder.encode(new)
+
+
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
     assert 'line 9 ("12O").' in fitted(lined).encode(lined).warnings[0]
