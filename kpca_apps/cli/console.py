@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,19 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
     from kpca_apps.novelty.specs import ColumnPlan
 
-__all__ = ["Console", "explanation_lines", "plan_lines", "say_error", "summary_lines"]
+__all__ = [
+    "TOP",
+    "Console",
+    "explanation_lines",
+    "plan_lines",
+    "say_error",
+    "score_texts",
+    "summary_lines",
+]
 
 TOP = 5
+# Significant digits of scores; rows far from everything agree in more.
+MIN_DIGITS, MAX_DIGITS = 4, 10
 
 
 @dataclass(frozen=True)
@@ -66,17 +77,41 @@ class Console:
 
 
 def say_error(message: str) -> None:
-    """Say what went wrong, in one line."""
-    sys.stderr.write(f"error: {one_line(' '.join(message.split()), 2_000)}\n")
+    """Say what went wrong, in one line, if anybody listens."""
+    with suppress(BrokenPipeError):
+        sys.stderr.write(f"error: {one_line(' '.join(message.split()), 2_000)}\n")
+        sys.stderr.flush()
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
     """Lay out the oddest rows with their first reasons, a line a row."""
-    rows = [_row_cells(row) for row in result.ranked[:TOP]]
-    return _columns([("rank", "flagged", "row", "line", "id", "score", "first reason"), *rows])
+    shown = result.ranked[:TOP]
+    scores = score_texts(*(row.score for row in shown), result.threshold.value)
+    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=False)]
+    head = ("rank", "flagged", "row", "line", "id", "score", "first reason")
+    # Rows of binary files have no line, and most tables no id: no column for what is not there.
+    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    return _columns([tuple(cells[place] for place in kept) for cells in (head, *rows)])
 
 
-def _row_cells(row: RankedRow) -> tuple[str, ...]:
+def score_texts(*scores: float) -> tuple[str, ...]:
+    """Write scores with digits enough to tell those that differ apart; an infinite one is none.
+
+    Examples
+    --------
+    >>> score_texts(1.10521, 1.10524, 0.5, float("inf"))
+    ('1.10521', '1.10524', '0.500000', 'none')
+    """
+    finite = {score for score in scores if math.isfinite(score)}
+    texts: dict[float, str] = {}
+    for digits in range(MIN_DIGITS, MAX_DIGITS + 1):
+        texts = {score: f"{score:#.{digits}g}".rstrip(".") for score in finite}
+        if len(set(texts.values())) == len(finite):
+            break
+    return tuple(texts.get(score, "none") for score in scores)
+
+
+def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
     line = "" if row.line is None else str(row.line)
     first = "(not explained)" if not row.explained else "no single column"
     if row.reasons:
@@ -92,7 +127,7 @@ def _row_cells(row: RankedRow) -> tuple[str, ...]:
         str(row.row),
         line,
         one_line(row.id or "", 12),
-        f"{row.score:.4g}",
+        score,
         first,
     )
 

@@ -1,7 +1,8 @@
 """The ``kpca`` command: its groups, and what every way of ending looks like to a script.
 
 Exit codes: 0 done, 1 a bug, 2 usage, 3 bad input, 4 refused, 5 finished but some items failed,
-130 interrupted.
+130 interrupted. A reader of the output that goes away, as `head` does, is no error: what is left to
+say is dropped, and the code is 0.
 """
 
 from __future__ import annotations
@@ -71,12 +72,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         words = None if arguments is None else list(arguments)
         code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
+        sys.stdout.flush()
         # An interrupt is turned into this code, or into an abort, as the version of typer has it.
         return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
+    except (BrokenPipeError, SystemExit) as error:
+        # Typer and rich turn a closed pipe into an exit of their own.
+        if not any(isinstance(e, BrokenPipeError) for e in (error, error.__context__)):
+            raise
+        _drop_output()
+        return 0
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("KPCA_DEBUG") == "1":
             raise
         return _end(error)
+
+
+def _drop_output() -> None:
+    """Send what is left to say nowhere: the interpreter flushes once more as it ends."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if stream is None:
+                continue
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _end(error: BaseException) -> int:
@@ -90,12 +110,10 @@ def _end(error: BaseException) -> int:
     if isinstance(error, UsageError):
         # Without a message the help was asked for and shown, as by a bare `kpca`.
         if message := error.format_message():  # type: ignore[attr-defined]
-            say_error(f"{message} (kpca --help)")
+            context = getattr(error, "ctx", None)
+            command = "kpca" if context is None else context.command_path
+            say_error(f"{message} ({command} --help)")
         return USAGE
-    if isinstance(error, BrokenPipeError):
-        # The reader of our output went away, as `head` does; the shell's own silence is right.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
-        return 0
     if isinstance(error, MemoryError):
         say_error("the memory of this machine does not suffice: use fewer rows or --landmarks")
         return REFUSED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +25,13 @@ app = typer.Typer(
 )
 
 
-@app.command()
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    """Register a command; the paragraphs of its help are wrapped by the terminal alone."""
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return app.command(help="\n\n".join(" ".join(text.split()) for text in paragraphs))(function)
+
+
+@_command
 def screen(
     context: typer.Context,
     table: o.TableArgument,
@@ -65,11 +73,11 @@ def screen(
 ) -> None:
     """Rank the rows of a table, oddest first, with reasons and a threshold.
 
-    Without --reference the table itself may hold outliers: --share 0.01 is a choice.
+    Without --reference the table itself may hold outliers, and how many rows are flagged is a
+    choice (--share 0.01). With it the threshold has a false-alarm rate (--alpha 0.05).
 
-    With it, --alpha 0.05 is a false-alarm rate.
-
-    The folder written holds a model, and the model holds rows of the table.
+    The folder written holds a model, and the model holds rows of the table: share it as you would
+    share the data.
     """
     from kpca_apps.cli.runs import Clock
 
@@ -85,17 +93,16 @@ def screen(
     if dry_run:
         s.print_plan(console, clean or rows, told, json)
         return
+    from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening import screen as screen_rows
 
     with console.stage("Screening"):
-        result, model = screen_rows(
-            rows, reference=clean, options=told, command=o.reproduce(context)
-        )
+        result, model = screen_rows(rows, reference=clean, options=told, command=reproduce(context))
     clock.lap("screening")
     s.finish(console, context, clock, folder, rows, result, model)
 
 
-@app.command()
+@_command
 def fit(
     context: typer.Context,
     reference: Annotated[
@@ -134,9 +141,8 @@ def fit(
 ) -> None:
     """Learn a clean reference and save the model.
 
-    The model file holds rows of the reference, for reasons are found among them.
-
-    Share it as you would share the data.
+    The model file holds rows of the reference, for reasons are found among them: share it as you
+    would share the data.
     """
     told = o.screening_options(context.params)
     s.check_rules(told, clean=True)
@@ -157,11 +163,7 @@ def fit(
     with console.stage("Fitting"):
         fitted = fit_model(rows, told, clean=True)
     save_model(fitted, model)
-    used = len(fitted.encoder.plan.used)
-    console.say(
-        f"Learned {rows.source.n_rows:,} rows of {rows.source.name} by {used} columns; flags by "
-        f"{fitted.rule.name} {fitted.rule.setting:g} (threshold {fitted.detector.threshold_:.4g})."
-    )
+    console.say(s.learned(fitted))
     s.say_warnings(console, fitted.warnings)
     console.say(
         f"The model holds rows of {rows.source.name}: share it as you would share the data."
@@ -172,7 +174,7 @@ def fit(
         console.data(str(model))
 
 
-@app.command()
+@_command
 def score(
     context: typer.Context,
     model: o.ModelArgument,
@@ -195,7 +197,11 @@ def score(
     quiet: o.Quiet = False,
     config: o.Config = None,
 ) -> None:
-    """Judge the rows of a table with a saved model, each independently of the others."""
+    """Judge the rows of a table with a saved model, each independently of the others.
+
+    Rows are flagged by the rule of the model unless another is given.
+    """
+    from kpca_apps.cli.commands import reproduce
     from kpca_apps.cli.runs import Clock
     from kpca_apps.novelty.model import load_model
     from kpca_apps.novelty.screening import score_table
@@ -207,19 +213,19 @@ def score(
     told = s.adjusted(loaded, rows, context.params)
     clock.lap("reading")
     with console.stage("Scoring"):
-        result = score_table(loaded, rows, options=told, command=o.reproduce(context))
+        result = score_table(loaded, rows, options=told, command=reproduce(context))
     clock.lap("scoring")
     s.finish(console, context, clock, folder, rows, result, None)
 
 
-@app.command()
+@_command
 def explain(
     context: typer.Context,
     model: o.ModelArgument,
     table: o.TableArgument,
     row: Annotated[
         str | None,
-        typer.Option("--row", help="Its text in the --id column, else its number.", metavar="ID"),
+        typer.Option("--row", help="Its text in the --id column, or its number.", metavar="ID"),
     ] = None,
     line: Annotated[
         int | None,
@@ -253,7 +259,7 @@ def explain(
         console.data(text)
 
 
-@app.command()
+@_command
 def compare(
     context: typer.Context,
     table: o.TableArgument,
@@ -283,9 +289,9 @@ def compare(
 ) -> None:
     """Set the detector beside its rivals on a table whose outliers are known.
 
-    Linear PCA, one-class SVM, Parzen density, isolation forest, local outlier factor.
-
-    Fitted on all rows, and on a drawn half of the normal rows (Hoffmann 2007).
+    The rivals are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
+    outlier factor. All are fitted on all rows, and on a drawn half of the normal rows (Hoffmann
+    2007).
     """
     from kpca_apps.cli.runs import Clock, write_comparison
 
@@ -297,10 +303,11 @@ def compare(
     if dry_run:
         s.print_plan(console, rows, told, json)
         return
+    from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.comparison import compare_table
 
     with console.stage("Comparing"):
-        result = compare_table(rows, told, command=o.reproduce(context))
+        result = compare_table(rows, told, command=reproduce(context))
     clock.lap("comparing")
     write_comparison(result, folder, clock)
     from kpca_apps.report.curves import verdict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -18,7 +17,7 @@ from kpca_apps.files.names import one_line, suggest
 if TYPE_CHECKING:
     from kpca_apps.novelty.options import ScreeningOptions
 
-__all__ = ["given_options", "path_shown", "reproduce", "screening_options"]
+__all__ = ["given_options", "screening_options"]
 
 
 class KernelName(Enum):
@@ -96,7 +95,13 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved mo
 
 Share = Annotated[
     float | None,
-    _option("--share", help="Share of the table to flag: a choice.", panel=_RULES, metavar="S"),
+    _option(
+        "--share",
+        help="Share of the table to flag: a choice. By default 0.01 for a table screened by "
+        "itself.",
+        panel=_RULES,
+        metavar="S",
+    ),
 ]
 Count = Annotated[
     int | None,
@@ -104,7 +109,12 @@ Count = Annotated[
 ]
 Alpha = Annotated[
     float | None,
-    _option("--alpha", help="False-alarm rate; needs clean rows.", panel=_RULES, metavar="A"),
+    _option(
+        "--alpha",
+        help="False-alarm rate; needs clean rows. By default 0.05 where they are given.",
+        panel=_RULES,
+        metavar="A",
+    ),
 ]
 Fdr = Annotated[
     float | None,
@@ -178,8 +188,10 @@ Kernel = Annotated[
     KernelName | None,
     _option(
         "--kernel",
-        help="One kernel on the columns as they come, instead of the mean over four views.",
+        help="One kernel on the columns as they come, instead of the mean over four views: rbf, "
+        "laplacian, linear, polynomial or cosine.",
         panel=_MODEL,
+        metavar="NAME",
     ),
 ]
 Gamma = Annotated[
@@ -214,7 +226,12 @@ Landmarks = Annotated[
 ]
 Calibration = Annotated[
     CalibrationName,
-    _option("--calibration", help="What the threshold is calibrated on.", panel=_MODEL),
+    _option(
+        "--calibration",
+        help="What the threshold is calibrated on: auto, leave-one-out or split; needs clean rows.",
+        panel=_MODEL,
+        metavar="HOW",
+    ),
 ]
 Seed = Annotated[int, _option("--seed", help="Of every draw.", panel=_MODEL, metavar="N")]
 Jobs = Annotated[
@@ -258,8 +275,6 @@ Config = Annotated[
     ),
 ]
 
-# Options that change no number in a result: left out of the command that reproduces it.
-_PASSING = frozenset({"out", "force", "json", "quiet", "jobs", "config", "dry_run"})
 _MODEL_NAMES = {"components": "n_components", "landmarks": "n_landmarks"}
 _COLUMN_NAMES = ("label", "id", "exclude", "categorical", "numeric", "hide", "dayfirst")
 
@@ -288,39 +303,3 @@ def screening_options(params: Mapping[str, Any]) -> ScreeningOptions:
     for name, value in columns.items():
         columns[name] = tuple(value) if isinstance(value, list) else value
     return ScreeningOptions(**given_options(params), columns=ColumnOptions(**columns))
-
-
-def reproduce(context: typer.Context) -> str:
-    """Write the command line that gives the same result, whatever it took to ask for it.
-
-    Paths outside the working folder are cut to their names: a report is sent on, and where its
-    input lay on one machine is nobody's business.
-    """
-    words = context.command_path.split()
-    options: list[str] = []
-    for parameter in context.command.params:
-        name, value = str(parameter.name), context.params.get(str(parameter.name))
-        if name in _PASSING or value is None or value == parameter.default:
-            continue
-        flag = max(parameter.opts, key=len)
-        if not flag.startswith("--"):
-            words.append(_word(parameter, value))
-        elif isinstance(value, bool):
-            options.append(flag if value else max(parameter.secondary_opts, key=len))
-        else:
-            values = value if isinstance(value, list | tuple) else [value]
-            options += [word for one in values for word in (flag, _word(parameter, one))]
-    return shlex.join([*words, *options])
-
-
-def path_shown(path: str | Path) -> str:
-    """Write a path as it was given, an absolute one by its name alone."""
-    return Path(path).name if Path(path).is_absolute() else str(path)
-
-
-def _word(parameter: Any, value: object) -> str:
-    """Write one value as a word of a command line."""
-    if isinstance(value, Enum):
-        return str(value.value)
-    paths = ("table", "reference", "model")
-    return path_shown(str(value)) if parameter.name in paths else str(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import shlex
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,7 +20,6 @@ __all__ = [
     "MODEL_FILE",
     "REPORT_FILE",
     "Clock",
-    "next_steps",
     "write_comparison",
     "write_screening",
 ]
@@ -128,59 +126,12 @@ def write_comparison(result: ComparisonResult, folder: OutputFolder, clock: Cloc
         _write_text(building / "run.json", clock.to_json())
 
 
-def next_steps(
-    result: ScreeningResult, *, table: str, model: str, command: str
-) -> tuple[tuple[str, str], ...]:
-    """Say the three commands a reader would want next.
-
-    Parameters
-    ----------
-    result : ScreeningResult
-        What was found.
-    table, model : str
-        Paths to show.
-    command : str
-        The command that was run.
-
-    Returns
-    -------
-    tuple of (str, str)
-        A sentence and its command.
-    """
-    steps = [
-        (
-            "Score new rows with this model, saved beside the report (it holds rows of the table)",
-            _command("novelty", "score", model, "NEW_TABLE.csv"),
-        )
-    ]
-    top = result.ranked[0]
-    if top.reasons:
-        column = top.reasons[0].column
-        steps.append(
-            (
-                "Screen again without the column that made the first row odd",
-                f"{command} {shlex.join(['--exclude', column])}",
-            )
-        )
-    place = ("--row", str(top.row)) if top.line is None else ("--line", str(top.line))
-    steps.append(
-        (
-            "See all reasons of one row",
-            _command("novelty", "explain", model, table, *place),
-        )
-    )
-    return tuple(steps)
-
-
-def _command(*words: str) -> str:
-    return shlex.join(["kpca", *words])
-
-
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _write_figures(folder: Path, figures: dict[str, Any]) -> None:
-    (folder / "figures").mkdir()
+    if figures:
+        (folder / "figures").mkdir()
     for name, png in figures.items():
         (folder / "figures" / f"{Path(name).stem}.png").write_bytes(png)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kpca_apps.cli.console import Console, plan_lines, summary_lines
-from kpca_apps.cli.options import given_options, path_shown, reproduce
-from kpca_apps.files.names import safe_stem
+from kpca_apps.cli.console import TOP, Console, plan_lines, score_texts, summary_lines
+from kpca_apps.cli.options import given_options
+from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
     from kpca_apps.cli.runs import Clock
@@ -25,6 +26,7 @@ __all__ = [
     "adjusted",
     "check_rules",
     "finish",
+    "learned",
     "open_folder",
     "place",
     "print_outcome",
@@ -95,22 +97,15 @@ def finish(
     model: NoveltyModel | None,
 ) -> None:
     """Write the folder of a screening and say what was found."""
-    from kpca_apps.cli.runs import MODEL_FILE, next_steps, write_screening
+    from kpca_apps.cli.commands import next_steps
+    from kpca_apps.cli.runs import MODEL_FILE, write_screening
     from kpca_apps.report.hidden import without_hidden
     from kpca_apps.report.text import headline, plain
 
     params = context.params
-    if model is None:
-        saved = path_shown(params["model"])
-    else:
-        # A folder named by the user would make two runs of one input differ.
-        saved = MODEL_FILE if params["out"] else f"{folder.path.name}/{MODEL_FILE}"
-    result = replace(
-        result,
-        next_steps=next_steps(
-            result, table=path_shown(params["table"]), model=saved, command=reproduce(context)
-        ),
-    )
+    saved = None if model is None else MODEL_FILE
+    steps = next_steps(context, result, folder=folder.path.name, saved=saved)
+    result = replace(result, next_steps=steps)
     with console.stage("Writing"):
         result = write_screening(
             result, table, folder, clock, suffix=str(params["format"].value), model=model
@@ -118,7 +113,7 @@ def finish(
     shown = without_hidden(result)
     console.say(plain(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
-    console.say(f"Threshold {result.threshold.value:.4g}. {result.threshold.statement}")
+    console.say(_threshold_text(result))
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
@@ -127,6 +122,40 @@ def finish(
             f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
         )
     print_outcome(console, folder, result, params["json"])
+
+
+def _threshold_text(result: ScreeningResult) -> str:
+    """Say the threshold, in digits that tell it from the scores shown, and what it means."""
+    info = result.threshold
+    if not math.isfinite(info.value):
+        return info.statement
+    shown = [row.score for row in result.ranked[:TOP]]
+    return f"Threshold {score_texts(info.value, *shown)[0]}. {info.statement}"
+
+
+def learned(model: NoveltyModel) -> str:
+    """Say what a model was fitted on and how it will flag rows."""
+    from kpca_apps.novelty.flagging import rate_statement
+
+    rule, detector = model.rule, model.detector
+    what = (
+        f"Learned {model.source.n_rows:,} rows of {one_line(model.source.name)} by "
+        f"{len(model.encoder.plan.used)} columns."
+    )
+    if rule.name != "alpha":
+        return (
+            f"{what} It flags by {rule.name} {rule.setting:g}; the threshold is set on each table "
+            "scored."
+        )
+    statement = rate_statement(
+        rule.setting,
+        detector.threshold_,
+        len(detector.calibration_scores_),
+        detector.calibration_ or "leave-one-out",
+    )
+    if not math.isfinite(detector.threshold_):
+        return f"{what} {statement}"
+    return f"{what} Threshold {score_texts(detector.threshold_)[0]}. {statement}"
 
 
 def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
@@ -159,10 +188,12 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     line = f", line {row.line}" if row.line is not None else ""
     p_value = f", p-value {row.p_value:.3g}" if row.p_value is not None else ""
     verdict = "flagged" if row.flagged else "not flagged"
+    near = result.scores[abs(result.ranks - row.rank) == 1].tolist()
+    score, limit, *_ = score_texts(row.score, result.threshold.value, *near)
+    limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"
     return (
-        f"Row {row.row}{name}{line}: novelty score {row.score:.4g} (threshold "
-        f"{result.threshold.value:.4g}{p_value}), {verdict}, rank {row.rank} of "
-        f"{len(result.scores)}."
+        f"Row {row.row}{name}{line}: novelty score {score} ({limit}{p_value}), {verdict}, rank "
+        f"{row.rank} of {len(result.scores)}."
     )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -34,6 +35,17 @@ def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[
     console.lines(explanation_lines(result.ranked[0]))
     said = capsys.readouterr().err
     assert not {"\x1b", "\x07", "\u202e"} & set(said)
+
+
+def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
+    frame = frame_of(40, odd=2)
+    result = screen_table(table_from_frame(frame))
+    assert summary_lines(result)[0].split()[:4] == ["rank", "flagged", "row", "score"]
+    named = ScreeningOptions(columns=ColumnOptions(id="name"))
+    assert "id" in summary_lines(screen_table(table_from_frame(frame), options=named))[0].split()
+    top = [replace(row, score=1.0 + 1e-7 * row.rank) for row in result.ranked]
+    lines = summary_lines(replace(result, ranked=tuple(top)))
+    assert len({line.split()[3] for line in lines[1:]}) == 5
 
 
 def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:

@@ -76,6 +76,7 @@ def test_fit_score_explain(kpca: Run) -> None:
     fitted = kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name")
     assert (fitted.code, fitted.out) == (0, "clean.kpca\n")
     assert "The model holds rows of clean.csv" in fitted.err
+    assert "About 5 % of new rows like the reference" in " ".join(fitted.err.split())
 
     done = kpca("score", "clean.kpca", "birds.csv", "--fdr", 0.2, "--label", "kind")
     assert done.code == 0, done.err
@@ -91,6 +92,45 @@ def test_fit_score_explain(kpca: Run) -> None:
     assert told.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
     by_line = kpca("explain", "clean.kpca", "birds.csv", "--line", top["line"], "--json")
     assert json.loads(by_line.out)["score"] == top["score"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--share", 0.1), "flags by share 0.1; the threshold is set on each table scored"),
+        (("--count", 100), "flags by count 100; the threshold is set on each table scored"),
+        (("--fdr", 0.1), "flags by fdr 0.1; the threshold is set on each table scored"),
+        (("--alpha", 0.001), "Nothing can be flagged at 0.1 %: 80 reference rows allow 1.2 %"),
+    ],
+)
+def test_fit_names_a_threshold_only_where_its_rule_sets_one(
+    words: tuple[object, ...], said: str, kpca: Run
+) -> None:
+    done = kpca("fit", "clean.csv", "--model", "m.kpca", *words)
+    heard = " ".join(done.err.split())
+    assert (done.code, said in heard) == (0, True), heard
+    assert "Threshold" not in heard
+
+
+@pytest.mark.parametrize("rule", [("--alpha", 0.001), ("--fdr", 0.001)])
+def test_no_threshold_is_ever_called_infinite(rule: tuple[object, ...], kpca: Run) -> None:
+    done = kpca("screen", "birds.csv", "--reference", "clean.csv", *rule)
+    assert done.code == 0
+    heard = " ".join(done.err.split())
+    assert heard.count("80 reference rows are too few") == 1
+    assert ("Nothing can be flagged at" in heard) or ("No list can be given at" in heard)
+    told = kpca("explain", "kpca-novelty-birds/model.kpca", "birds.csv", "--row", 60)
+    assert "(no threshold, p-value" in told.out
+    for text in (done.err, told.out, told.err):
+        assert not {"inf", "infinite"} & set(text.replace(".", " ").replace(",", " ").split())
+
+
+def test_too_many_components_are_a_usage_error(kpca: Run, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    done = kpca("screen", "birds.csv", "--components", 60)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: components 60 would span all that 60 rows can: choose fewer\n"
+    assert sorted(folder.iterdir()) == before
 
 
 def test_compare(kpca: Run) -> None:

@@ -1,0 +1,102 @@
+"""Commands in a report work when pasted where the report's own command was run."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def result(folder: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
+    """Sentence and words of each next step, by the command it runs."""
+    found = {}
+    for sentence, command in result(folder)["next_steps"]:
+        words = shlex.split(command)
+        assert words[:2] == ["kpca", "novelty"]
+        found[words[2]] = (sentence, words[2:])
+    return found
+
+
+@pytest.mark.parametrize("out", [None, "runs/a"])
+@pytest.mark.parametrize("reference", [False, True])
+def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference: bool) -> None:
+    Path("runs").mkdir()
+    words = ["--id", "name", "--numeric", "bill", "--numeric", "wing"]
+    words += ["--reference", "clean.csv"] if reference else ["--exclude", "kind"]
+    words += [] if out is None else ["--out", out]
+    assert kpca("screen", "birds.csv", *words, "--quiet").code == 0
+    folder = out or "kpca-novelty-birds"
+    found = steps(folder)
+    assert list(found) == ["score", "screen", "explain"]
+    score, screen, explain = (found[name][1] for name in found)
+    assert kpca(*[word.replace("NEW_TABLE", "clean") for word in score]).code == 0
+    done = kpca(*screen)
+    assert done.code == 0, done.err
+    column = result(folder)["ranked"][0]["reasons"][0]["column"]
+    assert done.out == f"{folder}-without-{column}/report.html\n"
+    told = kpca(*explain)
+    assert (told.code, "rank 1 of 60" in told.out) == (0, True)
+    assert not any("full path" in sentence for sentence, _ in found.values())
+    again = kpca(*shlex.split(result(folder)["command"])[2:])
+    assert (again.code, again.out) == (0, f"{folder}/report.html\n"), again.err
+
+
+def test_paths_from_elsewhere_are_cut_and_the_sentence_says_so(
+    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "here").mkdir()
+    monkeypatch.chdir(folder / "here")
+    assert kpca("screen", folder / "birds.csv", "--out", folder / "run", "--quiet").code == 0
+    assert str(folder) not in (folder / "run" / "result.json").read_text(encoding="utf-8")
+    found = steps(str(folder / "run"))
+    assert found["score"][1][:2] == ["score", "run/model.kpca"]
+    assert found["score"][0].endswith("; put the full path of run in place of the name")
+    assert "; put the full path of run and of birds.csv in place" in found["explain"][0]
+    monkeypatch.chdir(folder)
+    assert kpca(*found["explain"][1]).code == 0
+    assert kpca(*found["screen"][1]).code == 0
+
+
+def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "birds.csv").rename(folder / "data" / "birds.csv")
+    assert kpca("screen", folder / "data" / "birds.csv", "--quiet").code == 0
+    assert shlex.split(result("kpca-novelty-birds")["command"])[3] == "data/birds.csv"
+    assert kpca(*steps("kpca-novelty-birds")["explain"][1]).code == 0
+
+
+def test_scoring_offers_no_step_that_its_command_cannot_do(kpca: Run) -> None:
+    kpca("fit", "clean.csv", "--model", "m.kpca")
+    done = kpca("score", "m.kpca", "birds.csv", "--delimiter", ",", "--quiet")
+    assert done.code == 0, done.err
+    found = steps("kpca-novelty-birds")
+    assert list(found) == ["score", "explain"]
+    assert found["explain"][1][-2:] == ["--delimiter", ","]
+    assert kpca(*found["explain"][1]).code == 0
+
+
+def test_the_only_column_is_not_offered_to_be_left_out(kpca: Run) -> None:
+    kpca("screen", "birds.csv", *(f"--exclude={c}" for c in ("bill", "mass", "colour", "kind")))
+    assert list(steps("kpca-novelty-birds")) == ["score", "explain"]
+
+
+def test_a_name_stands_for_a_table_from_a_pipe(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Path("birds.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert kpca("screen", "-", "--quiet").code == 0
+    found = steps("kpca-novelty-stdin")
+    assert found["explain"][1][:3] == ["explain", "kpca-novelty-stdin/model.kpca", "TABLE.csv"]
+    assert found["explain"][0].endswith("TABLE.csv stands for the table that was piped in")
+    assert shlex.split(result("kpca-novelty-stdin")["command"])[2:4] == ["screen", "TABLE.csv"]
