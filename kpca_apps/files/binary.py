@@ -18,6 +18,8 @@ from kpca_apps.files.sniffing import header_is_missing
 
 __all__ = ["plain_types", "read_excel", "read_parquet"]
 
+# A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
+_MOST_TEXT = 1 << 30
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 # 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
@@ -57,8 +59,14 @@ def read_parquet(data: bytes, label: str) -> pl.DataFrame:
     # size of all cells is asked before they are made.
     require_table(label, height, width)
     try:
-        size = _text_bytes(scan)
-        require_memory(label, size)
+        n_bytes = _text_bytes(scan)
+        require_memory(label, n_bytes)
+        if n_bytes > _MOST_TEXT:
+            raise MemoryLimitError(
+                f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+                f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
+                "the file."
+            )
         return plain_types(pl.read_parquet(io.BytesIO(data)))
     except MemoryLimitError:
         raise
