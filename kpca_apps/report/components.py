@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import ComponentMap
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks
-from kpca_apps.report.text import count, number, percent
+from kpca_apps.report.text import count, join, number, percent
 
 __all__ = ["component_map", "evenly", "scree"]
 
 MAX_POINTS = 1000  # dots of rows that are not flagged
 MAX_FLAGGED = 400
-N_LABELLED = 10  # ranks written beside their marks
+N_LABELLED = 5  # ranks written beside their marks, where they do not overlap
+MARK = 5  # points
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # where, in points from the mark, in this order
 MAX_COMPONENTS = 40
 WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 
@@ -29,30 +33,71 @@ def component_map(points: ComponentMap) -> Drawing:
     axes.plot(
         points.x[usual], points.y[usual], "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0
     )
-    axes.plot(points.x[flagged], points.y[flagged], "^", ms=5, color=PALETTE["accent"], mew=0)
-    labelled = [i for i in order[:N_LABELLED] if points.rank[i] > 0]
-    for place in labelled:
-        axes.annotate(
-            str(points.rank[place]),
-            (points.x[place], points.y[place]),
-            xytext=(4, 2),
-            textcoords="offset points",
-            color=PALETTE["accent"] if points.flagged[place] else PALETTE["ink"],
-        )
+    axes.plot(points.x[flagged], points.y[flagged], "^", ms=MARK, color=PALETTE["accent"], mew=0)
     first, second = (percent(share) for share in points.explained)
     axes.set_xlabel(f"kernel component 1 ({first} of the variance)")
     axes.set_ylabel(f"kernel component 2 ({second})")
     axes.locator_params(nbins=4)
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
+    oddest = [int(place) for place in order[:N_LABELLED] if points.rank[place] > 0]
+    labelled = _label_ranks(axes, points, oddest, flagged)
     n_drawn = len(usual) + len(flagged)
     caption = (
         f"Each mark is a row, {count(n_drawn)} of {count(points.n_rows)} drawn: grey dots usual "
-        "rows, triangles flagged ones; numbers are ranks. Neighbours on the map are alike. An odd "
-        "row may still lie inside the crowd, because the map shows two directions and the score "
-        "measures all the others too."
+        f"rows, triangles flagged ones{_labels_told(labelled)}. Neighbours on the map are alike. "
+        "An odd row may still lie inside the crowd, because the map shows two directions and the "
+        "score measures all the others too."
     )
     return Drawing("map", "Rows on the first two kernel components", caption, figure)
+
+
+def _label_ranks(
+    axes: Axes, points: ComponentMap, places: list[int], flagged: NDArray[np.int64]
+) -> list[int]:
+    """Write ranks beside their marks, oddest first, where there is room; return those written."""
+    figure = axes.get_figure(root=True)
+    if figure is None or not places:
+        return []
+    figure.draw_without_rendering()  # places of marks on paper are known only after the layout
+    marks = _boxes(axes, points, flagged, figure.dpi)
+    taken: list[Bbox] = []
+    written = []
+    for place, own in zip(places, _boxes(axes, points, np.array(places), figure.dpi), strict=True):
+        others = [mark for mark in marks if not mark.overlaps(own)]
+        for x, y in BESIDE:
+            label = axes.annotate(
+                str(points.rank[place]),
+                (points.x[place], points.y[place]),
+                xytext=(x, y),
+                textcoords="offset points",
+                ha="left" if x > 0 else "right",
+                color=PALETTE["accent"] if points.flagged[place] else PALETTE["ink"],
+            )
+            box = label.get_window_extent()
+            if not box.count_overlaps([*taken, *others]):
+                taken.append(box)
+                written.append(int(points.rank[place]))
+                break
+            label.remove()
+    return written
+
+
+def _boxes(axes: Axes, points: ComponentMap, places: NDArray[np.int64], dpi: float) -> list[Bbox]:
+    """Return what the marks of some rows cover of the figure."""
+    half = MARK * dpi / 72 / 2
+    centres = axes.transData.transform(np.column_stack([points.x[places], points.y[places]]))
+    return [Bbox([centre - half, centre + half]) for centre in centres]
+
+
+def _labels_told(ranks: list[int]) -> str:
+    """Say which ranks stand on the map."""
+    if not ranks:
+        return ""
+    if len(ranks) == 1:
+        return f"; the number {ranks[0]} is the rank of the row beside it"
+    names = join([str(rank) for rank in ranks])
+    return f"; the numbers {names} are ranks, written where there is room"
 
 
 def scree(points: ComponentMap) -> Drawing:
@@ -78,7 +123,7 @@ def scree(points: ComponentMap) -> Drawing:
     plain_ticks(bottom.yaxis)
     is_hard = bool(np.isin(points.gains, (0.0, 1.0)).all())
     kept = (
-        f"the first {int(points.gains.sum())} are kept whole and the rest dropped (a hard cut)"
+        _hard_cut(int(points.gains.sum()))
         if is_hard
         else f"each is kept in the share below, in all as much as {number(points.gains.sum())} "
         "whole ones (a soft cut)"
@@ -88,6 +133,12 @@ def scree(points: ComponentMap) -> Drawing:
     )
     caption = f"{shown}how much the rows vary along each component; {kept}."
     return Drawing("scree", "Scree plot", caption[0].upper() + caption[1:], figure)
+
+
+def _hard_cut(n_kept: int) -> str:
+    if n_kept == 1:
+        return "the first is kept whole and the rest dropped (a hard cut)"
+    return f"the first {count(n_kept)} are kept whole and the rest dropped (a hard cut)"
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -32,7 +32,8 @@ def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
             axes.contourf(
                 contours.x, contours.y, scores, [lower, high], colors=PALETTE["band"], alpha=0.16
             )
-    if low < threshold < high:
+    is_crossed = low < threshold < high
+    if is_crossed:
         axes.contour(
             contours.x, contours.y, scores, [threshold], colors=PALETTE["accent"], linewidths=1.4
         )
@@ -51,7 +52,8 @@ def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
     plain_ticks(axes.yaxis)
     caption = (
         "The score over the two columns: the darker the ground, the more novel a row would be "
-        "there. Inside the accented line a row counts as usual, outside it is flagged. Dots are "
-        "usual rows, triangles flagged ones."
+        "there. "
+        + "Inside the accented line a row counts as usual, outside it is flagged. " * is_crossed
+        + "Dots are usual rows, triangles flagged ones."
     )
     return Drawing("contours", "Contours of the score", caption, figure)

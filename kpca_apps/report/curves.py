@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from kpca_apps.novelty.result import Curves, Evaluation
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks, shown
-from kpca_apps.report.text import count, cut, join, ordinal, percent
+from kpca_apps.report.text import cut, join, ordinal, percent, plural
 
-__all__ = ["precision_recall", "roc", "standing", "verdict"]
+__all__ = ["PRECISION", "ROC", "Area", "precision_recall", "roc", "standing", "verdict"]
 
+
+@dataclass(frozen=True)
+class Area:
+    """One of the two areas that methods are judged by: what to call it, and its attribute."""
+
+    label: str
+    attribute: str
+
+    def of(self, curve: Curves) -> float:
+        """Return the area of one method."""
+        return float(getattr(curve, self.attribute))
+
+
+ROC = Area("area under the ROC curve", "auroc")
+PRECISION = Area("average precision", "auprc")
+WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 COLOURS = ("blue", "green", "purple", "orange", "sky", "muted")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (8, 2, 1, 1, 1, 2)))
 
@@ -30,9 +48,9 @@ def roc(evaluation: Evaluation, name: str) -> Drawing:
         )
     _finish(axes, "share of other rows flagged", "share of outliers found")
     caption = (
-        f"ROC curves for {count(evaluation.n_positive)} known outliers among "
-        f"{count(evaluation.n_rows)} rows. Nearer the upper left corner is better; the number is "
-        "the area under the curve, 1 = perfect, 0.5 = by chance (grey diagonal)."
+        f"ROC curves for {plural(evaluation.n_positive, 'known outlier')} among "
+        f"{plural(evaluation.n_rows, 'row')}. Nearer the upper left corner is better; the number "
+        "is the area under the curve, 1 = perfect, 0.5 = by chance (grey diagonal)."
     )
     return Drawing(name, "ROC curves", caption, figure)
 
@@ -57,24 +75,49 @@ def precision_recall(evaluation: Evaluation, name: str) -> Drawing:
     return Drawing(name, "Precision-recall curves", caption, figure)
 
 
-def standing(evaluation: Evaluation) -> str:
-    """Say in a short sentence which place our detector takes by both areas."""
-    ours, rivals = _sides(evaluation)
-    if ours is None or not rivals:
-        return "There is no rival to compare with."
-    by_roc, by_pr = (
-        ordinal(1 + sum(round(getattr(r, area), 3) > round(getattr(ours, area), 3) for r in rivals))
-        for area in ("auroc", "auprc")
-    )
-    name = cut(ours.name)
-    return (
-        f"{name[:1].upper()}{name[1:]} comes {by_roc} of {len(rivals) + 1} by area under the ROC "
-        f"curve, and {by_pr} by average precision."
-    )
+def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
+    """Say in one sentence which place our detector takes in every test, by one of the areas.
+
+    Parameters
+    ----------
+    evaluations : sequence of Evaluation
+        The tests, in the order of the page.
+    area : Area
+        The area they are judged by.
+
+    Returns
+    -------
+    str
+        Empty where there is no rival to compare with.
+    """
+    judged = [(number, *_sides(e)) for number, e in enumerate(evaluations, 1)]
+    places = {
+        number: _standing(ours, rivals, area) for number, ours, rivals in judged if ours and rivals
+    }
+    name = next((cut(ours.name) for _, ours, _ in judged if ours), "")
+    if not places:
+        return ""
+    if len(evaluations) == 1:
+        said = places[1]
+    elif len(places) > 1 and len(set(places.values())) == 1:
+        tests = "both tests" if len(places) == 2 else "every test"
+        said = f"{next(iter(places.values()))} in {tests}"
+    else:
+        said = join([f"{place} in test {number}" for number, place in places.items()])
+    return f"By {area.label}, {name} {said}."
+
+
+def _standing(ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
+    """Say which place our method takes, with whom it shares it."""
+    ahead, level, _ = _beside(ours, rivals, area)
+    place, n = ordinal(1 + len(ahead)), len(rivals) + 1
+    if level:
+        return f"shares {place} place of {n} with {join([cut(r.name) for r in level])}"
+    return f"comes {place} of {n}"
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Say in one sentence where our detector stands by both areas, rivals named.
+    """Say where our detector stands by both areas, rivals named.
 
     Parameters
     ----------
@@ -84,14 +127,23 @@ def verdict(evaluation: Evaluation) -> str:
     Returns
     -------
     str
-        Empty where there is no rival to compare with.
+        A sentence, and a hint where the known outliers look usual; empty where there is no rival
+        to compare with and nothing to hint at.
     """
     ours, rivals = _sides(evaluation)
-    if ours is None or not rivals:
+    if ours is None:
         return ""
-    by_roc = _place(ours.name, ours.auroc, [(r.name, r.auroc) for r in rivals])
-    by_pr = _place("it", ours.auprc, [(r.name, r.auprc) for r in rivals])
-    return f"By area under the ROC curve {by_roc}; by average precision {by_pr}."
+    said = []
+    if rivals:
+        by_roc, by_pr = _place(ours.name, ours, rivals, ROC), _place("it", ours, rivals, PRECISION)
+        said.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
+    if ours.auroc < WELL_BELOW_CHANCE:
+        said.append(
+            f"An area of {ours.auroc:.3f}, well below 0.5, means that the known outliers score "
+            "lower than the other rows: perhaps another value of the label is the one that means "
+            "outlier, or these outliers lie where rows are densest."
+        )
+    return " ".join(said)
 
 
 def _sides(evaluation: Evaluation) -> tuple[Curves | None, list[Curves]]:
@@ -100,18 +152,34 @@ def _sides(evaluation: Evaluation) -> tuple[Curves | None, list[Curves]]:
     return ours, [curve for curve in evaluation.methods if not curve.ours]
 
 
-def _place(name: str, area: float, rivals: Sequence[tuple[str, float]]) -> str:
-    """Rank one method among its rivals; areas that read alike are level."""
-    ours = round(area, 3)
-    ranked = sorted(rivals, key=lambda rival: (-rival[1], rival[0]))
-    groups: dict[str, list[str]] = {"behind": [], "level with": [], "ahead of": []}
-    for rival, their_area in ranked:
-        theirs = round(their_area, 3)
-        word = "behind" if theirs > ours else "level with" if theirs == ours else "ahead of"
-        groups[word].append(f"{rival} ({theirs:.3f})")
-    place = ordinal(1 + len(groups["behind"]))
-    relations = [f"{word} {join(names)}" for word, names in groups.items() if names]
-    return f"{name} ({ours:.3f}) is {place} of {len(ranked) + 1}: {', '.join(relations)}"
+def _beside(
+    ours: Curves, rivals: Sequence[Curves], area: Area
+) -> tuple[list[Curves], list[Curves], list[Curves]]:
+    """Return the rivals ahead of us, level with us and behind us; areas that read alike are level.
+
+    Each best first.
+    """
+    own = round(area.of(ours), 3)
+    ranked = sorted(rivals, key=lambda rival: (-area.of(rival), rival.name))
+    signs = [float(np.sign(round(area.of(rival), 3) - own)) for rival in ranked]
+    ahead, level, after = (
+        [rival for rival, sign in zip(ranked, signs, strict=True) if sign == wanted]
+        for wanted in (1, 0, -1)
+    )
+    return ahead, level, after
+
+
+def _place(name: str, ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
+    """Rank our method among its rivals, each named with its area."""
+    ahead, level, after = (
+        [f"{rival.name} ({area.of(rival):.3f})" for rival in group]
+        for group in _beside(ours, rivals, area)
+    )
+    place, n = ordinal(1 + len(ahead)), len(rivals) + 1
+    own = f"{name} ({area.of(ours):.3f})"
+    takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
+    others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(after)}"] * bool(after)
+    return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 
 
 def _styled(methods: Sequence[Curves]) -> list[tuple[Curves, dict[str, Any]]]:

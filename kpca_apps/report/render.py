@@ -12,11 +12,11 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
-from kpca_apps.report.curves import standing, verdict
+from kpca_apps.report.curves import PRECISION, ROC, standing, verdict
 from kpca_apps.report.drawing import to_svg
 from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
-from kpca_apps.report.text import Verbatim, count, cut, headline, number, plain, writable
+from kpca_apps.report.text import Verbatim, count, cut, headline, number, plain, plural, writable
 from kpca_apps.report.views import MAX_COLUMNS, column_views, row_views
 
 __all__ = ["render_comparison", "render_screening"]
@@ -74,8 +74,8 @@ def render_comparison(result: ComparisonResult) -> str:
     return _page(
         "comparison.html.j2",
         result=result,
-        title=" ".join(standing(evaluation) for evaluation in result.evaluations[:1])
-        or "Nothing was judged.",
+        title=standing(result.evaluations, ROC) or "There is no rival to compare with.",
+        by_precision=standing(result.evaluations, PRECISION),
         sources=[("Table", result.source)],
         **_shared(result),
     )
@@ -145,6 +145,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "count": count,
         "number": number,
+        "plural": plural,
         "cut": cut,
         "sentence": _sentence,
         "svg": to_svg,

@@ -18,13 +18,16 @@ __all__ = [
     "ordinal",
     "percent",
     "plain",
+    "plural",
     "row_name",
     "scores_text",
+    "threshold_text",
     "writable",
 ]
 
 ELLIPSIS = "\u2026"
 MORE_DECIMALS = 4  # spent on telling scores from the threshold
+MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 
 
@@ -73,14 +76,14 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     scores : sequence of float
         Scores shown beside the threshold.
     threshold : float
-        May be infinite.
+        May be infinite, where none could be set.
 
     Returns
     -------
     texts : list of str
         One a score, all with the same number of decimals.
     threshold_text : str
-        The threshold, likewise.
+        The threshold, likewise; ``none`` where it is infinite.
 
     Examples
     --------
@@ -88,6 +91,8 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     (['1.1052', '1.1043'], '1.1040')
     >>> scores_text([0.8, 0.3], 0.5)
     (['0.800', '0.300'], '0.500')
+    >>> scores_text([0.8], float("inf"))
+    (['0.800'], 'none')
     """
     largest = max((abs(v) for v in (*scores, threshold) if math.isfinite(v)), default=0.0)
     exponent = math.floor(math.log10(largest)) if largest > 0 else 0
@@ -98,10 +103,15 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     for decimals in range(fewest, fewest + MORE_DECIMALS + 1):
         form = f",.{decimals}{'f' if is_plain else 'e'}"
         texts = [format(score, form) for score in scores]
-        limit = format(threshold, form) if math.isfinite(threshold) else number(threshold)
+        limit = format(threshold, form) if math.isfinite(threshold) else "none"
         if all(t != limit or s == threshold for t, s in zip(texts, scores, strict=True)):
             break
     return texts, limit
+
+
+def threshold_text(result: ScreeningResult) -> str:
+    """Write the threshold with the decimals it has beside the ranked rows."""
+    return scores_text([row.score for row in result.ranked[:MAX_ROWS]], result.threshold.value)[1]
 
 
 def is_missing(text: str) -> bool:
@@ -112,6 +122,11 @@ def is_missing(text: str) -> bool:
 def count(n: int) -> str:
     """Write a count in full, with thousands separated: ``1,000,000``."""
     return f"{n:,}"
+
+
+def plural(n: int, noun: str) -> str:
+    """Write a count with its noun: ``1 row``, ``2,000 rows``."""
+    return f"{count(n)} {noun}{'' if n == 1 else 's'}"
 
 
 def percent(share: float) -> str:
@@ -178,21 +193,33 @@ def headline(result: ScreeningResult) -> list[str]:
         Parts of the sentence, to be joined without separator.
     """
     n_rows, n_flagged = len(result.scores), result.n_flagged
-    rows = f"{count(n_rows)} {'row' if n_rows == 1 else 'rows'}"
+    found = _found(n_rows, n_flagged)
     if not result.ranked:
-        verb = "stands" if n_flagged <= 1 else "stand"
-        return [f"{count(n_flagged) if n_flagged else 'None'} of {rows} {verb} out."]
+        return [found, "."]
     top = result.ranked[0]
-    because = _because(top, result.columns)
+    if n_rows == 1:
+        return [found, *_because(top, result.columns, ": its ")]
     if n_flagged == 0:
-        return [f"None of {rows} stands out; ", *row_name(top), " comes nearest", *because]
+        return [found, "; ", *row_name(top), " comes nearest", *_because(top, result.columns)]
     if n_flagged == 1:
-        return [f"1 of {rows} stands out: ", *row_name(top), *because]
-    amount = "All" if n_flagged == n_rows else f"{count(n_flagged)} of"
-    return [f"{amount} {rows} stand out; ", *row_name(top), " most", *because]
+        return [found, ": ", *row_name(top), *_because(top, result.columns, ", whose ")]
+    return [found, "; ", *row_name(top), " most", *_because(top, result.columns)]
 
 
-def _because(row: RankedRow, columns: Sequence[ColumnProfile]) -> list[str]:
+def _found(n_rows: int, n_flagged: int) -> str:
+    """Say how many rows stand out."""
+    if n_rows == 1:
+        return f"The only row {'stands' if n_flagged else 'does not stand'} out"
+    if n_flagged == 0:
+        return f"{'Neither' if n_rows == 2 else 'None'} of {plural(n_rows, 'row')} stands out"
+    if n_flagged == 1:
+        return f"1 of {plural(n_rows, 'row')} stands out"
+    if n_flagged == n_rows:
+        return "Both rows stand out" if n_rows == 2 else f"All {plural(n_rows, 'row')} stand out"
+    return f"{count(n_flagged)} of {plural(n_rows, 'row')} stand out"
+
+
+def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": its ") -> list[str]:
     """End the headline with what makes the oddest row odd."""
     if not row.explained:
         return ["."]
@@ -202,9 +229,9 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile]) -> list[str]:
     name = cut(reason.column)
     column = next((c for c in columns if c.name == reason.column), None)
     if column is not None and column.hidden:
-        return [": mostly for its ", name, ", whose values are hidden."]
+        return [", chiefly for its ", name, ", whose values are hidden."]
     what = "text of " if column is not None and column.role == "text" else ""
     expected = ["nothing"] if is_missing(reason.expected) else [what, *expected_text(reason)]
     if is_missing(reason.seen):
-        return [": its ", name, " is missing where ", *expected, " was expected."]
-    return [": its ", name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
+        return [start, name, " is missing where ", *expected, " was expected."]
+    return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]

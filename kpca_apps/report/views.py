@@ -8,11 +8,18 @@ from markupsafe import escape
 
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
 from kpca_apps.report.strips import Strip, strip_of
-from kpca_apps.report.text import cut, expected_text, is_missing, number, percent, scores_text
+from kpca_apps.report.text import (
+    MAX_ROWS,
+    cut,
+    expected_text,
+    is_missing,
+    number,
+    percent,
+    scores_text,
+)
 
 __all__ = [
     "MAX_COLUMNS",
-    "MAX_ROWS",
     "CellView",
     "ColumnView",
     "ReasonView",
@@ -21,7 +28,6 @@ __all__ = [
     "row_views",
 ]
 
-MAX_ROWS = 100  # rows of the ranked table
 MAX_COLUMNS = 200  # rows of the column plan
 MAX_CELL = 200  # characters of one cell
 ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page

@@ -104,6 +104,23 @@ def test_tables_sort_and_filter_by_keyboard(browser: Any, folder: Path) -> None:
     page.close()
 
 
+def test_a_phone_shows_rows_and_columns_without_scrolling_sideways(
+    browser: Any, folder: Path
+) -> None:
+    page = open_page(browser, folder / "usual.html", 360, 740)
+    page.evaluate("for (const fold of document.querySelectorAll('.folds > *')) fold.open = true")
+    assert page.locator(".scroll").count() == 2
+    for box in page.locator(".scroll").all():
+        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    why = page.locator("td.why")
+    assert min(why.evaluate_all("all => all.map(cell => cell.clientWidth)")) > 250
+    warning = page.locator(".warnings .cut").first
+    assert warning.evaluate("box => box.scrollHeight <= box.clientHeight")
+    page.get_by_label("Filter").first.fill("N262A1")
+    assert page.locator(".ranked tbody tr:visible").count() == 1
+    page.close()
+
+
 def test_all_is_readable_without_script(browser: Any, folder: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -130,4 +147,7 @@ def test_paper_shows_the_folds_and_no_controls(browser: Any, folder: Path) -> No
     figure = page.locator("figure").first
     assert figure.is_visible()
     assert not page.get_by_role("button", name="Copy").first.is_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".ranked tbody tr:visible").count() == 25
+    assert page.get_by_text("On paper only the first 25").is_visible()
     page.close()

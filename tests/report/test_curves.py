@@ -2,19 +2,44 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpca_apps.report.curves import standing, verdict
+import pytest
+
+from kpca_apps.report.curves import PRECISION, ROC, standing, verdict
 from tests.report import examples
 
 
 def test_rivals_ahead_are_named_as_readily_as_those_behind() -> None:
     (evaluation,) = examples.evaluations()
     text = verdict(evaluation)
-    assert "kernel PCA (0.833) is 2nd of 6: behind Parzen (0.857), " in text
-    assert "level with one-class SVM (0.833), " in text
-    assert "ahead of isolation forest (0.800), local outlier factor (0.750) and " in text
-    assert standing(evaluation) == (
-        "Kernel PCA comes 2nd of 6 by area under the ROC curve, and 2nd by average precision."
+    assert text.startswith(
+        "By area under the ROC curve kernel PCA (0.833) shares 2nd place of 6 with one-class SVM "
+        "(0.833): behind Parzen (0.857), ahead of isolation forest (0.800), local outlier factor "
+        "(0.750) and "
     )
+
+
+def test_the_standing_names_the_tests_and_the_ties() -> None:
+    (first,) = examples.evaluations()
+    ours, *rivals = first.methods
+    second = replace(first, methods=(replace(ours, auroc=0.99, auprc=0.1), *rivals))
+    shared = "shares 2nd place of 6 with one-class SVM"
+    assert standing([first], ROC) == f"By area under the ROC curve, kernel PCA {shared}."
+    assert standing([first, first], ROC) == (
+        f"By area under the ROC curve, kernel PCA {shared} in both tests."
+    )
+    assert standing([first, second], ROC) == (
+        f"By area under the ROC curve, kernel PCA {shared} in test 1 and comes 1st of 6 in test 2."
+    )
+    assert standing([second], PRECISION) == "By average precision, kernel PCA comes 6th of 6."
+
+
+@pytest.mark.parametrize(("area", "is_hinted"), [(0.2, True), (0.48, False), (0.9, False)])
+def test_an_area_well_below_chance_asks_about_the_label(area: float, is_hinted: bool) -> None:
+    (evaluation,) = examples.evaluations()
+    ours, *rivals = evaluation.methods
+    for others in (rivals, []):
+        judged = replace(evaluation, methods=(replace(ours, auroc=area), *others))
+        assert ("well below 0.5" in verdict(judged)) == is_hinted
 
 
 def test_best_and_worst() -> None:
@@ -32,4 +57,4 @@ def test_without_rivals_there_is_no_verdict() -> None:
     (evaluation,) = examples.evaluations()
     alone = replace(evaluation, methods=evaluation.methods[:1])
     assert verdict(alone) == ""
-    assert standing(alone) == "There is no rival to compare with."
+    assert standing([alone], ROC) == ""

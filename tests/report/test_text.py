@@ -19,6 +19,7 @@ from kpca_apps.report.text import (
     ordinal,
     percent,
     plain,
+    plural,
     scores_text,
     writable,
 )
@@ -52,7 +53,7 @@ def test_scores_are_told_from_the_threshold(scores: list[float], threshold: floa
 
 
 def test_scores_of_any_size_are_written() -> None:
-    assert scores_text([1.5e-9], math.inf) == (["1.50e-09"], "infinite")
+    assert scores_text([1.5e-9], math.inf) == (["1.50e-09"], "none")
     assert scores_text([0.0], 0.0) == (["0.00"], "0.00")
     assert scores_text([], 0.5) == ([], "0.500")
 
@@ -69,6 +70,7 @@ def test_small_words() -> None:
     assert join(["a"]) == "a"
     assert join(["a", "b", "c"]) == "a, b and c"
     assert count(1_000_000) == "1,000,000"
+    assert [plural(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
 
 
 @given(st.text(), st.integers(2, 50))
@@ -93,8 +95,8 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
         ),
         (
             "one",
-            "1 of 344 rows stands out: row 263 (N262A1): its Flipper Length (mm) reads 1950 where "
-            "about 195 was expected.",
+            "1 of 344 rows stands out: row 263 (N262A1), whose Flipper Length (mm) reads 1950 "
+            "where about 195 was expected.",
         ),
         (
             "none",
@@ -104,7 +106,7 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
         ("no_reasons", "1 of 344 rows stands out: row 263, though no single column explains why."),
         (
             "hidden",
-            "12 of 344 rows stand out; row 263 most: mostly for its Flipper Length (mm), whose "
+            "12 of 344 rows stand out; row 263 most, chiefly for its Flipper Length (mm), whose "
             "values are hidden.",
         ),
     ],
@@ -115,6 +117,30 @@ def test_the_first_sentence(name: str, sentence: str) -> None:
 
 def test_the_first_sentence_when_all_are_flagged() -> None:
     assert plain(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; row ")
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_flagged", "start"),
+    [
+        (1, 1, "The only row stands out: its "),
+        (1, 0, "The only row does not stand out: its "),
+        (2, 2, "Both rows stand out; row "),
+        (2, 0, "Neither of 2 rows stands out; row "),
+        (2, 1, "1 of 2 rows stands out: row "),
+    ],
+)
+def test_the_first_sentence_of_a_table_of_one_or_two_rows(
+    n_rows: int, n_flagged: int, start: str
+) -> None:
+    assert plain(headline(examples.screening(n_rows, n_flagged))).startswith(start)
+
+
+def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
+    result = replace(examples.screening(n_flagged=1), columns=examples.hidden().columns)
+    assert plain(headline(without_hidden(result))) == (
+        "1 of 344 rows stands out: row 263, chiefly for its Flipper Length (mm), whose values are "
+        "hidden."
+    )
 
 
 def test_the_first_sentence_of_a_missing_value() -> None:
