@@ -8,8 +8,11 @@ say is dropped, and the code is 0.
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -71,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         words = None if arguments is None else list(arguments)
-        code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
+        with _end_in_order():
+            code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
         # An interrupt is turned into this code, or into an abort, as the version of typer has it.
         return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
@@ -85,6 +89,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KPCA_DEBUG") == "1":
             raise
         return _end(error)
+
+
+@contextmanager
+def _end_in_order() -> Iterator[None]:
+    """Let a request to end, as batch systems send it, clean up as an interrupt does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _drop_output() -> None:

@@ -13,8 +13,7 @@ import typer
 from kpca_apps.cli import options as o
 from kpca_apps.cli import steps as s
 from kpca_apps.cli.console import Console, explanation_lines
-from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.files.names import one_line
+from kpca_apps.errors import ConfigError
 
 __all__ = ["app"]
 
@@ -147,13 +146,8 @@ def fit(
     told = o.screening_options(context.params)
     s.check_rules(told, clean=True)
     console = Console(quiet)
-    if not model.parent.is_dir():
-        raise InputError(f"{one_line(str(model))}: its folder does not exist; make it first.")
-    if model.exists() and not force and not dry_run:
-        raise RefusedError(
-            f"{one_line(str(model))}: exists already; replace it with --force, or choose another "
-            "file with --model."
-        )
+    if not dry_run:
+        s.check_model(model, force=force)
     rows = s.read(console, reference, delimiter, encoding)
     if dry_run:
         s.print_plan(console, rows, told, json)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adjusted",
+    "check_model",
     "check_rules",
     "finish",
     "learned",
@@ -55,6 +56,13 @@ def open_folder(
     if check:
         folder.check()
     return folder
+
+
+def check_model(path: Path, *, force: bool) -> None:
+    """Refuse a file that may not be written, before any work."""
+    from kpca_apps.files.models import check_model_path
+
+    check_model_path(path, force=force)
 
 
 def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> Table:

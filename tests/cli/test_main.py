@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from kpca_apps import __version__
 from kpca_apps.cli import novelty
 from kpca_apps.cli.main import app, main
 from kpca_apps.errors import InputError, MemoryLimitError
+from tests.cli.conftest import Run
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -148,3 +150,28 @@ def test_a_reader_that_goes_away_ends_in_silence(
 def test_completion_is_offered() -> None:
     shown = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["--help"])
     assert "--install-completion" in shown.output
+
+
+def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
+    folder: Path, kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask_to_end(result: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("kpca_apps.report.render.render_screening", ask_to_end)
+    before, handler = sorted(folder.iterdir()), signal.getsignal(signal.SIGTERM)
+    done = kpca("screen", "birds.csv")
+    assert (done.code, done.err) == (130, "error: interrupted; nothing was written\n")
+    assert sorted(folder.iterdir()) == before
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+@pytest.mark.parametrize("target", ["birds.csv", "link", "/dev/null"])
+def test_force_replaces_a_model_and_nothing_else(folder: Path, kpca: Run, target: str) -> None:
+    (folder / "link").symlink_to("birds.csv")
+    before = (folder / "birds.csv").read_bytes()
+    done = kpca("fit", "birds.csv", "--model", target, "--force")
+    assert done.code == 4
+    assert done.err.count("\n") == 1
+    assert "is not a model, so it is never replaced" in " ".join(done.err.split())
+    assert (folder / "birds.csv").read_bytes() == before

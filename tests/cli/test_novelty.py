@@ -227,11 +227,15 @@ def test_an_earlier_run_is_replaced_with_force_only(kpca: Run, folder: Path) -> 
 
 
 def test_an_existing_model_is_replaced_with_force_only(kpca: Run, folder: Path) -> None:
-    (folder / "m.kpca").write_bytes(b"precious")
+    model = folder / "m.kpca"
+    assert kpca("fit", "clean.csv", "--model", "m.kpca", "--seed", 1).code == 0
+    before = model.read_bytes()
     assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 4
-    assert (folder / "m.kpca").read_bytes() == b"precious"
-    assert kpca("score", "m.kpca", "birds.csv").code == 3
+    assert model.read_bytes() == before
     assert kpca("fit", "clean.csv", "--model", "m.kpca", "--force").code == 0
+    assert model.read_bytes() != before
+    model.write_bytes(b"precious")
+    assert kpca("score", "m.kpca", "birds.csv").code == 3
     assert kpca("fit", "clean.csv", "--model", "no/m.kpca").code == 3
 
 
