@@ -18,7 +18,7 @@ import typer
 from kpca_apps.files.names import safe_stem
 from kpca_apps.novelty.result import ScreeningResult
 
-__all__ = ["next_steps", "reproduce"]
+__all__ = ["command_line", "next_steps", "reproduce"]
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
@@ -32,7 +32,7 @@ def reproduce(context: typer.Context) -> str:
 
     It replaces the result it repeats.
     """
-    return shlex.join([*_words(context, {}), "--force"])
+    return command_line([*_words(context, {}), "--force"])
 
 
 def next_steps(
@@ -63,7 +63,7 @@ def next_steps(
     steps = [
         (
             f"Score new rows with this model{held}" + _where(model),
-            shlex.join(["kpca", "novelty", "score", _shown(model), "NEW_TABLE.csv"]),
+            command_line(["kpca", "novelty", "score", _shown(model), "NEW_TABLE.csv"]),
         )
     ]
     top = result.ranked[0]
@@ -76,7 +76,7 @@ def next_steps(
             place += [f"--{name}", params[name]]
     table = params["table"]
     words = ["kpca", "novelty", "explain", _shown(model), _shown(table), *place]
-    steps.append(("See all reasons of one row" + _where(model, table), shlex.join(words)))
+    steps.append(("See all reasons of one row" + _where(model, table), command_line(words)))
     return tuple(steps)
 
 
@@ -91,8 +91,32 @@ def _without(context: typer.Context, column: str, out: str) -> tuple[str, str]:
     return (
         "Screen again without the column that made the first row odd"
         + _where(context.params["table"], beside),
-        shlex.join(_words(context, changes)),
+        command_line(_words(context, changes)),
     )
+
+
+def command_line(words: list[str]) -> str:
+    r"""Join words so that a shell reads them back, and a terminal obeys none of them.
+
+    Examples
+    --------
+    >>> print(command_line(["kpca", "--exclude", "body mass", "--exclude", "\x03rm\n"]))
+    kpca --exclude 'body mass' --exclude $'\x03rm\x0a'
+    """
+    return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
+
+
+def _escaped(word: str) -> str:
+    """Quote a word with characters that cannot be shown, as bash and zsh read it."""
+    shown = (
+        "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+        if not char.isprintable()
+        else f"\\{char}"
+        if char in "\\'"
+        else char
+        for char in word
+    )
+    return f"$'{''.join(shown)}'"
 
 
 def _words(context: typer.Context, changes: dict[str, Any]) -> list[str]:

@@ -31,6 +31,7 @@ __all__ = [
 TOP = 5
 # Significant digits of scores; rows far from everything agree in more.
 MIN_DIGITS, MAX_DIGITS = 4, 10
+MAX_LINE = 2_000
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,12 @@ class Console:
             sys.stderr.writelines(f"{one_line(line, _width())}\n" for line in lines)
 
     def data(self, text: str) -> None:
-        """Put data on stdout."""
+        """Put data on stdout, as it is."""
         sys.stdout.write(text.rstrip("\n") + "\n")
+
+    def data_lines(self, lines: list[str]) -> None:
+        """Put lines for people on stdout; control characters are escaped."""
+        sys.stdout.writelines(f"{one_line(line, MAX_LINE)}\n" for line in lines)
 
     def data_json(self, value: Any) -> None:
         """Put a JSON document on stdout."""
@@ -71,8 +76,9 @@ class Console:
             yield
             return
         from rich.console import Console as Terminal
+        from rich.text import Text
 
-        with Terminal(stderr=True, highlight=False).status(one_line(text, _width() - 4)):
+        with Terminal(stderr=True, highlight=False).status(Text(one_line(text, _width() - 4))):
             yield
 
 

@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         See the head of this file. Whatever happens, bad input ends in one line on stderr, never
         in a traceback, unless ``KPCA_DEBUG`` is set.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -89,6 +90,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KPCA_DEBUG") == "1":
             raise
         return _end(error)
+
+
+def _open_closed_streams() -> None:
+    """Let words go nowhere where a caller has closed stdout or stderr."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
 
 
 @contextmanager

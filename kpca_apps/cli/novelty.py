@@ -248,9 +248,7 @@ def explain(
         console.data_json(asdict(found))
         return
     s.say_warnings(console, result.warnings)
-    console.data(s.place(found, result))
-    for text in explanation_lines(found):
-        console.data(text)
+    console.data_lines([s.place(found, result), *explanation_lines(found)])
 
 
 @_command

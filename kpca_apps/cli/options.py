@@ -45,16 +45,24 @@ class TableFormat(Enum):
     parquet = "parquet"
 
 
+MAX_CONFIG_BYTES = 1_000_000
+
+
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from a TOML file; what stands on the command line wins."""
     if path is None:
         return None
     name = one_line(path.name)
     try:
+        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+            raise InputError(f"{name}: a config file is a regular file of less than 1 MB.")
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
+        # Besides bad TOML and bad UTF-8: numbers of thousands of digits, brackets without end.
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name}: not valid TOML: {error}") from error
     names = {
         flag.removeprefix("--"): parameter.name

@@ -83,7 +83,7 @@ def print_plan(console: Console, table: Table, told: ScreeningOptions, as_json: 
     if as_json:
         console.data_json(plan.to_dict())
     else:
-        console.data("\n".join(plan_lines(plan)))
+        console.data_lines(plan_lines(plan))
 
 
 def adjusted(model: NoveltyModel, table: Table, params: Mapping[str, Any]) -> ScreeningOptions:
@@ -192,7 +192,7 @@ def print_outcome(
 
 def place(row: RankedRow, result: ScreeningResult) -> str:
     """Say in one line which row it is, and where it stands."""
-    name = f" ({row.id})" if row.id else ""
+    name = f" ({one_line(row.id, 60)})" if row.id else ""
     line = f", line {row.line}" if row.line is not None else ""
     p_value = f", p-value {row.p_value:.3g}" if row.p_value is not None else ""
     verdict = "flagged" if row.flagged else "not flagged"

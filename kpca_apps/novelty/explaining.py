@@ -111,7 +111,7 @@ def _named_rows(table: Table, id_column: str | None, row: str) -> tuple[NDArray[
         if len(found):
             return found, what
         what = f"{what}; {numbered}"
-    number = int(row) if row.isdecimal() else 0
+    number = int(row) if row.isdecimal() and len(row) < 19 else 0
     return np.array([number - 1] if 1 <= number <= n_rows else [], dtype=np.int64), what
 
 

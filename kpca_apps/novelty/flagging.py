@@ -58,9 +58,10 @@ def flag_by_choice(
     flagged = ranks <= count
     value = float(np.partition(scores, n - count - 1)[n - count - 1]) if n > count else -math.inf
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
-    rows = "1 row" if count == 1 else f"{count:,} rows"
+    those = "1 row" if count == 1 else f"{count:,} rows"
+    score = "scores" if count == 1 else "score"
     known = P_VALUES if clean else NO_RATE
-    statement = f"A choice: {chosen} flags the {rows} of {n:,} that score highest; {known}."
+    statement = f"A choice: {chosen} flags the {those} of {n:,} that {score} highest; {known}."
     return flagged, ThresholdInfo(rule.name, rule.setting, value, None, 0, statement)
 
 

@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # Reasons below this share are noise to a reader.
-MIN_SHARE = 0.01
+MIN_SHARE = 0.05
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60

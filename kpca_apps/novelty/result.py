@@ -7,7 +7,7 @@ never tables, models or files, so that every view of a result is a pure function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -395,4 +395,3 @@ class ComparisonResult:
     settings: Mapping[str, str | float | int | bool | None]
     versions: Mapping[str, str]
     command: str = ""
-    verdicts: tuple[str, ...] = field(default=())

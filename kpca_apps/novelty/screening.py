@@ -39,6 +39,10 @@ KNOWN_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
 )
+KNOWN_TABLE_HARD = (
+    "The table is the very one the model was fitted on. A hard cut (--components) has no "
+    "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
+)
 
 
 def screen_table(
@@ -196,7 +200,8 @@ def describe(
         reasons,
     )
     in_training = fitted_on is table
-    same = KNOWN_TABLE if knows(model, table) and not in_training else ""
+    known = KNOWN_TABLE if model.options.n_components is None else KNOWN_TABLE_HARD
+    same = known if knows(model, table) and not in_training else ""
     notes = (
         *judged.warnings,
         labels.note if labels else "",
@@ -252,7 +257,7 @@ def describe_settings(
     model: NoveltyModel, threshold: ThresholdInfo, options: ScreeningOptions
 ) -> dict[str, str | float | int | bool | None]:
     """Every resolved parameter that the numbers depend on."""
-    detector = model.detector
+    detector, missed = model.detector, model.detector.landmark_miss_
     return {
         "fitted on": "a clean reference" if model.clean else "a table that may hold outliers",
         "rule": threshold.rule,
@@ -262,6 +267,7 @@ def describe_settings(
         "components": model.options.n_components,
         "ridge (absolute)": detector.ridge_,
         "landmarks": len(detector.subspace_.points),
+        "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
         "seed": model.options.seed,
         "rows explained": options.explain,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kpca_apps.cli.commands import command_line
 from tests.cli.conftest import Run
 
 
@@ -100,3 +102,11 @@ def test_a_name_stands_for_a_table_from_a_pipe(kpca: Run, monkeypatch: pytest.Mo
     assert found["explain"][1][:3] == ["explain", "kpca-novelty-stdin/model.kpca", "TABLE.csv"]
     assert found["explain"][0].endswith("TABLE.csv stands for the table that was piped in")
     assert shlex.split(result("kpca-novelty-stdin")["command"])[2:4] == ["screen", "TABLE.csv"]
+
+
+def test_commands_with_control_characters_are_read_back_by_bash_and_show_none() -> None:
+    words = ["printf", "%s|", "body mass", "\x03touch x\n", "it's \\ \u202eevil\x1b", "caf\u00e9"]
+    line = command_line(words)
+    assert line.isprintable()
+    said = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
+    assert said.decode() == "".join(f"{word}|" for word in words[2:])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from kpca_apps import __version__
 from kpca_apps.cli import novelty
+from kpca_apps.cli.console import Console
 from kpca_apps.cli.main import app, main
 from kpca_apps.errors import InputError, MemoryLimitError
 from tests.cli.conftest import Run
@@ -175,3 +177,39 @@ def test_force_replaces_a_model_and_nothing_else(folder: Path, kpca: Run, target
     assert done.err.count("\n") == 1
     assert "is not a model, so it is never replaced" in " ".join(done.err.split())
     assert (folder / "birds.csv").read_bytes() == before
+
+
+def test_closed_streams_end_in_no_error(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
+    code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
+    command = f'"{sys.executable}" -c "{code}" novelty screen t.csv --dry-run'
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        done = subprocess.run(["bash", "-c", f"{command} {closed}"], cwd=tmp_path, check=False)
+        assert done.returncode == 0
+
+
+def test_a_path_that_looks_like_markup_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(
+        "rich.console.Console.status", lambda self, text: shown.append(text) or nullcontext()
+    )
+    with Console().stage("Reading q[/b].csv"):
+        pass
+    assert [str(text) for text in shown] == ["Reading q[/b].csv"]
+    assert not isinstance(shown[0], str)
+
+
+@pytest.mark.parametrize(
+    "text", ["count = " + "9" * 5000, "a = " + "[" * 5000, "a = \x00", 'label = "\\udfff"']
+)
+def test_a_config_file_out_of_all_bounds_is_bad_input(text: str, kpca: Run, folder: Path) -> None:
+    Path("c.toml").write_text(text, encoding="utf-8")
+    done = kpca("screen", "t.csv", "--config", "c.toml")
+    assert done.code == 3
+    assert done.err.count("\n") == 1
+
+
+def test_a_device_is_no_config_file(kpca: Run) -> None:
+    done = kpca("screen", "t.csv", "--config", "/dev/zero")
+    assert (done.code, done.err.count("\n")) == (3, 1)

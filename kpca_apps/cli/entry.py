@@ -1,0 +1,17 @@
+"""The console script: nothing is imported before an interrupt can be answered."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the ``kpca`` command and return its exit code."""
+    try:
+        from kpca_apps.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted; nothing was written\n")
+        return 130
+    return run()
