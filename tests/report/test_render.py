@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from importlib import resources
