@@ -11,8 +11,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-__all__ = ["NumberFormat", "infer_number_format", "read_numbers"]
+__all__ = [
+    "DECIMAL_MARKS",
+    "THOUSANDS_MARKS",
+    "NumberFormat",
+    "infer_number_format",
+    "read_numbers",
+]
 
+DECIMAL_MARKS = (".", ",")
+THOUSANDS_MARKS = (",", ".", " ", "'")
 # Decimal mark and thousands separator; earlier wins where two read the same number of cells.
 _CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",", "'"))
 _UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"

@@ -16,7 +16,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat, date_text, read_dates
-from kpca_apps.files.numbers import NumberFormat, read_numbers
+from kpca_apps.files.numbers import (
+    DECIMAL_MARKS,
+    THOUSANDS_MARKS,
+    NumberFormat,
+    read_numbers,
+)
+from kpca_apps.files.records import read_record
 
 __all__ = [
     "MISSING_WORDS",
@@ -194,6 +200,11 @@ def format_to_dict(format: ValueFormat | None) -> dict[str, Any] | None:
 def format_from_dict(state: Mapping[str, Any] | None) -> ValueFormat | None:
     """Turn the result of `format_to_dict` back into a format.
 
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If it is no such result.
+
     Examples
     --------
     >>> format_from_dict(format_to_dict(NumberFormat(","))) == NumberFormat(",")
@@ -201,10 +212,15 @@ def format_from_dict(state: Mapping[str, Any] | None) -> ValueFormat | None:
     """
     if state is None:
         return None
+    if state["kind"] not in ("date", "number"):
+        raise ValueError("no format of numbers or dates")
     fields = {name: value for name, value in state.items() if name != "kind"}
     if state["kind"] == "date":
-        return DateFormat(**fields)
-    return NumberFormat(**{**fields, "units": tuple(fields["units"])})
+        return read_record(DateFormat, fields)
+    format = read_record(NumberFormat, fields)
+    if format.decimal not in DECIMAL_MARKS or format.thousands not in ("", *THOUSANDS_MARKS):
+        raise ValueError(f"no numbers are written with {format.decimal!r} and {format.thousands!r}")
+    return format
 
 
 def _epoch_seconds(cells: pl.Series) -> NDArray[np.float64]:

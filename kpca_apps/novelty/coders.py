@@ -11,6 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
+from kpca_apps.files.numbers import NumberFormat
+from kpca_apps.files.records import read_record
 from kpca_apps.files.values import Readings, cell_text, read_texts, read_values
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.roles import least_level_count
@@ -23,6 +25,8 @@ FloatArray = NDArray[np.float64]
 MISSING = "(missing)"
 OTHER = "(other)"
 _MAX_LEVELS = 50
+_LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
+_N_FEATURES = 5  # of a date, or of a text
 _DAY = 86400.0
 
 
@@ -119,7 +123,12 @@ class ValueCoder:
     def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> ValueCoder:
         """Turn the result of `to_dict` back into a coder."""
         notation = Notation.from_dict(state["notation"])
-        return cls(spec, tuple(state["features"]), bool(state["gap"]), notation)
+        coder = read_record(cls, _fitted(state, "values"), spec=spec, notation=notation)
+        n_possible = 1 if isinstance(spec.format, NumberFormat) else _N_FEATURES
+        kept = coder.features
+        if kept[:1] != (0,) or list(kept) != sorted({*kept} & set(range(n_possible))):
+            raise ValueError(f"a {spec.role} column has no features {kept!r:.60}")
+        return coder
 
 
 @dataclass(frozen=True)
@@ -212,10 +221,20 @@ class LevelCoder:
     @classmethod
     def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> LevelCoder:
         """Turn the result of `to_dict` back into a coder."""
-        levels, spellings = tuple(state["levels"]), tuple(state["spellings"])
-        if len(spellings) != len(levels):
-            raise ValueError(f"{len(spellings)} spellings of {len(levels)} levels")
-        return cls(spec, levels, bool(state["has_missing"]), float(state["scale"]), spellings)
+        coder = read_record(cls, _fitted(state, "levels"), spec=spec)
+        n_levels, n_spellings = len(coder.levels), len(coder.spellings)
+        if n_spellings != n_levels or len({*coder.levels}) != n_levels:
+            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
+        if not 0 < coder.scale <= _LARGEST_SCALE:
+            raise ValueError(f"indicators of {coder.scale}")
+        return coder
+
+
+def _fitted(state: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Fields of a coder in a model file, which must be of this kind."""
+    if state["kind"] != kind:
+        raise ValueError(f"a column of {kind} without them")
+    return {name: value for name, value in state.items() if name != "kind"}
 
 
 def read_column(cells: pl.Series, spec: ColumnSpec) -> Readings:

@@ -13,7 +13,7 @@ from kpca_apps.engine.kernels import kernel_from_state
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
-from kpca_apps.novelty.detector_parameters import column_groups
+from kpca_apps.novelty.detector_parameters import calibration_of, column_groups
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def _restore(
         as_is=as_is.tolist() or None,
         groups=meta["groups"],
     )
+    detector._validate_params()
     views = part("views.")
     detector.views_ = (
         RawColumns(subspace.kernel, views["mean"], views["sd"])
@@ -134,13 +135,37 @@ def _restore(
     detector.neighbours_ = NeighbourRows(**{n: arrays[f"neighbours.{n}"] for n in NEIGHBOURS})
     detector.landmarks_ = arrays["landmarks"].astype(np.int64)
     detector.calibration_scores_ = arrays["calibration_scores"].astype(np.float64)
-    detector.calibration_ = meta["calibration"]
+    detector.calibration_ = calibration_of(
+        detector.calibration,
+        contaminated=detector.contaminated,
+        hard=detector.n_components is not None,
+    )
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
     detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
     detector.offset_ = -detector.threshold_
     detector.warnings_ = tuple(str(sentence) for sentence in meta["warnings"])
+    _check_values(detector, meta)
     _check_fit(detector)
     return detector
+
+
+def _check_values(detector: KernelPCANovelty, meta: Mapping[str, Any]) -> None:
+    """Refuse values no fit leads to."""
+    miss, scores = detector.landmark_miss_, detector.calibration_scores_
+    sound = {
+        "calibration": meta["calibration"] == detector.calibration_,
+        "landmark_miss": miss is None or 0.0 <= miss < np.inf,
+        "ridge": detector.ridge_ is None or 0.0 <= detector.ridge_ < np.inf,
+        "threshold": not np.isnan(detector.threshold_),
+        "calibration_scores": scores.ndim == 1
+        and np.isfinite(scores).all()
+        and (scores.size > 0) == (detector.calibration_ is not None),
+        "warnings": isinstance(meta["warnings"], list),
+        "n_samples": detector.n_samples_fit_ >= len(detector.neighbours_.index),
+    }
+    wrong = [name for name, is_sound in sound.items() if not is_sound]
+    if wrong:
+        raise ValueError(", ".join(wrong))
 
 
 def _check_fit(detector: KernelPCANovelty) -> None:

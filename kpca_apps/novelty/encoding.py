@@ -220,16 +220,20 @@ class TableEncoder:
     def from_state(
         cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> TableEncoder:
-        """Turn the result of `to_state` back into an encoder."""
+        """Turn the result of `to_state` back into an encoder.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is no such result.
+        """
         plan = ColumnPlan.from_dict(meta["plan"])
         coders = tuple(
-            (LevelCoder if state["kind"] == "levels" else ValueCoder).from_dict(spec, state)
+            (LevelCoder if spec.role in LEVEL_ROLES else ValueCoder).from_dict(spec, state)
             for spec, state in zip(plan.used, meta["coders"], strict=True)
         )
-        imputer = ConditionalMeanImputer(
-            arrays["impute_mean"], arrays["impute_scale"], arrays["impute_precision"]
-        )
-        return cls(plan, coders, imputer)
+        n_values = sum(coder.n_values for coder in coders)
+        return cls(plan, coders, ConditionalMeanImputer.from_state(arrays, n_values))
 
     def _check_names(self, table: Table) -> None:
         names = table.frame.columns

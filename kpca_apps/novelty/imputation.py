@@ -8,6 +8,7 @@ thread, so that they do not depend on the number of cores either.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,29 @@ class ConditionalMeanImputer:
     mean: FloatArray
     scale: FloatArray
     precision: FloatArray
+
+    @classmethod
+    @one_blas_thread()
+    def from_state(cls, arrays: Mapping[str, FloatArray], width: int) -> ConditionalMeanImputer:
+        """Take the moments of `width` columns from a model file.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If they are missing, or no moments.
+        """
+        mean, scale = arrays["impute_mean"], arrays["impute_scale"]
+        precision = arrays["impute_precision"]
+        if any(array.dtype != np.float64 for array in (mean, scale, precision)) or (
+            mean.shape != (width,) or scale.shape != (width,) or precision.shape != (width, width)
+        ):
+            raise ValueError(f"no moments of {width} columns")
+        if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError("moments that are no numbers")
+        if not np.allclose(precision, precision.T):
+            raise ValueError("a precision that is not symmetric")
+        np.linalg.cholesky(precision)  # else no row could be filled; LinAlgError is a ValueError
+        return cls(mean, scale, precision)
 
     @classmethod
     @one_blas_thread()

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from kpca_apps.files.models import load_archive, save_archive
-from kpca_apps.files.names import suggest
+from kpca_apps.files.names import one_line
+from kpca_apps.files.records import read_record
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.tables import Table
 from kpca_apps.novelty.columns import infer_plan
@@ -34,7 +35,11 @@ __all__ = ["NoveltyModel", "fit_model", "library_versions", "load_model", "save_
 FloatArray = NDArray[np.float64]
 
 KIND = "novelty"
-KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
+# What reading values that are not what they should be raises; every ModelFileError is among them.
+DAMAGE = (
+    KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError,
+    MemoryError,
+)  # fmt: skip
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 
 
@@ -132,16 +137,10 @@ def _detector(
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_rows:
         raise ConfigError(
-            f"count {rule.setting:g} would flag every one of the {n_rows} rows: choose fewer"
+            f"--count {rule.setting:g} would flag every one of the {n_rows} rows: choose fewer"
         )
     share = rule.setting / n_rows if rule.name == "count" else rule.setting
-    own_cut = options.n_components is not None
     _check_cut(options, n_rows, clean)
-    if options.calibration == "leave-one-out" and own_cut and clean:
-        raise ConfigError(
-            "calibration leave-one-out has a closed form for the soft cut only: use split with "
-            "components, or leave components out"
-        )
     return KernelPCANovelty(
         contaminated=not clean,
         share=share if chosen else DEFAULT_SHARE,
@@ -160,23 +159,23 @@ def _detector(
 
 
 def _check_cut(options: ScreeningOptions, n_rows: int, clean: bool) -> None:
-    """Refuse what would be ignored, and more components than rows can span.
+    """Refuse a calibration that would be ignored, and as many components as rows can span.
 
     So many components would leave no error to score by.
     """
-    if options.ridge is not None and options.n_components is not None:
-        raise ConfigError("ridge belongs to the soft cut: leave ridge out, or components")
     if options.calibration != "auto" and not clean:
         raise ConfigError(
-            f"calibration {options.calibration} needs a clean reference: give one with "
+            f"--calibration {options.calibration} needs a clean reference: give one with "
             "--reference, or leave calibration out"
         )
     wanted = options.n_components
-    spanned = min(n_rows, options.n_landmarks or n_rows)
+    # A hard cut is fitted on half of a clean reference: the other half calibrates it.
+    n_used = max(2, n_rows // 2) if clean else n_rows
+    spanned = min(n_used, options.n_landmarks or n_used)
     if wanted is not None and wanted >= spanned:
-        rows = "rows" if spanned == n_rows else "landmarks"
+        rows = "rows in use" if spanned == n_used else "landmarks"
         raise ConfigError(
-            f"components {wanted} would span all that {spanned:,} {rows} can: choose fewer"
+            f"--components {wanted} would span all that {spanned:,} {rows} can: choose fewer"
         )
 
 
@@ -198,17 +197,10 @@ def _kernel(options: ScreeningOptions) -> str | Kernel | None:
     name, gamma = options.kernel, _gamma(options)
     if name is None or name == "rbf":
         return name
-    if name not in KERNELS:
-        hint = suggest(name, KERNELS)
-        raise ConfigError(f"no kernel {name!r}: choose from {', '.join(KERNELS)}.{hint}")
-    if name == "laplacian":
-        if gamma is None:
-            raise ConfigError("kernel laplacian needs a width: give gamma")
+    if name == "laplacian" and gamma is not None:
         return Laplacian(gamma)
     if name == "polynomial":
         return Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
-    if gamma is not None:
-        raise ConfigError(f"kernel {name} has no width: leave gamma and sigma out")
     return Linear() if name == "linear" else Cosine()
 
 
@@ -272,34 +264,75 @@ def load_model(path: str | Path) -> NoveltyModel:
         If the file is damaged, or no novelty model.
     """
     meta, arrays = load_archive(path)
-    name = Path(path).name
+    name = one_line(Path(path).name, 200)
     if meta.get("kind") != KIND:
         raise ModelFileError(f"{name}: not a novelty model; fit one with kpca novelty fit")
     try:
         model = _from_state(meta, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except DAMAGE as error:
         raise ModelFileError(
             f"{name}: damaged, or written by another version of kpca-apps "
-            f"({meta.get('versions', {}).get('kpca-apps', 'unknown')}); fit the model again"
+            f"({_written_by(meta)}); fit the model again"
         ) from error
     return replace(model, warnings=(*model.warnings, *_version_warning(model.versions)))
 
 
+def _written_by(meta: Mapping[str, Any]) -> str:
+    versions = meta.get("versions")
+    version = versions.get("kpca-apps") if isinstance(versions, dict) else None
+    return one_line(version, 20) if isinstance(version, str) else "unknown"
+
+
 def _from_state(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoveltyModel:
+    """Build the model, of which nothing is trusted, so that what is built never fails later."""
+
     def part(prefix: str) -> dict[str, NDArray[Any]]:
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
-    source = {**meta["source"], "notes": tuple(meta["source"]["notes"])}
-    return NoveltyModel(
+    versions = meta["versions"]
+    said = read_record(
+        _Said,
+        {
+            "libraries": [*versions.keys()],
+            "versions": [*versions.values()],
+            "warnings": meta["warnings"],
+        },
+    )
+    model = NoveltyModel(
         encoder=TableEncoder.from_state(meta["encoder"], part("encoder.")),
         detector=KernelPCANovelty.from_state(meta["detector"], part("detector.")),
         training_scores=arrays["training_scores"],
-        rule=Rule(**meta["rule"]),
+        rule=read_record(Rule, meta["rule"]),
         options=ScreeningOptions.from_dict(meta["options"]),
-        source=SourceInfo(**source),
-        versions=dict(meta["versions"]),
-        warnings=tuple(meta["warnings"]),
+        source=read_record(SourceInfo, meta["source"]),
+        versions=dict(zip(said.libraries, said.versions, strict=True)),
+        warnings=said.warnings,
     )
+    _check_parts(model)
+    return model
+
+
+@dataclass(frozen=True)
+class _Said:
+    """Texts of a model file."""
+
+    libraries: tuple[str, ...]
+    versions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def _check_parts(model: NoveltyModel) -> None:
+    """Refuse parts that are sound by themselves but do not belong together."""
+    detector, scores = model.detector, model.training_scores
+    if model.rule != resolve_rule(model.options, clean=model.clean):
+        raise ValueError("the rule is not the one its options lead to")
+    groups = [group.columns for group in model.encoder.groups]
+    if groups != [tuple(group.tolist()) for group in detector.groups_]:
+        raise ValueError("the encoder and the detector differ in their columns")
+    if scores.shape != (detector.n_samples_fit_,) or scores.shape != (model.source.n_rows,):
+        raise ValueError("the scores are not those of the rows fitted on")
+    if scores.dtype != np.float64 or not np.isfinite(scores).all():
+        raise ValueError("the scores are no numbers")
 
 
 def _version_warning(fitted_with: Mapping[str, str]) -> tuple[str, ...]:

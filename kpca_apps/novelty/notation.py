@@ -14,9 +14,13 @@ import polars as pl
 
 from kpca_apps.files.dates import DateFormat, date_text
 from kpca_apps.files.numbers import NumberFormat
+from kpca_apps.files.records import read_record
 from kpca_apps.files.values import ValueFormat, read_texts
 
 __all__ = ["Notation"]
+
+ORDERS = ("ymd", "dmy", "mdy")
+MARKS = ("-", "/", ".")
 
 _SIGN = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 _BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
@@ -112,7 +116,10 @@ class Notation:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Notation:
         """Turn the result of `to_dict` back into a notation."""
-        return cls(**state)
+        notation = read_record(cls, state)
+        if notation.order not in ORDERS or notation.mark not in MARKS:
+            raise ValueError(f"no dates are written {notation.order!r} and {notation.mark!r}")
+        return notation
 
 
 def short_number(value: float) -> str:

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 from kpca_apps.errors import ConfigError
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.records import read_record
 from kpca_apps.novelty.columns import ColumnOptions
 
-__all__ = ["DEFAULT_ALPHA", "DEFAULT_SHARE", "RULES", "Rule", "ScreeningOptions", "resolve_rule"]
+__all__ = [
+    "DEFAULT_ALPHA",
+    "DEFAULT_SHARE",
+    "KERNELS",
+    "RULES",
+    "Rule",
+    "ScreeningOptions",
+    "resolve_rule",
+]
 
 DEFAULT_SHARE = 0.01
 DEFAULT_ALPHA = 0.05
 RULES = ("share", "count", "alpha", "fdr")
+KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
 CALIBRATIONS = ("auto", "leave-one-out", "split")
+
+# Flag: field, whole number or not, smallest and largest value. Beyond them squares leave the range
+# of floats, a ridge is lost in rounding or drowns the variance, a seed does not fit numpy's
+# generators, a number of threads is a typing error.
+LIMITS: dict[str, tuple[str, type, float, float]] = {
+    "explain": ("explain", Integral, 0, 2**53),
+    "components": ("n_components", Integral, 0, 2**53),
+    "landmarks": ("n_landmarks", Integral, 2, 2**53),
+    "seed": ("seed", Integral, 0, 2**32 - 1),
+    "jobs": ("jobs", Integral, 1, 1024),
+    "gamma": ("gamma", Real, 1e-200, 1e200),
+    "sigma": ("sigma", Real, 1e-100, 1e100),
+    "ridge": ("ridge", Real, 1e-12, 1e12),
+}
 
 
 @dataclass(frozen=True)
@@ -94,26 +121,45 @@ class ScreeningOptions:
     jobs: int | None = None
 
     def __post_init__(self) -> None:
-        _within("explain", self.explain, low=0)
-        _within("components", self.n_components, low=0)
-        _within("landmarks", self.n_landmarks, low=2)
-        _within("seed", self.seed, low=0)
-        for name in ("gamma", "sigma", "ridge"):
-            _within(name, getattr(self, name), above=0.0)
+        for flag, (name, kind, low, high) in LIMITS.items():
+            _within(flag, getattr(self, name), kind, low, high)
+        for name in ("kernel", "calibration"):
+            _among(name, getattr(self, name), KERNELS if name == "kernel" else CALIBRATIONS)
+        if self.positive is not None and self.columns.label is None:
+            raise ConfigError("--positive names a value of the label column: give the --label too")
+        self._check_width()
+        self._check_cut()
+
+    def _check_width(self) -> None:
+        """Refuse two widths, a width of no kernel, and a kernel without the width it needs."""
+        given = self.gamma is not None or self.sigma is not None
         if self.gamma is not None and self.sigma is not None:
             raise ConfigError(
-                "gamma and sigma both set the width of the kernel: give one (gamma = 1/(2 sigma^2))"
+                "--gamma and --sigma both set the width of the kernel: give one "
+                "(gamma = 1/(2 sigma^2))"
             )
-        if self.kernel is None and (self.gamma is not None or self.sigma is not None):
+        if self.kernel is None and given:
             raise ConfigError(
-                "gamma and sigma set the width of a single kernel: name it too (kernel rbf)"
+                "--gamma and --sigma set the width of a single kernel: name it too (--kernel rbf)"
             )
-        if self.calibration not in CALIBRATIONS:
+        if self.kernel == "laplacian" and not given:
+            raise ConfigError("--kernel laplacian needs a width: give --gamma")
+        if self.kernel in ("linear", "cosine") and given:
+            raise ConfigError(f"--kernel {self.kernel} has no width: leave --gamma and --sigma out")
+
+    def _check_cut(self) -> None:
+        """Refuse what only the other of the two cuts knows."""
+        if self.n_components is None:
+            return
+        if self.ridge is not None:
             raise ConfigError(
-                f"calibration must be {', '.join(CALIBRATIONS)}, got {self.calibration!r}"
+                "--ridge belongs to the soft cut, --components to the hard one: leave one out"
             )
-        if self.positive is not None and self.columns.label is None:
-            raise ConfigError("positive names a value of the label column: give the label too")
+        if self.calibration == "leave-one-out":
+            raise ConfigError(
+                "--calibration leave-one-out has a closed form for the soft cut only: use split "
+                "with --components, or leave --components out"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Turn the options into what JSON can hold; threads are left to the next machine."""
@@ -123,17 +169,18 @@ class ScreeningOptions:
     def from_dict(cls, state: Mapping[str, Any]) -> ScreeningOptions:
         """Rebuild from what `to_dict` gave, perhaps by way of JSON.
 
+        Raises
+        ------
+        ValueError
+            If it is no such thing.
+
         Examples
         --------
         >>> options = ScreeningOptions(share=0.02, columns=ColumnOptions(exclude=("a",)))
         >>> ScreeningOptions.from_dict(options.to_dict()) == options
         True
         """
-        values = {f.name: state[f.name] for f in fields(cls)}
-        columns: dict[str, Any] = dict(values["columns"])
-        for name, value in columns.items():
-            columns[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**{**values, "columns": ColumnOptions(**columns)})
+        return read_record(cls, state)
 
 
 def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None = None) -> Rule:
@@ -166,37 +213,54 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
     """
     given = [Rule(name, value) for name in RULES if (value := getattr(options, name)) is not None]
     if len(given) > 1:
-        names = " and ".join(rule.name for rule in given)
+        names = " and ".join(f"--{rule.name}" for rule in given)
         raise ConfigError(f"{names} exclude each other: each says which rows are flagged; give one")
     if not given:
         choice = Rule("alpha", DEFAULT_ALPHA) if clean else Rule("share", DEFAULT_SHARE)
         return default or choice
     rule = given[0]
-    if rule.name == "count":
-        _within("count", rule.setting, low=1)
-    else:
-        _within(rule.name, rule.setting, above=0.0, below=1.0)
+    _check_rule(rule)
     if rule.calibrated and not clean:
         raise ConfigError(
-            f"{rule.name} needs a clean reference: no calibrated rate exists without clean rows; "
+            f"--{rule.name} needs a clean reference: no calibrated rate exists without clean rows; "
             "give one with --reference, or choose with --share or --count"
         )
     return rule
 
 
-def _within(
-    name: str,
-    value: float | None,
-    *,
-    low: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> None:
-    """Refuse a number outside its range; NaN is outside every range."""
-    if value is None:
+def _check_rule(rule: Rule) -> None:
+    """Refuse a rule whose number is outside its range."""
+    if rule.name == "count":
+        _within("count", rule.setting, Integral, 1, 2**53)
         return
-    if low is not None and not value >= low:
-        raise ConfigError(f"{name} must be at least {low:g}, got {value:g}")
-    if not (above is None or value > above) or not (below is None or value < below):
-        range_ = f"above {above:g}" if below is None else f"between {above:g} and {below:g}"
-        raise ConfigError(f"{name} must be {range_}, got {value:g}")
+    _within(rule.name, rule.setting, Real, -math.inf, math.inf)
+    if not 0 < rule.setting < 1:
+        raise ConfigError(f"--{rule.name} must be between 0 and 1, got {rule.setting:g}")
+
+
+def _within(flag: str, value: Any, kind: type, low: float, high: float) -> None:
+    """Refuse a number outside its range; NaN is outside every range."""
+    number: Any = value if isinstance(value, kind) and not isinstance(value, bool) else math.nan
+    if value is None or low <= number <= high:
+        return
+    what = "a whole number" if kind is Integral else "a number"
+    if number < low:
+        what = f"at least {low:g}"
+    elif number > high:
+        what = f"at most {high:,}" if kind is Integral else f"at most {high:g}"
+    raise ConfigError(f"--{flag} must be {what}, got {_shown(value)}")
+
+
+def _among(flag: str, value: object, known: tuple[str, ...]) -> None:
+    if value is None or value in known:
+        return
+    shown = one_line(str(value))
+    raise ConfigError(f"--{flag} must be {', '.join(known)}, got {shown!r}.{suggest(shown, known)}")
+
+
+def _shown(value: object) -> str:
+    """Show a number in a few digits, however many it has."""
+    try:
+        return f"{value:g}" if isinstance(value, float) else one_line(str(value), 30)
+    except ValueError:  # more digits than Python turns into text
+        return "a number of thousands of digits"

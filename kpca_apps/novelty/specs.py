@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import NoneType
 from typing import Any
 
+from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import one_line
+from kpca_apps.files.numbers import NumberFormat
+from kpca_apps.files.records import read_record
 from kpca_apps.files.values import ValueFormat, format_from_dict, format_to_dict
 
 __all__ = ["LEVEL_ROLES", "ColumnOptions", "ColumnPlan", "ColumnSpec", "quoted"]
 
 USED_ROLES = ("numeric", "boolean", "categorical", "datetime", "text")
+UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 LEVEL_ROLES = ("boolean", "categorical")
+FORMATS = {"numeric": NumberFormat, "datetime": DateFormat}
 
 
 @dataclass(frozen=True)
@@ -103,19 +109,30 @@ class ColumnPlan:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> ColumnPlan:
-        """Turn the result of `to_dict` back into a plan."""
-        return cls(
-            tuple(
-                ColumnSpec(
-                    **{
-                        **fields,
-                        "format": format_from_dict(fields["format"]),
-                        "notes": tuple(fields["notes"]),
-                    }
-                )
-                for fields in state["columns"]
-            )
+        """Turn the result of `to_dict` back into a plan.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is no such result.
+        """
+        specs = tuple(
+            read_record(ColumnSpec, fields, format=format_from_dict(fields["format"]))
+            for fields in state["columns"]
         )
+        for spec in specs:
+            _check_spec(spec)
+        if len({spec.name for spec in specs}) != len(specs):
+            raise ValueError("two columns of one name")
+        return cls(specs)
+
+
+def _check_spec(spec: ColumnSpec) -> None:
+    """Refuse what no table leads to."""
+    if spec.role not in USED_ROLES + UNUSED_ROLES or min(spec.n_missing, spec.n_distinct) < 0:
+        raise ValueError(f"no column is {spec.role!r:.40}")
+    if not isinstance(spec.format, FORMATS.get(spec.role, NoneType)):
+        raise ValueError(f"a {spec.role} column of another format")
 
 
 def quoted(name: str) -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.cli.options import CalibrationName, KernelName
-from kpca_apps.novelty.model import KERNELS
-from kpca_apps.novelty.options import CALIBRATIONS
+from kpca_apps.novelty.options import CALIBRATIONS, KERNELS
 from tests.cli.conftest import Run
 
 
@@ -43,7 +42,7 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
         ("shere = 0.1", 2, "no option 'shere' in kpca novelty screen; .* Did you mean \"share\""),
         ("share = ", 3, "not valid TOML"),
         ('share = "many"', 2, "Invalid value for '--share'"),
-        ("share = 0.1\ncount = 3", 2, "share and count exclude each other"),
+        ("share = 0.1\ncount = 3", 2, "--share and --count exclude each other"),
         (None, 3, "cannot be read"),
     ],
 )

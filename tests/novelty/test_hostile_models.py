@@ -1,0 +1,166 @@
+"""A model file that is a sound archive of unsound values: refused in one line, or it works."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ModelFileError
+from kpca_apps.files.models import load_archive, save_archive
+from kpca_apps.files.tables import Table, table_from_frame
+from kpca_apps.novelty.explaining import explain_row
+from kpca_apps.novelty.model import fit_model, load_model, save_model
+from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.screening import score_table
+from tests.novelty.tables import frame_of
+
+HOSTILE: tuple[Any, ...] = (
+    None,
+    5,
+    True,
+    "x",
+    [],
+    {},
+    1e300,
+    -1,
+    float("nan"),
+    "l" * 5000,
+    "\ud800",
+    2**70,
+)
+Document = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+def mixed(n: int) -> Table:
+    frame = frame_of(n)
+    extra = {
+        "when": [f"{1 + i % 28:02d}/0{1 + i % 9}/2020" for i in range(n)],
+        "price": [f"{i * i % 37 + 1000},{i % 90 + 10} EUR" for i in range(n)],
+        "sick": ["Yes" if i % 3 else "no" for i in range(n)],
+        "note": [f"seen at lake {i % 11} by {'two ' * (i % 5)}people, no {i}" for i in range(n)],
+    }
+    return table_from_frame(frame.with_columns(**{k: pl.Series(v) for k, v in extra.items()}), "m")
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return mixed(24)
+
+
+@pytest.fixture(scope="module")
+def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
+    """Documents of a soft and a hard model."""
+    path = tmp_path_factory.mktemp("sound") / "m.kpca"
+    found = []
+    for options in (ScreeningOptions(), ScreeningOptions(kernel="rbf", n_components=3)):
+        save_model(fit_model(table, options), path)
+        found.append(load_archive(path))
+    return found
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where each value of a document stands: of many alike in a list, the first and the last."""
+    if path:
+        yield path
+    keys = [*value] if isinstance(value, dict) else []
+    if isinstance(value, list) and value:
+        keys = sorted({0, len(value) - 1})
+    for key in keys:
+        yield from leaves(value[key], (*path, key))
+
+
+def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
+    other = copy.deepcopy(document)
+    parent: Any = other
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
+    return other
+
+
+def refused_or_works(path: Path, table: Table) -> None:
+    try:
+        model = load_model(path)
+    except ModelFileError as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 400
+        return
+    result = score_table(model, table)
+    assert np.isfinite(result.scores).all()
+    explain_row(model, table, row="1")
+
+
+def test_the_table_has_every_kind_of_column(table: Table, archives: list[Any]) -> None:
+    columns = archives[0][0]["encoder"]["plan"]["columns"]
+    roles = {column["role"] for column in columns}
+    assert roles >= {"numeric", "boolean", "categorical", "datetime", "text", "identifier"}
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["soft", "hard"])
+def test_no_value_of_another_kind_fails_later(
+    which: int, archives: list[tuple[Document, Arrays]], table: Table, tmp_path: Path
+) -> None:
+    document, arrays = archives[which]
+    # Each leaf gets one of the values (all of all take minutes); the encoders are the same.
+    parts = [leaf for leaf in leaves(document) if which == 0 or leaf[0] != "encoder"]
+    for number, leaf in enumerate(parts):
+        value = HOSTILE[(5 * number + which) % len(HOSTILE)]
+        save_archive(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
+        refused_or_works(tmp_path / "bad.kpca", table)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "value"),
+    [
+        (("rule", "name"), []),
+        (("rule", "name"), "luck"),
+        (("encoder", "plan", "columns", 0, "name"), 5),
+        (("encoder", "plan", "columns", 0, "why"), 5),
+        (("encoder", "plan", "columns", 1, "name"), "name"),
+        (("encoder", "plan", "columns", 1, "role"), "datetime"),
+        (("encoder", "plan", "columns", 1, "format", "decimal"), "(a+)+"),
+        (("encoder", "coders", 0, "features"), [0, 1]),
+        (("encoder", "coders", 0, "kind"), "levels"),
+        (("encoder", "coders", 0, "notation", "order"), "yyy"),
+        (("options", "share"), "x"),
+        (("options", "share"), 5),
+        (("versions",), []),
+        (("versions", "numpy"), 2),
+        (("source", "n_rows"), 23),
+        (("detector", "calibration"), "split"),
+        (("detector", "threshold"), float("nan")),
+        (("detector", "n_features"), 10**12),
+        (("detector", "groups"), [[0]]),
+        (("detector", "parameters", "share"), 2.0),
+    ],
+    ids=str,
+)
+def test_values_that_no_fit_leads_to_are_one_line(
+    leaf: tuple[Any, ...], value: object, archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[0]
+    save_archive(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
+    with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged, or written by .*fit the model"):
+        load_model(tmp_path / "bad.kpca")
+
+
+@pytest.mark.parametrize("name", ["impute_mean", "impute_scale", "impute_precision"])
+def test_moments_that_are_none_are_refused(
+    name: str, archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[0]
+    sound = arrays[f"encoder.{name}"]
+    for bad in (sound[:-1], sound * np.nan, sound.astype(np.int64), np.zeros_like(sound)):
+        if name == "impute_mean" and not bad.any() and bad.shape == sound.shape:
+            continue  # means may be zero
+        save_archive(tmp_path / "bad.kpca", document, {**arrays, f"encoder.{name}": bad})
+        with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged"):
+            load_model(tmp_path / "bad.kpca")
