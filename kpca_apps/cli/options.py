@@ -54,7 +54,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         return None
     name = one_line(path.name)
     try:
-        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+        if path.stat().st_size > MAX_CONFIG_BYTES or not path.is_file():
             raise InputError(f"{name}: a config file is a regular file of less than 1 MB.")
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
