@@ -24,7 +24,7 @@ from kpca_apps.errors import KpcaError
 
 __all__ = ["app", "main"]
 
-BUG, USAGE, REFUSED, INTERRUPTED = 1, 2, 4, 130
+BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 # Typer may carry its own copy of click; the base of its usage errors is found through what it
 # exports, whichever copy that is.
 UsageError = typer.BadParameter.__mro__[1]
@@ -139,6 +139,10 @@ def _end(error: BaseException) -> int:
             command = "kpca" if context is None else context.command_path
             say_error(f"{message} ({command} --help)")
         return USAGE
+    if isinstance(error, OSError):
+        # Files answer for themselves; what is left is where the words and the data go.
+        say_error(f"output cannot be written: {error.strerror or error}")
+        return UNWRITABLE
     if isinstance(error, MemoryError):
         say_error("the memory of this machine does not suffice: use fewer rows or --landmarks")
         return REFUSED

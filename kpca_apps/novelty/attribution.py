@@ -76,17 +76,17 @@ class NeighbourRows:
         `own` is the row's position among the training rows, or -1.
         """
         nearest = self._nearest(standardised, groups, own)
-        return [
-            (
-                self._typical(self.rows[near][:, group], group),
-                float(
-                    np.abs(
-                        np.median(self.standardised[near][:, group], axis=0) - standardised[group]
-                    ).sum()
-                ),
-            )
-            for near, group in zip(nearest, groups, strict=True)
-        ]
+        sizes = [len(group) for group in groups]
+        members, ends = np.concatenate(groups), np.cumsum(sizes)
+        near, columns = nearest[np.repeat(np.arange(len(groups)), sizes)], members[:, None]
+        middle = np.median(self.rows[near, columns], axis=1)
+        off = np.abs(np.median(self.standardised[near, columns], axis=1) - standardised[members])
+        values = np.split(middle, ends[:-1])
+        for g, group in enumerate(groups):
+            if len(group) > 1 and np.isin(group, self.as_is).all():
+                values[g] = _most_frequent(self.rows[nearest[g]][:, group])
+        distances = [float(part.sum()) for part in np.split(off, ends[:-1])]
+        return list(zip(values, distances, strict=True))
 
     def _nearest(self, standardised: FloatArray, groups: Sequence[IntArray], own: int) -> IntArray:
         """Rows nearest to one row in all columns but those of each group, shape (groups, k)."""
@@ -103,14 +103,13 @@ class NeighbourRows:
         k = min(N_NEIGHBOURS, len(self.rows) - 1)
         return np.argpartition(others, k - 1, axis=1)[:, :k]
 
-    def _typical(self, values: FloatArray, group: IntArray) -> FloatArray:
-        if len(group) > 1 and np.isin(group, self.as_is).all():
-            level = np.argmax(values.sum(axis=0))
-            only = np.zeros(values.shape[1])
-            only[level] = values[:, level].max()
-            return only
-        middle: FloatArray = np.median(values, axis=0)
-        return middle
+
+def _most_frequent(indicators: FloatArray) -> FloatArray:
+    """Return the row of indicators (k,) of the level that most rows (r, k) are of."""
+    level = np.argmax(indicators.sum(axis=0))
+    only = np.zeros(indicators.shape[1])
+    only[level] = indicators[:, level].max()
+    return only
 
 
 def attribute(

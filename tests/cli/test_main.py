@@ -213,3 +213,14 @@ def test_a_config_file_out_of_all_bounds_is_bad_input(text: str, kpca: Run, fold
 def test_a_device_is_no_config_file(kpca: Run) -> None:
     done = kpca("screen", "t.csv", "--config", "/dev/zero")
     assert (done.code, done.err.count("\n")) == (3, 1)
+
+
+def test_output_that_cannot_be_written_is_no_bug(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
+    code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
+    command = f'"{sys.executable}" -c "{code}" novelty screen t.csv --dry-run > /dev/full'
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("error: output cannot be written: No space left")
