@@ -55,6 +55,9 @@ TOLERANCE = 1e-6
 VANISHING = 1e-12
 """A denominator below this share of the sum of its terms' moduli is rounding."""
 
+FAR_EXPONENT = -300.0
+"""A row whose largest exponent is below this is far from all points."""
+
 RESTARTS = 3
 """Nearest stored points tried in turn for a row whose iteration failed."""
 
@@ -96,6 +99,12 @@ class PreImages:
         """Return the rows of all parts, in order."""
         names = [field.name for field in fields(cls)]
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+
+    @classmethod
+    def none(cls, d: int) -> PreImages:
+        """Return the pre-images of no rows."""
+        flags = np.zeros(0, dtype=bool)
+        return cls(np.empty((0, d)), np.zeros(0, dtype=np.int64), flags, flags, np.empty(0))
 
     def put(self, index: Index, other: PreImages) -> None:
         """Replace the rows ``index`` by those of ``other``."""
@@ -252,30 +261,49 @@ def batch_of(index: Index) -> Index:
     return np.pad(index, (0, -len(index) % STEP), mode="edge")
 
 
-Step = Callable[[Matrix, Matrix], tuple[Matrix, Matrix, Flags]]
+Step = Callable[[Matrix, Matrix, Matrix], tuple[Matrix, Matrix, Flags]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Fix the points in one step: (z, g) to the next z, <phi(z), P phi(x)>, and vanished sums."""
-    exponents = rbf_exponents(points, gamma, -np.inf)
+    """Fix the points in one step, for rows in multiples of `STEP`.
+
+    The step maps z, the weights g and the sums of their moduli to the next z, the inner products
+    <phi(z), P phi(x)>, and which denominators vanished.
+    """
+    near, anywhere = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
 
-    def step(z: Matrix, g: Matrix) -> tuple[Matrix, Matrix, Flags]:
-        terms = exponents(z)
+    def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
+        terms = near(z)
         highest = terms.max(axis=1)
-        terms -= highest[:, None]
-        np.maximum(terms, LOWEST_EXPONENT, out=terms)
+        # Far from all points the largest exponent is taken out, so that the others remain.
+        shift = np.zeros(len(z))
+        far = highest < FAR_EXPONENT
+        if far.any():
+            exponents = anywhere(z)[far]
+            shift[far] = exponents.max(axis=1)
+            terms[far] = np.maximum(exponents - shift[far, None], LOWEST_EXPONENT)
+            highest[far] = 0.0
         np.exp(terms, out=terms)
         terms *= g
         sums = terms @ stacked
         denominator = sums[:, -1]
-        size = np.abs(terms, out=terms).sum(axis=1)
-        vanished: Flags = np.abs(denominator) <= VANISHING * size
+        # The sum of the terms' moduli is no larger than this bound, and seldom worth its price.
+        vanished: Flags = np.abs(denominator) <= VANISHING * size * np.exp(highest)
+        if vanished.any():
+            exact = np.abs(terms[vanished]).sum(axis=1)
+            vanished[vanished] = np.abs(denominator[vanished]) <= VANISHING * exact
         following = centre + sums[:, :-1] / np.where(vanished, 1.0, denominator)[:, None]
         vanished |= ~np.isfinite(following).all(axis=1)
         following[vanished] = z[vanished]
-        return following, denominator * np.exp(highest), vanished
+        return following, denominator * np.exp(shift), vanished
+
+    def step(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
+        starts = range(0, len(z), STEP)
+        parts = [few(z[s : s + STEP], g[s : s + STEP], size[s : s + STEP]) for s in starts]
+        following, inner, vanished = zip(*parts, strict=True)
+        return np.concatenate(following), np.concatenate(inner), np.concatenate(vanished)
 
     return step
 
@@ -285,16 +313,19 @@ def _iterate(
 ) -> tuple[PreImages, Flags]:
     """Iterate one block of rows; return the pre-images and which rows failed."""
     n = len(T)
+    if n == 0:
+        return PreImages.none(start.shape[1]), np.zeros(0, dtype=bool)
     everything = batch_of(np.arange(n))
     g = subspace.expansion(T[everything])
-    all_g, z = g, start.copy()
-    iterations = np.zeros(n, dtype=np.int64)
+    size = np.abs(g).sum(axis=1)
+    z, iterations = start.copy(), np.zeros(n, dtype=np.int64)
     converged, vanished = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    active = np.arange(n)
+    active, batch, batch_g = np.arange(n), everything, g
     first = np.empty(n)
     for iteration in range(1, max_iter + 1):
-        following, inner, lost = step(z[batch_of(active)], g)
-        following, inner, lost = following[: len(active)], inner[: len(active)], lost[: len(active)]
+        count = len(active)
+        following, inner, lost = step(z[batch], batch_g, size[batch])
+        following, inner, lost = following[:count], inner[:count], lost[:count]
         if iteration == 1:
             first[:] = inner
         moved = np.linalg.norm(following - z[active], axis=1)
@@ -302,12 +333,13 @@ def _iterate(
         iterations[active] = iteration
         converged[active] = (moved <= length) & ~lost
         vanished[active] = lost
-        going = (moved > length) & ~lost
-        if not going.any():
+        active = active[(moved > length) & ~lost]
+        if not active.size:
             break
-        active, batch = active[going], batch_of(np.flatnonzero(going))
-        g = g[batch]
-    _, inner, _ = step(z[everything], all_g)
+        if len(active) < count:
+            batch = batch_of(active)
+            batch_g = g[batch]
+    _, inner, _ = step(z[everything], g, size)
     norms = projection_norms(subspace, T)
     residual = 1.0 - 2.0 * inner[:n] + norms
     farther = residual > 1.0 - 2.0 * first + norms + 1e-9

@@ -1,14 +1,15 @@
 """Denoise handwritten digits with kernel PCA and with linear PCA, after Mika and others (1998).
 
 USPS: pixels in [-1, 1], 300 clean training and 50 noisy test digits a class, drawn anew for each
-seed; the error is the summed squared difference of an image, meaned over the images. Two noises:
-Gaussian of standard deviation 0.5, and 40 % of the pixels set to -1 or 1. The last columns show
-what the dictionary chooses by itself from the noise level alone.
+seed; the error is the summed squared difference of an image, averaged over the images. Two
+noises: Gaussian of standard deviation 0.5, and 40 % of the pixels set to -1 or 1. The line
+"chosen" is what the dictionary comes to by itself, told the noise level alone.
 
     python tests/benchmarks/digits.py [--data FOLDER] [--seeds 3] [--bandwidth 256]
 
-FOLDER holds zip.train.gz and zip.test.gz of the USPS digits; without it, or after it, the digits
-that come with scikit-learn are denoised (pixels in [-1, 1], half of them to learn from, 50 of the others a class).
+FOLDER holds zip.train.gz and zip.test.gz of the USPS digits. The digits that come with
+scikit-learn are denoised in any case: pixels in [-1, 1], half of them to learn from, 50 of the
+others a class.
 """
 
 from __future__ import annotations
