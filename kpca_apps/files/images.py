@@ -29,13 +29,15 @@ SUFFIXES = {"png": ".png", "tiff": ".tif", "jpeg": ".jpg"}
 _READERS = {"png": read_png, "tiff": read_tiff, "jpeg": read_jpeg}
 
 
-def read_image(path: str | Path) -> ImageFile:
+def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     """Read an image file; its kind is told by its content, not by its suffix.
 
     Parameters
     ----------
     path : str or Path
         A PNG, TIFF or JPEG file.
+    label : str, optional
+        What to call it in messages. Default: its path.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def read_image(path: str | Path) -> ImageFile:
     ('png', (3, 5), 9)
     """
     path = Path(path)
-    label = one_line(str(path), 200)
+    label = one_line(str(path) if label is None else label, 200)
     data = _read_bytes(path, label)
     if not data:
         raise InputError(f"{label}: the file is empty; fetch it again.")
