@@ -134,7 +134,8 @@ def run_batch(
                     if progress is not None:
                         progress(len(outcomes), len(tasks), outcome)
         finally:
-            remove_partial(folder, token=token)
+            # The folder is locked: what is unfinished now belongs to workers that were stopped.
+            remove_partial(folder)
             _remove_empty(tasks, folder)
     return DenoisingResult(
         images=tuple(outcomes[image.name] for image in planned),

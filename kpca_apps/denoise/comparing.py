@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.metrics import structural_similarity
-from skimage.restoration import denoise_nl_means, denoise_wavelet
 
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 from kpca_apps.errors import ConfigError
@@ -73,6 +71,9 @@ def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality
     psnr = float("inf") if error == 0 else 10 * float(np.log10(span**2 / error))
     if min(image.shape[:2]) < _WINDOW:
         return Quality(psnr, None)
+    # Imported when needed: it takes seconds, and few runs have a clean image.
+    from skimage.metrics import structural_similarity
+
     # The window of Wang et al.: Gaussian of 1.5 pixels, biased covariances.
     ssim = structural_similarity(  # type: ignore[no-untyped-call]
         image.astype(np.float32),
@@ -124,6 +125,8 @@ def compare(
 
 def _rival(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
     """Run a rival; the result is rounded and cut as ours is when it is stored."""
+    from skimage.restoration import denoise_nl_means, denoise_wavelet
+
     scaled = noisy.astype(np.float64) / span
     axis = -1 if noisy.ndim == 3 else None
     level = sigma / span

@@ -25,7 +25,7 @@ __all__ = ["MANIFEST", "Manifest", "batch_key", "hash_file", "remove_partial", "
 
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
-_PARTIAL = re.compile(r"^\..*\.([0-9a-f]{8})\.partial$", re.DOTALL)
+_PARTIAL = re.compile(r"^\..*\.[0-9a-f]{8}\.partial$", re.DOTALL)
 
 
 class Manifest:
@@ -155,7 +155,8 @@ class Manifest:
             sync_folder(self.path.parent)
             return
         whole = content[: content.rfind(b"\n") + 1]
-        self._file.truncate(len(whole))
+        if len(whole) < len(content):
+            self._file.truncate(len(whole))
         for line in whole.splitlines()[1:]:
             with suppress(ValueError, KeyError, TypeError):
                 record = json.loads(line)
@@ -203,14 +204,12 @@ def hash_file(path: Path) -> str | None:
         return None
 
 
-def remove_partial(folder: Path, *, token: str | None = None) -> int:
-    """Remove unfinished files left in an output folder.
+def remove_partial(folder: Path) -> int:
+    """Remove the unfinished files that a stopped run left in an output folder.
 
     Parameters
     ----------
     folder : Path
-    token : str, optional
-        Remove only those of the run with this token.
 
     Returns
     -------
@@ -219,12 +218,10 @@ def remove_partial(folder: Path, *, token: str | None = None) -> int:
     """
     n_removed = 0
     for parent, _, names in os.walk(folder):
-        for name in names:
-            match = _PARTIAL.match(name)
-            if match and (token is None or match[1] == token):
-                with suppress(OSError):
-                    Path(parent, name).unlink()
-                    n_removed += 1
+        for name in filter(_PARTIAL.match, names):
+            with suppress(OSError):
+                Path(parent, name).unlink()
+                n_removed += 1
     return n_removed
 
 

@@ -125,7 +125,7 @@ def find_images(
     n_passed = 0
     for one in given:
         for name, source in _expand(one, several=len(roots) > 1):
-            if left_out is not None and source.resolve().is_relative_to(left_out):
+            if left_out is not None and _lies_in(source, left_out, below=Path(one)):
                 continue
             if not _is_image(source, asked_for=source == Path(one)):
                 n_passed += 1
@@ -145,6 +145,13 @@ def find_images(
         what = "file is no image and was" if n_passed == 1 else "files are no images and were"
         notes = (f"{n_passed} {what} passed over.",)
     return sorted(found.items()), notes
+
+
+def _lies_in(source: Path, out: Path, *, below: Path) -> bool:
+    """Whether a file found in a folder is in the output folder below that; then it is a result."""
+    base = below.resolve()
+    is_below = base.is_dir() and out != base and out.is_relative_to(base)
+    return is_below and source.resolve().is_relative_to(out)
 
 
 def _expand(one: str | Path, *, several: bool) -> Iterator[tuple[str, Path]]:

@@ -239,6 +239,7 @@ def _as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _store(partial: Path, pages: Iterator[NDArray[Any]], image: ImageFile, task: Task) -> str:
     """Write an unfinished file, flushed to disk; return why no file can be written, or nothing."""
+    _require_run(task.owner)
     try:
         partial.parent.mkdir(parents=True, exist_ok=True)
         # Opened before the long work, which would be lost on a folder that cannot be written to.
@@ -255,9 +256,13 @@ def _store(partial: Path, pages: Iterator[NDArray[Any]], image: ImageFile, task:
 def _while_run(pages: Iterator[NDArray[Any]], owner: int) -> Iterator[NDArray[Any]]:
     """Yield pages as long as the run lives: a worker may outlive it for a while."""
     for pixels in pages:
-        if owner not in (os.getpid(), os.getppid()):
-            raise InputError("the run was ended while this image was worked on.")
+        _require_run(owner)
         yield pixels
+
+
+def _require_run(owner: int) -> None:
+    if owner not in (os.getpid(), os.getppid()):
+        raise InputError("the run was ended before this image was done.")
 
 
 def _unwritable(task: Task, error: OSError) -> str:
