@@ -45,10 +45,11 @@ def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[i
     with process.stdout:
         assert process.stdout.readline() == "begins\n"
         draw = random.Random(seed)
-        # With workers, after the first image: they take their time to start.
-        while jobs > 1 and process.poll() is None and not images(out):
-            time.sleep(0.01)
-        time.sleep(draw.uniform(0, 1.5 * N_IMAGES * PAUSE / jobs))
+        # A random moment within the work on a random image, however busy the machine is.
+        n_first = draw.randrange(N_IMAGES)
+        while process.poll() is None and len(images(out)) < n_first:
+            time.sleep(0.002)
+        time.sleep(draw.uniform(0, 2 * PAUSE))
         process.send_signal(signal.SIGKILL)
         process.wait()
     n_before = len(images(out))
