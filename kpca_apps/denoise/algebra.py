@@ -8,25 +8,17 @@ padded to whole vector registers (`padded_size`); padding is zero and stays zero
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
-__all__ = [
-    "add_product",
-    "cholesky",
-    "gram_of_columns",
-    "leading_eigenvectors",
-    "padded_size",
-    "solve_lower",
-]
+from kpca_apps.denoise.compiled import compiled
 
-PRECISE_ENOUGH = {"reassoc", "contract", "nsz"}
-BISECTIONS = 22
-INVERSE_ITERATIONS = 2
-TINY = np.float32(1e-30)
+__all__ = ["add_product", "cholesky", "gram_of_columns", "padded_size", "solve_lower"]
+
+Matrix = NDArray[np.float32]
 
 
-@njit(cache=True, nogil=True, inline="always")
-def padded_size(n):  # type: ignore[no-untyped-def]
+@compiled
+def padded_size(n: int) -> int:
     """Round a length up to a multiple of 8.
 
     >>> padded_size(49), padded_size(64)
@@ -35,9 +27,9 @@ def padded_size(n):  # type: ignore[no-untyped-def]
     return (n + 7) // 8 * 8
 
 
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def add_product(a, b, out, rows, inner):  # type: ignore[no-untyped-def]
-    """out += a b, for the first `rows` rows of a and its first `inner` columns."""
+@compiled
+def add_product(a: Matrix, b: Matrix, out: Matrix, rows: int, inner: int) -> None:
+    """Add a b to out, for the first `rows` rows of a and its first `inner` columns."""
     width = out.shape[1]
     for i in range(rows):
         to = out[i]
@@ -62,9 +54,9 @@ def add_product(a, b, out, rows, inner):  # type: ignore[no-untyped-def]
             p += 1
 
 
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def gram_of_columns(a, at, gram, rows, columns):  # type: ignore[no-untyped-def]
-    """gram = a'a over the first `rows` rows; `at` is a transposed, `gram` padded square.
+@compiled
+def gram_of_columns(a: Matrix, at: Matrix, gram: Matrix, rows: int, columns: int) -> None:
+    """Write a'a over the first `rows` rows; `at` is a transposed, `gram` is padded and square.
 
     Blocks of eight columns right of the diagonal are computed, then mirrored.
     """
@@ -98,10 +90,11 @@ def gram_of_columns(a, at, gram, rows, columns):  # type: ignore[no-untyped-def]
             gram[i, j] = gram[j, i]
 
 
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def cholesky(a, n):  # type: ignore[no-untyped-def]
-    """Overwrite the upper triangle of a positive definite a with U, a = U'U; 1/U_ii on its diagonal.
+@compiled
+def cholesky(a: Matrix, n: int) -> None:
+    """Overwrite the upper triangle of a positive definite a with U, a = U'U.
 
+    The diagonal receives 1 / U_ii.
     Right-looking: row i of U is subtracted from all rows below it, a vector at a time.
     """
     width = a.shape[1]
@@ -117,8 +110,8 @@ def cholesky(a, n):  # type: ignore[no-untyped-def]
                 a[r, j] -= factor * a[i, j]
 
 
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def solve_lower(u, b, n):  # type: ignore[no-untyped-def]
+@compiled
+def solve_lower(u: Matrix, b: Matrix, n: int) -> None:
     """Overwrite the n rows of b with inv(U') b, U from `cholesky`."""
     width = b.shape[1]
     for i in range(n):
@@ -145,212 +138,3 @@ def solve_lower(u, b, n):  # type: ignore[no-untyped-def]
         scale = u[i, i]
         for j in range(width):
             to[j] *= scale
-
-
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def _tridiagonalise(a, n, diagonal, beside, factor, work):  # type: ignore[no-untyped-def]
-    """Reduce a symmetric a to tridiagonal form by Householder reflections.
-
-    From the last row up, so that what is left always starts at column 0, where vectors are
-    aligned. Reflector j (its vector in row j of a, its 2 / v'v in factor[j]) acts on the first
-    j coordinates; beside[j] couples coordinates j - 1 and j.
-    """
-    for j in range(n - 1, 1, -1):
-        diagonal[j] = a[j, j]
-        v = a[j]
-        square = np.float32(0)
-        for i in range(j - 1):
-            square += v[i] * v[i]
-        last = v[j - 1]
-        factor[j] = np.float32(0)
-        beside[j] = last
-        if square <= TINY:
-            continue
-        norm = np.sqrt(square + last * last)
-        alpha = -norm if last > 0 else norm
-        beside[j] = alpha
-        v[j - 1] = last - alpha
-        scale = np.float32(1) / (norm * (norm + abs(last)))
-        factor[j] = scale
-        width = (j + 7) // 8 * 8
-        for i in range(j, width):
-            v[i] = np.float32(0)
-        _reflect(a, v[:width], scale, work[:width], j)
-    if n > 1:
-        diagonal[1] = a[1, 1]
-        beside[1] = a[1, 0]
-    diagonal[0] = a[0, 0]
-    beside[0] = np.float32(0)
-
-
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def _reflect(a, v, scale, p, n):  # type: ignore[no-untyped-def]
-    """Apply H = I - scale v v' to both sides of the leading n x n block of a."""
-    width = v.shape[0]
-    for j in range(width):
-        p[j] = np.float32(0)
-    i = 0
-    while i + 3 < n:
-        v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
-        a0, a1, a2, a3 = a[i], a[i + 1], a[i + 2], a[i + 3]
-        for j in range(width):
-            p[j] += (v0 * a0[j] + v1 * a1[j]) + (v2 * a2[j] + v3 * a3[j])
-        i += 4
-    while i < n:
-        v0, a0 = v[i], a[i]
-        for j in range(width):
-            p[j] += v0 * a0[j]
-        i += 1
-    half = np.float32(0)
-    for j in range(width):
-        half += p[j] * v[j]
-    half *= np.float32(0.5) * scale * scale
-    for j in range(width):
-        p[j] = scale * p[j] - half * v[j]
-    for i in range(n):
-        vi, pi, to = v[i], p[i], a[i]
-        for j in range(width):
-            to[j] -= vi * p[j] + pi * v[j]
-
-
-@njit(cache=True, nogil=True)
-def _count_above(diagonal, beside, n, shift):  # type: ignore[no-untyped-def]
-    """Count eigenvalues above a shift: positive pivots of T - shift (Sturm sequence)."""
-    count = 0
-    pivot = np.float32(1)
-    for i in range(n):
-        pivot = diagonal[i] - shift - beside[i] * beside[i] / pivot
-        if abs(pivot) < TINY:
-            pivot = -TINY
-        if pivot > 0:
-            count += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _eigenvalues_above(diagonal, beside, n, edge, values):  # type: ignore[no-untyped-def]
-    """Fill values with the eigenvalues above an edge, largest first; return their number."""
-    top = edge
-    for i in range(n):
-        after = abs(beside[i + 1]) if i + 1 < n else np.float32(0)
-        top = max(top, diagonal[i] + abs(beside[i]) + after)
-    count = _count_above(diagonal, beside, n, edge)
-    ceiling = top
-    for c in range(count):
-        low, high = edge, ceiling
-        for _ in range(BISECTIONS):
-            middle = np.float32(0.5) * (low + high)
-            if _count_above(diagonal, beside, n, middle) > c:
-                low = middle
-            else:
-                high = middle
-        values[c] = np.float32(0.5) * (low + high)
-        ceiling = high
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _inverse_iteration(diagonal, beside, n, value, x, lu):  # type: ignore[no-untyped-def]
-    """Overwrite x with a solution of (T - value) x = x; Gaussian elimination with pivoting."""
-    u0, u1, u2 = lu[0], lu[1], lu[2]
-    small = np.float32(1e-7) * (abs(value) + TINY)
-    here, right = diagonal[0] - value, (beside[1] if n > 1 else np.float32(0))
-    for i in range(n - 1):
-        below, next_here = beside[i + 1], diagonal[i + 1] - value
-        next_right = beside[i + 2] if i + 2 < n else np.float32(0)
-        if abs(below) > abs(here):
-            u0[i], u1[i], u2[i] = below, next_here, next_right
-            m = here / below
-            here, right = right - m * next_here, -m * next_right
-            x[i], x[i + 1] = x[i + 1], x[i] - m * x[i + 1]
-        else:
-            if abs(here) < small:
-                here = small
-            u0[i], u1[i], u2[i] = here, right, np.float32(0)
-            m = below / here
-            here, right = next_here - m * right, next_right
-            x[i + 1] -= m * x[i]
-    u0[n - 1] = here if abs(here) >= small else small
-    x[n - 1] /= u0[n - 1]
-    if n > 1:
-        x[n - 2] = (x[n - 2] - u1[n - 2] * x[n - 1]) / u0[n - 2]
-    for i in range(n - 3, -1, -1):
-        x[i] = (x[i] - u1[i] * x[i + 1] - u2[i] * x[i + 2]) / u0[i]
-
-
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def _orthonormalise(vectors, c, n):  # type: ignore[no-untyped-def]
-    """Make row c of unit length and orthogonal to the rows before it."""
-    x = vectors[c]
-    largest = TINY
-    for i in range(n):
-        largest = max(largest, abs(x[i]))
-    scale = np.float32(1) / largest
-    for i in range(n):
-        x[i] *= scale
-    for b in range(c):
-        y = vectors[b]
-        dot = np.float32(0)
-        for i in range(n):
-            dot += x[i] * y[i]
-        for i in range(n):
-            x[i] -= dot * y[i]
-    square = np.float32(0)
-    for i in range(n):
-        square += x[i] * x[i]
-    scale = np.float32(1) / np.sqrt(max(square, TINY))
-    for i in range(n):
-        x[i] *= scale
-
-
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def _transform_back(a, factor, x, n):  # type: ignore[no-untyped-def]
-    """Turn an eigenvector of the tridiagonal form into one of the matrix it came from."""
-    for j in range(2, n):
-        scale = factor[j]
-        if scale == 0:
-            continue
-        v = a[j]
-        dot = np.float32(0)
-        for i in range(j):
-            dot += v[i] * x[i]
-        dot *= scale
-        for i in range(j):
-            x[i] -= dot * v[i]
-
-
-@njit(cache=True, nogil=True)
-def leading_eigenvectors(a, n, edge, vectors, values, work):  # type: ignore[no-untyped-def]
-    """Find the eigenpairs of a symmetric matrix above an edge; return how many there are.
-
-    Householder reduction, Sturm counts and bisection, inverse iteration: what lies below the
-    edge costs nothing beyond the reduction.
-
-    Parameters
-    ----------
-    a : (padded n, padded n) float32 array
-        Destroyed.
-    n : int
-        Order of the matrix.
-    edge : float
-        Eigenvalues above it are wanted.
-    vectors : (n, padded n) float32 array
-        Receives unit eigenvectors as rows, largest eigenvalue first.
-    values : (n,) float32 array
-        Receives their eigenvalues.
-    work : (7, padded n) float32 array
-        Work space.
-    """
-    diagonal, beside, factor = work[0], work[1], work[2]
-    _tridiagonalise(a, n, diagonal, beside, factor, work[3])
-    count = _eigenvalues_above(diagonal, beside, n, edge, values)
-    for c in range(count):
-        x = vectors[c]
-        for i in range(n):
-            x[i] = np.float32(1) + np.float32(0.37) * np.float32((i * (c + 3)) % 7)
-        for _ in range(INVERSE_ITERATIONS):
-            _inverse_iteration(diagonal, beside, n, values[c], x, work[4:7])
-            _orthonormalise(vectors, c, n)
-    for c in range(count):
-        _transform_back(a, factor, vectors[c], n)
-    return count

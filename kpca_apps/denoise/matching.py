@@ -9,9 +9,11 @@ coordinates instead: fair, and the same on every run, whatever the tiling.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
-__all__ = ["LANES", "RADIUS", "find_group", "pad_guide"]
+from kpca_apps.denoise.compiled import Scalar, compiled
+
+__all__ = ["LANES", "RADIUS", "find_group", "matching_space", "pad_guide"]
 
 RADIUS = 18
 """Patches are looked for within this many pixels of the reference, both ways."""
@@ -19,10 +21,12 @@ RADIUS = 18
 LANES = 40
 """Columns of candidates compared at once: 2 RADIUS + 1, rounded up to whole vector registers."""
 
-PRECISE_ENOUGH = {"reassoc", "contract", "nsz"}
+Plane = NDArray[np.float32]
+Vector = NDArray[np.float32]
+Places = NDArray[np.int32]
 
 
-def pad_guide(guide: np.ndarray) -> np.ndarray:
+def pad_guide(guide: Plane) -> Plane:
     """Widen an image so that every reference has ``LANES`` columns of candidates to read.
 
     Parameters
@@ -38,8 +42,10 @@ def pad_guide(guide: np.ndarray) -> np.ndarray:
     return np.pad(guide, ((0, 0), (RADIUS, LANES)))
 
 
-@njit(cache=True, nogil=True, fastmath=PRECISE_ENOUGH)
-def _row_distances(padded, y, x, other_y, height, width, out):  # type: ignore[no-untyped-def]
+@compiled
+def _row_distances(
+    padded: Plane, y: int, x: int, other_y: int, height: int, width: int, out: Vector
+) -> None:
     """Squared distances of the patch at (y, x) to LANES patches starting at (other_y, x - R)."""
     for t in range(LANES):
         out[t] = np.float32(0)
@@ -65,8 +71,8 @@ def _row_distances(padded, y, x, other_y, height, width, out):  # type: ignore[n
                 out[t] += p * p
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _uniform(reference, candidate):  # type: ignore[no-untyped-def]
+@compiled
+def _uniform(reference: np.uint64, candidate: np.uint64) -> np.float32:
     """Hash two 64-bit keys into [0, 1)."""
     z = reference * np.uint64(0x9E3779B97F4A7C15) + candidate * np.uint64(0xC2B2AE3D27D4EB4F)
     z ^= z >> np.uint64(31)
@@ -75,13 +81,14 @@ def _uniform(reference, candidate):  # type: ignore[no-untyped-def]
     return np.float32(z >> np.uint64(40)) * np.float32(2.0**-24)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _key(y, x):  # type: ignore[no-untyped-def]
+@compiled
+def _key(y: int, x: int) -> np.uint64:
+    """Coordinates as one number."""
     return (np.uint64(y) << np.uint64(32)) | np.uint64(x)
 
 
-@njit(cache=True, nogil=True)
-def _kth_smallest(values, n, k):  # type: ignore[no-untyped-def]
+@compiled
+def _kth_smallest(values: Vector, n: int, k: int) -> np.float32:
     """Return the k-th smallest (from 1) of the first n values, which are reordered."""
     low, high, wanted = 0, n - 1, k - 1
     while low < high:
@@ -102,13 +109,21 @@ def _kth_smallest(values, n, k):  # type: ignore[no-untyped-def]
             low = i
         else:
             break
-    return values[wanted]
+    return np.float32(values[wanted])
 
 
-@njit(cache=True, nogil=True)
-def find_group(  # type: ignore[no-untyped-def]
-    padded, y, x, height, width, first_row, k, tie, group, distances, places, scratch
-):
+@compiled
+def find_group(
+    padded: Plane,
+    y: int,
+    x: int,
+    shape: tuple[int, int],
+    first_row: int,
+    k: int,
+    tie: Scalar,
+    group: Places,
+    space: tuple[Vector, Vector, Places],
+) -> int:
     """Write the positions of the k patches nearest to a reference; return how many there are.
 
     Parameters
@@ -117,8 +132,8 @@ def find_group(  # type: ignore[no-untyped-def]
         The guide, from `pad_guide`.
     y, x : int
         Upper left corner of the reference in the guide.
-    height, width : int
-        Size of a patch in pixels.
+    shape : (int, int)
+        Height and width of a patch in pixels.
     first_row : int
         Row of the whole image that is row 0 of the guide: hashes use the image's coordinates.
     k : int
@@ -127,17 +142,54 @@ def find_group(  # type: ignore[no-untyped-def]
         Squared distances below this are drawn at random from its upper half.
     group : (k, 2) int array
         Receives row and column of each patch, in reading order.
-    distances, scratch : ((2 RADIUS + 1) * LANES,) float32 arrays
-        Work space.
-    places : ((2 RADIUS + 1) * LANES, 2) int array
-        Work space.
+    space : tuple of arrays
+        From `matching_space`.
+
+    Returns
+    -------
+    int
+        Patches found, the reference among them.
     """
+    distances, scratch, places = space
+    n = _candidates(padded, y, x, shape, first_row, tie, distances, places, scratch[:LANES])
+    k = min(k, n)
+    for t in range(n):
+        scratch[t] = distances[t]
+    last = _kth_smallest(scratch, n, k)
+    nearer = 0
+    for t in range(n):
+        nearer += distances[t] < last
+    level = k - nearer
+    found = 0
+    for t in range(n):
+        equal = distances[t] == last
+        if distances[t] < last or (equal and level > 0):
+            group[found, 0] = places[t, 0]
+            group[found, 1] = places[t, 1]
+            found += 1
+            level -= equal
+    return found
+
+
+@compiled
+def _candidates(
+    padded: Plane,
+    y: int,
+    x: int,
+    shape: tuple[int, int],
+    first_row: int,
+    tie: Scalar,
+    distances: Vector,
+    places: Places,
+    row: Vector,
+) -> int:
+    """List every patch in reach with its distance, ties drawn; return how many there are."""
+    height, width = shape
     rows = padded.shape[0] - height
     columns = padded.shape[1] - RADIUS - LANES - width
-    row = scratch[:LANES]
-    n = 0
     left, right = max(0, x - RADIUS), min(columns, x + RADIUS)
     reference = _key(y + first_row, x)
+    n = 0
     for other_y in range(max(0, y - RADIUS), min(rows, y + RADIUS) + 1):
         _row_distances(padded, y, x, other_y, height, width, row)
         for other_x in range(left, right + 1):
@@ -151,23 +203,15 @@ def find_group(  # type: ignore[no-untyped-def]
             places[n, 0] = other_y
             places[n, 1] = other_x
             n += 1
-    k = min(k, n)
-    for t in range(n):
-        scratch[t] = distances[t]
-    last = _kth_smallest(scratch, n, k)
-    nearer = 0
-    for t in range(n):
-        nearer += distances[t] < last
-    level = k - nearer
-    found = 0
-    for t in range(n):
-        if distances[t] < last:
-            group[found, 0] = places[t, 0]
-            group[found, 1] = places[t, 1]
-            found += 1
-        elif distances[t] == last and level > 0:
-            group[found, 0] = places[t, 0]
-            group[found, 1] = places[t, 1]
-            found += 1
-            level -= 1
-    return found
+    return n
+
+
+@compiled
+def matching_space() -> tuple[Vector, Vector, Places]:
+    """Work space of `find_group`: distances twice, and places."""
+    most = (2 * RADIUS + 1) * LANES
+    return (
+        np.zeros(most, np.float32),
+        np.zeros(most, np.float32),
+        np.zeros((most, 2), np.int32),
+    )

@@ -57,6 +57,12 @@ class Plan:
     wiener: PassSettings
     last: PassSettings | None
 
+    @property
+    def passes(self) -> tuple[PassSettings, ...]:
+        """The passes there are, in order."""
+        every = (self.first, self.second, self.wiener, self.last)
+        return tuple(settings for settings in every if settings is not None)
+
 
 FIRST = {"size": (6, 7, 8), "group": (40, 48, 64), "tie": (1.1, 1.1, 1.1)}
 AGAIN = {"size": (5, 6, 7), "group": (40, 48, 64), "tie": (8.0, 6.0, 4.0)}
@@ -64,8 +70,8 @@ WIENER = {"size": (7, 8, 8), "group": (60, 90, 120), "tie": (0.0, 0.0, 0.0)}
 
 STRIDES: dict[str, tuple[int | None, int | None, int, int | None]] = {
     "fast": (6, None, 6, None),
-    "balanced": (6, 5, 5, None),
-    "high": (6, 5, 5, 4),
+    "balanced": (5, 4, 4, None),
+    "high": (4, 4, 4, 4),
 }
 
 QUALITIES = tuple(STRIDES)
@@ -96,7 +102,7 @@ def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") ->
     Examples
     --------
     >>> plan_for(25.0).first
-    PassSettings(size=7, group=48, tie=1.1, stride=6)
+    PassSettings(size=7, group=48, tie=1.1, stride=5)
     >>> plan_for(25.0, "fast").second is None
     True
     """
