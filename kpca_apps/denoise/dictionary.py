@@ -50,6 +50,9 @@ __all__ = ["DictionaryDenoiser", "DictionaryInfo"]
 
 Matrix = NDArray[np.float64]
 
+TOLERANCE, MAX_ITER = 1e-3, 100
+"""A thousandth of the kernel's width is far below the noise; narrow kernels creep on for long."""
+
 
 @dataclass(frozen=True)
 class DictionaryInfo:
@@ -194,16 +197,12 @@ class DictionaryDenoiser:
             n_jobs=self.n_jobs,
         )
         self.level_ = ResidualLevel.fit(rows, rng, self.examples_sigma / unit)
-        self.subspaces_ = tuple(
-            fit_exact(
-                RBF(1.0 / choice.bandwidth),
-                rows,
-                rng=rng,
-                n_components=choice.components,
-                n_jobs=self.n_jobs,
-            )
-            for choice in self.choices_
-        )
+        fits = [
+            fit_exact(RBF(1.0 / c.bandwidth), rows, rng=rng, n_components=c.components)
+            for c in self.choices_
+        ]
+        # Arrays laid out as a file gives them back: products of others round otherwise.
+        self.subspaces_ = tuple(fit.leading(fit.n_components) for fit in fits)
         return self
 
     def denoise(
@@ -401,7 +400,9 @@ class DictionaryDenoiser:
 
     def _pre_images(self, subspace: KernelSubspace, rows: Matrix) -> PreImages:
         T = subspace.project(rows, n_jobs=self.n_jobs)
-        return fixed_point(subspace, T, rows, n_jobs=self.n_jobs)
+        return fixed_point(
+            subspace, T, rows, tolerance=TOLERANCE, max_iter=MAX_ITER, n_jobs=self.n_jobs
+        )
 
     def _average(
         self, subspace: KernelSubspace, pixels: Matrix, patch_size: int

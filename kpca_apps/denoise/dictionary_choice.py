@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +36,15 @@ Trial = tuple[float, Matrix, Matrix]
 LEVELS = (0.125, 0.25, 0.5, 1.0)
 """Noise levels tried where none is expected, in standard deviations of the examples' pixels."""
 
-FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Bandwidths tried first, in mean squared distances between examples; then those of them that are
-best at a level, divided and multiplied by the root of 2."""
+FACTORS = (1.0, 2.0, 4.0)
+"""Bandwidths tried first, in mean squared distances between examples; the row is continued while
+an end of it is best at some level."""
+
+NARROWEST, WIDEST = 2.0**-4, 2.0**6
+"""Where the row ends in any case: the nearest example alone, and linear PCA."""
+
+TOLERANCE = 1e-3
+"""Of the pre-images, in widths of the kernel."""
 
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
 INDIFFERENT = 0.01
@@ -106,18 +113,41 @@ def choose(
     fitted, held_out = _split(examples, rng)
     trials = _trials(held_out, rng, _levels(examples, sigma), examples_sigma)
     counts = _counts(len(fitted)) if n_components is None else [n_components]
-    mean_squared_distance = 2.0 * float(examples.var(axis=0).sum()) or 1.0
-    first = [f * mean_squared_distance for f in FACTORS] if bandwidth is None else [bandwidth]
-    errors = {c: _errors(c, fitted, trials, counts, n_jobs) for c in first}
+
+    def errors_at(c: float) -> Matrix:
+        return _errors(c, fitted, trials, counts, n_jobs)
+
     if bandwidth is None:
-        best = {min(errors, key=lambda c: errors[c][i].min()) for i in range(len(trials))}
-        for c in sorted({c * step for c in best for step in (0.5**0.5, 2.0**0.5)}):
-            errors[c] = _errors(c, fitted, trials, counts, n_jobs)
+        scale = 2.0 * float(examples.var(axis=0).sum()) or 1.0
+        errors = _search(lambda factor: errors_at(factor * scale))
+        errors = {factor * scale: by_level for factor, by_level in errors.items()}
+    else:
+        errors = {bandwidth: errors_at(bandwidth)}
     raised = len(examples) / len(fitted) if n_components is None else 1.0
     return tuple(
         _cheapest(level, {c: by_level[i] for c, by_level in errors.items()}, counts, raised)
         for i, (level, _, _) in enumerate(trials)
     )
+
+
+def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
+    """Return the errors at factors among which each level has its best, to a root of 2."""
+    errors = {factor: errors_at(factor) for factor in FACTORS}
+    while True:
+        best, low, high = _best(errors), min(errors), max(errors)
+        ends = {low: low / 2.0, high: high * 2.0}
+        further = [f for end, f in ends.items() if end in best and NARROWEST <= f <= WIDEST]
+        if not further:
+            break
+        errors |= {factor: errors_at(factor) for factor in further}
+    between = sorted({f * step for f in _best(errors) for step in (0.5**0.5, 2.0**0.5)})
+    return errors | {factor: errors_at(factor) for factor in between}
+
+
+def _best(errors: dict[float, Matrix]) -> set[float]:
+    """Return the factors that are best at some level."""
+    levels = range(len(next(iter(errors.values()))))
+    return {min(errors, key=lambda f: errors[f][i].min()) for i in levels}
 
 
 def _errors(
@@ -138,7 +168,7 @@ def _errors(
         for column, q in enumerate(counts):
             part = subspace.leading(q)
             kept = np.ascontiguousarray(T[:, : part.n_components])
-            found = fixed_point(part, kept, noisy, tolerance=1e-3, max_iter=50, n_jobs=n_jobs)
+            found = fixed_point(part, kept, noisy, tolerance=TOLERANCE, max_iter=50, n_jobs=n_jobs)
             row[column] = np.mean((found.points - target) ** 2)
     return errors
 

@@ -5,7 +5,7 @@ seed; the error is the summed squared difference of an image, averaged over the 
 noises: Gaussian of standard deviation 0.5, and 40 % of the pixels set to -1 or 1. The line
 "chosen" is what the dictionary comes to by itself, told the noise level alone.
 
-    python tests/benchmarks/digits.py [--data FOLDER] [--seeds 3] [--bandwidth 256]
+    python tests/benchmarks/digits.py [--data FOLDER] [--seeds 3] [--noise gaussian impulse]
 
 FOLDER holds zip.train.gz and zip.test.gz of the USPS digits. The digits that come with
 scikit-learn are denoised in any case: pixels in [-1, 1], half of them to learn from, 50 of the
@@ -132,9 +132,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of the USPS digits")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--noise", nargs="+", default=["gaussian", "impulse"])
     parser.add_argument("--bandwidth", type=float, default=256.0, help="c, for 16 x 16 pixels")
     options = parser.parse_args()
-    noises = (("Gaussian 0.5", with_gaussian), ("40 % impulses", with_impulses))
+    known = {
+        "gaussian": ("Gaussian 0.5", with_gaussian),
+        "impulse": ("40 % impulses", with_impulses),
+    }
+    noises = [known[name] for name in options.noise]
     with threadpool_limits(1):
         for title, corrupt in noises if options.data else ():
             train, test = (read_usps(options.data / f"zip.{k}.gz") for k in ("train", "test"))
