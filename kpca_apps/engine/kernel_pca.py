@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import bytes_needed, fit_exact
+from kpca_apps.engine.kernel_gradients import is_differentiable
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -32,6 +33,9 @@ from kpca_apps.engine.kernels import (
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
 from kpca_apps.engine.memory import default_budget, require_nystroem
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.preimage import PreImages, fixed_point
+from kpca_apps.engine.preimage_gradient import gradient_descent
+from kpca_apps.engine.preimage_ridge import learn_preimage
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 
@@ -43,6 +47,7 @@ LARGEST_EXACT = 5000
 """Rows up to which ``method="auto"`` stays exact, memory permitting: seconds on one core."""
 
 _KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"}
+_PREIMAGES = ("fixed-point", "gradient", "ridge")
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -79,6 +84,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
     landmarks : {"residual", "uniform"} or array-like of shape (m, d)
         How landmarks are drawn, or the landmarks themselves.
+    preimage : {"auto", "fixed-point", "gradient", "ridge"}
+        How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
+        descent for differentiable kernels, or kernel ridge regression learned at ``fit`` for any
+        kernel, as scikit-learn has it. "auto" takes the first of them that the kernel allows.
+    alpha : float >= 0
+        The ridge of the regression.
     memory_budget : int > 0, optional
         Bytes a fit may take; a quarter of the available memory if None.
     n_jobs : int, optional
@@ -96,6 +107,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         What was used.
     kernel_ : Kernel
         The kernel with all parameters resolved.
+    preimage_ : {"fixed-point", "gradient", "ridge"}
+        How `inverse_transform` goes back.
+    learned_preimage_ : LearnedPreImage
+        Only if that is "ridge".
     n_features_in_ : int
 
     See Also
@@ -130,6 +145,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         "solver": [StrOptions({"auto", "lapack", "krylov"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "landmarks": [StrOptions({"residual", "uniform"}), "array-like"],
+        "preimage": [StrOptions({"auto", *_PREIMAGES})],
+        "alpha": [Interval(Real, 0, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -150,6 +167,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         solver: Solver = "auto",
         n_landmarks: int = 1000,
         landmarks: str | ArrayLike = "residual",
+        preimage: str = "auto",
+        alpha: float = 1.0,
         memory_budget: int | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -166,6 +185,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.solver = solver
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
+        self.preimage = preimage
+        self.alpha = alpha
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -197,6 +218,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         fit = self._fit_exact if self.method_ == "exact" else self._fit_nystroem
         self.subspace_ = fit(rows, rng)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
+        self.preimage_ = self._resolve_preimage()
+        if self.preimage_ == "ridge":
+            self.learned_preimage_ = learn_preimage(
+                self.subspace_, float(self.alpha), n_jobs=self.n_jobs
+            )
         return self
 
     def transform(self, X: ArrayLike) -> Matrix:
@@ -215,6 +241,59 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows = self._rows(X)
         return self.subspace_.reconstruction_error(rows, n_jobs=self.n_jobs)
 
+    def inverse_transform(self, X: ArrayLike) -> Matrix:
+        """Return rows of input space whose images are near the given projections.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, q)
+            Projections, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        See Also
+        --------
+        preimages : With a start of one's own, and with what became of each row.
+        """
+        T = self._projections(X)
+        if self.preimage_ == "ridge":
+            return self.learned_preimage_(T, n_jobs=self.n_jobs)
+        return self._iterate(T, None).points
+
+    def preimages(self, X: ArrayLike, start: ArrayLike | None = None) -> PreImages:
+        """Return pre-images by iteration, and how each was found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, q)
+            Projections, as `transform` returns them.
+        start : array-like of shape (n, d), optional
+            Where to begin: for denoising the noisy rows. If None, the stored point whose image
+            is nearest to each projection.
+
+        Returns
+        -------
+        PreImages
+
+        Raises
+        ------
+        ValueError
+            If pre-images are learned (``preimage_ == "ridge"``), so that nothing iterates.
+        """
+        T = self._projections(X)
+        begin = None if start is None else self._rows(start)
+        if begin is not None and len(begin) != len(T):
+            raise ValueError(f"start has {len(begin)} rows, but there are {len(T)} projections.")
+        return self._iterate(T, begin)
+
+    def _iterate(self, T: Matrix, start: Matrix | None) -> PreImages:
+        if self.preimage_ == "ridge":
+            raise ValueError("A learned pre-image iterates nothing: use inverse_transform.")
+        search = fixed_point if self.preimage_ == "fixed-point" else gradient_descent
+        return search(self.subspace_, T, start, n_jobs=self.n_jobs)
+
     @property
     def _n_features_out(self) -> int:
         """Number of columns `transform` returns, for `get_feature_names_out`."""
@@ -224,6 +303,33 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         rows: Matrix = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return rows
+
+    def _projections(self, X: ArrayLike) -> Matrix:
+        check_is_fitted(self)
+        q = self.subspace_.n_components
+        T: Matrix = check_array(X, dtype=np.float64, order="C", ensure_min_features=min(q, 1))
+        if T.shape[1] != q:
+            raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
+        return T
+
+    def _resolve_preimage(self) -> str:
+        kernel, chosen = self.kernel_, self.preimage
+        descends = kernel.is_psd and is_differentiable(kernel)
+        if chosen == "auto":
+            if isinstance(kernel, RBF):
+                return "fixed-point"
+            return "gradient" if descends else "ridge"
+        if chosen == "fixed-point" and not isinstance(kernel, RBF):
+            raise ValueError(
+                f"preimage='fixed-point' is for the RBF kernel, not {kernel.describe()}: use "
+                "'gradient' or 'ridge'."
+            )
+        if chosen == "gradient" and not descends:
+            raise ValueError(
+                f"preimage='gradient' needs a positive semi-definite kernel with a known "
+                f"gradient, and {kernel.describe()} is none: use 'ridge'."
+            )
+        return chosen
 
     def _resolve_kernel(self, X: Matrix, rng: np.random.Generator) -> Kernel:
         if self.sigma is not None and (self.kernel != "rbf" or self.gamma is not None):

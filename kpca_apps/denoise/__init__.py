@@ -1,0 +1,1 @@
+"""Kernel PCA denoising of images."""

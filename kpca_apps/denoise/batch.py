@@ -1,0 +1,376 @@
+"""Denoise a batch of image files so that a stop at any moment loses nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from kpca_apps import __version__
+from kpca_apps.denoise.comparing import RIVALS
+from kpca_apps.denoise.manifest import (
+    Manifest,
+    batch_key,
+    hash_file,
+    remove_partial,
+    sync_folder,
+)
+from kpca_apps.denoise.naming import Planned, plan_outputs
+from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
+from kpca_apps.denoise.work import Denoise, Done, Task, partial_path, work
+from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.files.images import FORMATS
+from kpca_apps.files.images_kinds import IMAGE_SUFFIXES
+from kpca_apps.files.names import one_line, suggest
+
+__all__ = ["Progress", "run_batch"]
+
+Progress = Callable[[int, int, ImageOutcome], None]
+
+
+def run_batch(
+    inputs: Iterable[str | Path],
+    out: str | Path,
+    settings: Mapping[str, Any],
+    *,
+    denoise: Denoise,
+    format: str = "same",
+    jobs: int = 1,
+    force: bool = False,
+    reference: str | Path | None = None,
+    rivals: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> DenoisingResult:
+    """Denoise files, folders and patterns into a folder, or go on with a batch that was stopped.
+
+    Results mirror the tree of the inputs. Each appears whole or not at all; what an earlier run of
+    the same settings finished is verified by its hash and not done again. An image that cannot be
+    read is listed with the reason, and the others go on.
+
+    Parameters
+    ----------
+    inputs : iterable of str or Path
+    out : str or Path
+        Output folder; made if its parent exists.
+    settings : mapping
+        All that `denoise` depends on, in what JSON can hold. Other settings give other results:
+        what an earlier run made with them is replaced only with `force`.
+    denoise : callable
+        ``denoise(pixels, channel_axis=...)`` gives the denoised array, in the units of the image,
+        and its `kpca_apps.denoise.work.NoiseInfo`. Pixels are (h, w) or (h, w, 3) as stored,
+        without alpha. With more than one worker it must be something that can be pickled.
+    format : {"same", "png", "tiff"}
+        Format to write.
+    jobs : int
+        Worker processes, at least 1; the files are the same for any number.
+    force : bool
+        Replace files that stand in the way. Inputs are never replaced.
+    reference : str or Path, optional
+        Folder of clean images with the names of the inputs (another suffix will do), or one
+        clean image for a single input: adds PSNR and SSIM.
+    rivals : sequence of {"nl_means", "wavelet"}
+        Also compare with these; needs `reference`.
+    progress : callable, optional
+        Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
+
+    Returns
+    -------
+    DenoisingResult
+
+    Raises
+    ------
+    ConfigError
+        If options contradict each other.
+    InputError
+        If there is no image, or the output folder cannot be written to or is full; what is done
+        by then is kept, and the same call goes on from there.
+    RefusedError
+        If files stand in the way, or another run is writing to the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from kpca_apps.files.png import write_png
+    >>> def halve(pixels, channel_axis):
+    ...     return pixels / 2, SimpleNamespace(
+    ...         noise="gaussian", sigma=1.0, estimated=False, correlated=False, data_range=255.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Path(folder, "a.png").open("wb") as file:
+    ...         write_png(file, np.full((16, 16), 10, np.uint8), ())
+    ...     result = run_batch([folder], Path(folder, "clean"), {"factor": 2}, denoise=halve)
+    >>> [(image.name, image.status, image.output) for image in result.images]
+    [('a.png', 'ok', 'a.png')]
+    """
+    began = time.perf_counter()
+    _check_options(format, jobs, reference, rivals)
+    planned, notes = plan_outputs(inputs, out, format=format)
+    references, more = _find_references(planned, reference)
+    folder = _make_folder(Path(out))
+    token = secrets.token_hex(4)
+    keyed = {**settings, "format": format, "version": __version__}
+    with Manifest(folder) as manifest:
+        remove_partial(folder)
+        tasks = [
+            _task(image, folder, format, keyed, token, references.get(image.name), rivals)
+            for image in planned
+        ]
+        tasks = [_resuming(task, manifest, force) for task in tasks]
+        outcomes: dict[str, ImageOutcome] = {}
+        try:
+            with closing(_finished(tasks, denoise, jobs)) as finished:
+                for done in finished:
+                    outcome = _publish(done, folder, manifest, token, force)
+                    outcomes[done.planned.name] = outcome
+                    if progress is not None:
+                        progress(len(outcomes), len(tasks), outcome)
+        finally:
+            # The folder is locked: what is unfinished now belongs to workers that were stopped.
+            remove_partial(folder)
+            _remove_empty(tasks, folder)
+    return DenoisingResult(
+        images=tuple(outcomes[image.name] for image in planned),
+        settings=dict(settings),
+        notes=(*notes, *more),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _check_options(
+    format: str, jobs: int, reference: str | Path | None, rivals: Sequence[str]
+) -> None:
+    if format not in FORMATS:
+        raise ConfigError(
+            f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
+        )
+    if jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; give 1 or more.")
+    for name in rivals:
+        if name not in RIVALS:
+            raise ConfigError(f"{name!r} is no rival; give one of {', '.join(RIVALS)}.")
+    if rivals and reference is None:
+        raise ConfigError(
+            "rivals are compared with clean images; name their folder by --reference."
+        )
+
+
+def _make_folder(out: Path) -> Path:
+    label = one_line(str(out), 200)
+    if out.exists() and not out.is_dir():
+        raise RefusedError(f"{label}: is a file; name a folder for the results.")
+    try:
+        out.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        raise InputError(f"{label}: its parent folder does not exist; make it first.") from None
+    except OSError as error:
+        raise InputError(
+            f"{label}: cannot be made ({error.strerror}); choose another folder."
+        ) from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise InputError(f"{label}: cannot be written to; choose another folder with --out.")
+    return out.resolve()
+
+
+def _find_references(
+    planned: tuple[Planned, ...], reference: str | Path | None
+) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """Return the clean image of each input that has one, and a note on those that have none."""
+    if reference is None:
+        return {}, ()
+    base = Path(reference)
+    label = one_line(str(base), 200)
+    if base.is_file():
+        if len(planned) > 1:
+            raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
+        return {planned[0].name: base}, ()
+    if not base.is_dir():
+        raise InputError(f"{label}: no such folder of clean images.")
+    found = {}
+    for image in planned:
+        exact = base / image.name
+        same_stem = sorted(
+            path
+            for path in exact.parent.glob(f"{_escaped(PurePosixPath(image.name).stem)}.*")
+            if path.suffix.lower() in IMAGE_SUFFIXES
+        )
+        if exact.is_file():
+            found[image.name] = exact
+        elif same_stem:
+            found[image.name] = same_stem[0]
+    if not found:
+        raise InputError(
+            f"{label}: holds no image named like an input, such as "
+            f'"{one_line(planned[0].name)}"; give clean images the names of the noisy ones.'
+        )
+    missing = len(planned) - len(found)
+    if not missing:
+        return found, ()
+    what = "1 image has" if missing == 1 else f"{missing} images have"
+    return found, (f"{what} no clean image to compare with.",)
+
+
+def _escaped(stem: str) -> str:
+    """Return a stem as a pattern that matches nothing else."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in stem)
+
+
+def _task(
+    image: Planned,
+    folder: Path,
+    format: str,
+    settings: Mapping[str, Any],
+    token: str,
+    reference: Path | None,
+    rivals: Sequence[str],
+) -> Task:
+    target = folder / image.output
+    if not target.parent.resolve().is_relative_to(folder):
+        raise RefusedError(
+            f"{one_line(image.output)}: a link in the output folder leads out of it; remove the "
+            "link, or choose another folder with --out."
+        )
+    return Task(
+        planned=image,
+        folder=folder,
+        format=format,
+        settings=settings,
+        token=token,
+        owner=os.getpid(),
+        reference=reference,
+        rivals=tuple(rivals),
+    )
+
+
+def _resuming(task: Task, manifest: Manifest, force: bool) -> Task:
+    """See whether an image is done already, and refuse to overwrite what is not its result."""
+    output = task.planned.output
+    target = task.folder / output
+    if not os.path.lexists(target):
+        return task
+    ours = None
+    if target.is_file() and not target.is_symlink():
+        stands = hash_file(target)
+        ours = [r for r in manifest.records(output) if r.get("sha256") == stands]
+        source = hash_file(task.planned.source)
+        key = batch_key(source or "", output, task.settings)
+        for record in ours:
+            if record.get("key") == key:
+                outcome = _outcome_of(record)
+                if outcome is not None:
+                    return dataclasses.replace(
+                        task, outcome=outcome, compared=str(record.get("compared", ""))
+                    )
+    if target.is_dir():
+        raise RefusedError(
+            f"{one_line(output)}: is a folder in the output folder; choose another with --out."
+        )
+    if not force:
+        what = (
+            "was made from another input or with other settings"
+            if ours
+            else "exists in the output folder and is no result of this batch"
+        )
+        raise RefusedError(
+            f"{one_line(output)}: {what}; replace it with --force, or choose another folder "
+            "with --out."
+        )
+    return task
+
+
+def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done, None, None]:
+    """Yield images as they are done, in this process or by workers."""
+    if jobs == 1 or len(tasks) == 1:
+        for task in tasks:
+            yield work(task, denoise)
+        return
+    parallel = joblib.Parallel(
+        n_jobs=min(jobs, len(tasks)),
+        batch_size=1,
+        pre_dispatch="n_jobs",
+        return_as="generator_unordered",
+    )
+    calls = (joblib.delayed(work)(task, denoise) for task in tasks)
+    try:
+        yield from parallel(calls)
+    except TerminatedWorkerError:
+        raise KpcaError(
+            "A worker process was ended by the system, most likely for want of memory; use fewer "
+            "--jobs, then run the same command again: what is done is kept."
+        ) from None
+
+
+def _publish(done: Done, folder: Path, manifest: Manifest, token: str, force: bool) -> ImageOutcome:
+    """Record an image that is done, then give its file the name."""
+    if done.fatal:
+        raise InputError(done.fatal)
+    if not done.key:
+        return done.outcome
+    output = done.planned.output
+    target, partial = folder / output, partial_path(folder, output, token)
+    if os.path.lexists(target) and not force:
+        partial.unlink(missing_ok=True)
+        reason = f"{one_line(output)}: appeared in the output folder meanwhile; it is kept."
+        return ImageOutcome(done.planned.name, "failed", reason=reason)
+    manifest.add(
+        {
+            "output": output,
+            "key": done.key,
+            "sha256": done.sha256,
+            "compared": done.compared,
+            "outcome": _recorded(done.outcome),
+        }
+    )
+    try:
+        partial.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); choose another "
+            "folder with --out."
+        ) from None
+    sync_folder(target.parent)
+    return done.outcome
+
+
+def _recorded(outcome: ImageOutcome) -> dict[str, Any]:
+    """Return what is recorded of an outcome: all but what is made from the files again."""
+    made_again = {"previews", "residual", "resumed"}
+    return {
+        field.name: value
+        for field in dataclasses.fields(outcome)
+        if field.name not in made_again
+        for value in [getattr(outcome, field.name)]
+        if not dataclasses.is_dataclass(value)
+    } | ({"comparison": dataclasses.asdict(outcome.comparison)} if outcome.comparison else {})
+
+
+def _outcome_of(record: Mapping[str, Any]) -> ImageOutcome | None:
+    """Return a recorded outcome, or None if the record is damaged."""
+    with suppress(KeyError, TypeError, AttributeError):
+        values = dict(record["outcome"])
+        for name in ("shape", "page_sigmas", "notes"):
+            values[name] = tuple(values[name])
+        compared = values.pop("comparison", None)
+        comparison = None
+        if compared is not None:
+            rivals = {name: Quality(**quality) for name, quality in compared["rivals"].items()}
+            noisy, denoised = Quality(**compared["noisy"]), Quality(**compared["denoised"])
+            comparison = Comparison(noisy, denoised, rivals)
+        return ImageOutcome(**values, comparison=comparison)
+    return None
+
+
+def _remove_empty(tasks: list[Task], folder: Path) -> None:
+    """Remove folders that were made for results that failed."""
+    parents = {parent for task in tasks for parent in PurePosixPath(task.planned.output).parents}
+    for parent in sorted(parents - {PurePosixPath()}, key=lambda one: -len(one.parts)):
+        with suppress(OSError):
+            (folder / parent).rmdir()

@@ -1,0 +1,284 @@
+"""The door to denoising: any image in, a clean image out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.camera import denoise_camera
+from kpca_apps.denoise.colour import to_opponent
+from kpca_apps.denoise.noise import NoiseEstimate, estimate_noise
+from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
+from kpca_apps.denoise.picture import Picture, read_picture
+from kpca_apps.denoise.settings import Settings
+from kpca_apps.denoise.white import denoise_white, estimate_channels
+from kpca_apps.errors import ConfigError
+
+__all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "measure_noise"]
+
+MODELS = {
+    "gaussian": denoise_white,
+    "poisson": denoise_poisson,
+    "speckle": denoise_speckle,
+    "impulse": denoise_impulse,
+    "camera": denoise_camera,
+}
+# Noise models that need to know which value means no light.
+FROM_BLACK = ("poisson", "speckle")
+MOST_SPECKLE = 2.0
+
+
+@dataclass(frozen=True)
+class DenoiseInfo:
+    """What was found out about an image on the way to denoising it.
+
+    Attributes
+    ----------
+    noise : str
+        The noise model used; never ``"auto"``.
+    sigma : float
+        Deviation of the noise taken out, in the units of the image: the root of the mean variance
+        over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
+    channel_sigma : tuple of float
+        The same for each channel.
+    estimated : bool
+        Whether ``sigma`` was estimated from the image.
+    correlated : bool
+        Whether neighbouring pixels share their noise, as in photographs from a camera; white-noise
+        denoising then leaves blotches, and ``noise="camera"`` is the better choice.
+    whiteness : float
+        Evenness of the noise's spectrum in (0, 1], 1 for white noise.
+    data_range : float
+        The range of values assumed.
+    """
+
+    noise: str
+    sigma: float
+    channel_sigma: tuple[float, ...]
+    estimated: bool
+    correlated: bool
+    whiteness: float
+    data_range: float
+
+
+def denoise_kpca(
+    image: NDArray[Any],
+    *,
+    sigma: float | None = None,
+    data_range: float | None = None,
+    channel_axis: int | None = None,
+    quality: str = "balanced",
+    noise: str = "gaussian",
+    kernel: str = "linear",
+    content: str = "photo",
+    luma: float = 1.0,
+    chroma: float = 1.0,
+    strength: float = 1.0,
+    n_jobs: int | None = None,
+) -> NDArray[np.floating]:
+    """Denoise a grey or colour image by kernel PCA on groups of similar patches.
+
+    Parameters
+    ----------
+    image : ndarray of shape (h, w), or with an axis of 1, 3 (RGB) or 4 (RGBA) channels
+        Any real dtype; not changed.
+    sigma : float, optional
+        Standard deviation of the noise in the units of the image, the same in every channel. For
+        ``noise="poisson"`` the deviation where the image is as bright as ``data_range``; for
+        ``"speckle"`` relative to the intensity; for ``"impulse"`` that of the Gaussian noise
+        beside the impulses. Default: estimated from the image, in each channel. 0 returns the
+        image (for ``"impulse"``, without the impulses).
+    data_range : float, optional
+        Difference between the largest and the smallest value the image can take. Default: that of
+        an integer dtype of 8 or 16 bits; 1 for floats that all lie in [0, 1]; else the largest
+        value minus the smallest.
+    channel_axis : int, optional
+        The axis of the channels; None for a grey image. An alpha channel is returned as it is.
+    quality : {"fast", "balanced", "high"}
+        Fewer or more passes.
+    noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
+        The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
+        pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
+    kernel : {"linear", "rbf"}
+        Of the last passes. The RBF kernel does not do better than its linear limit on photographs.
+    content : {"photo", "text"}
+        ``"text"`` uses smaller patches, for text and drawings.
+    luma, chroma : float
+        Factors of the noise level assumed in luminance and in colour; above 1 smooths more.
+    strength : float
+        0 returns the image, 1 the denoised image, between them a mixture.
+    n_jobs : int, optional
+        Workers; the result is the same for any number.
+
+    Returns
+    -------
+    ndarray of the shape of ``image``
+        In the image's units: float64 for a float64 image, else float32.
+
+    Raises
+    ------
+    kpca_apps.errors.InputError
+        A ValueError: the image has NaN, two channels, or an unclear channel axis.
+    kpca_apps.errors.ConfigError
+        A ValueError: an option is out of its range.
+
+    Notes
+    -----
+    Time grows with the number of pixels: about half a minute a megapixel and channel at
+    ``"balanced"`` on one core. Where ``sigma`` is unknown and matters,
+    `skimage.restoration.calibrate_denoiser` can choose it.
+
+    References
+    ----------
+    S. Mika et al. (1998), "Kernel PCA and de-noising in feature spaces", NIPS 11.
+    P. Herbreteau, C. Kervrann (2022), "Towards a unified view of unsupervised non-local methods
+    for image denoising: the NL-Ridge approach", ICIP.
+
+    Examples
+    --------
+    >>> clean = np.kron([[0.2, 0.8], [0.6, 0.4]], np.ones((16, 16)))
+    >>> noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
+    >>> denoised = denoise_kpca(noisy, sigma=0.1, data_range=1)
+    >>> bool(np.std(denoised - clean) < 0.03)
+    True
+    """
+    return denoise_with_info(
+        image,
+        sigma=sigma,
+        data_range=data_range,
+        channel_axis=channel_axis,
+        quality=quality,
+        noise=noise,
+        kernel=kernel,
+        content=content,
+        luma=luma,
+        chroma=chroma,
+        strength=strength,
+        n_jobs=n_jobs,
+    )[0]
+
+
+def denoise_with_info(
+    image: NDArray[Any],
+    *,
+    sigma: float | None = None,
+    data_range: float | None = None,
+    channel_axis: int | None = None,
+    **options: Any,
+) -> tuple[NDArray[np.floating], DenoiseInfo]:
+    """Denoise an image and say what noise was taken out.
+
+    Parameters
+    ----------
+    image, sigma, data_range, channel_axis
+        As for `denoise_kpca`.
+    **options
+        The other options of `denoise_kpca`.
+
+    Returns
+    -------
+    denoised : ndarray
+        As from `denoise_kpca`.
+    info : DenoiseInfo
+
+    Examples
+    --------
+    >>> denoised, info = denoise_with_info(np.zeros((8, 8), np.uint8), sigma=3, quality="fast")
+    >>> info.noise, info.sigma, info.estimated, info.data_range
+    ('gaussian', 3.0, False, 255.0)
+    """
+    settings = Settings(**options)
+    picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
+    look = _look(picture)
+    noise = settings.noise
+    if noise == "auto":
+        noise = "camera" if look.correlated else "gaussian"
+    level = _scaled_sigma(sigma, noise, picture)
+    idle = level == 0.0 and noise != "impulse"
+    if idle or settings.strength == 0.0:
+        cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
+    else:
+        # Poisson and speckle count from no light, which need not be the lowest value.
+        black = np.float32(picture.lowest * picture.unit if noise in FROM_BLACK else 0.0)
+        denoised = MODELS[noise](picture.planes + black, level, settings)
+        cleaned, levels = denoised.planes - black, denoised.sigma
+    if settings.strength < 1.0:
+        cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
+    unit = 1.0 if noise == "speckle" else picture.unit
+    info = _info(noise, tuple(s / unit for s in levels), sigma is None, look, picture)
+    return picture.restored(cleaned), info
+
+
+def measure_noise(
+    image: NDArray[Any], *, data_range: float | None = None, channel_axis: int | None = None
+) -> DenoiseInfo:
+    """Estimate the noise of an image in each channel, without denoising it.
+
+    Parameters
+    ----------
+    image, data_range, channel_axis
+        As for `denoise_kpca`.
+
+    Returns
+    -------
+    DenoiseInfo
+        With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``.
+
+    Examples
+    --------
+    >>> noisy = 100 + 5 * np.random.default_rng(0).standard_normal((64, 64))
+    >>> 4.5 < measure_noise(noisy, data_range=255).sigma < 5.5
+    True
+    """
+    picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
+    look = _look(picture)
+    levels = tuple(sigma / picture.unit for sigma in estimate_channels(picture.planes))
+    return _info("camera" if look.correlated else "gaussian", levels, True, look, picture)
+
+
+def _look(picture: Picture) -> NoiseEstimate:
+    """Return the noise of the grey or luminance plane."""
+    planes = picture.planes
+    return estimate_noise(planes[0] if len(planes) == 1 else to_opponent(planes)[0])
+
+
+def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:
+    """Return the level given, checked, on the scale of the planes (speckle: as it is)."""
+    if sigma is None:
+        return None
+    if not (np.isfinite(sigma) and sigma >= 0):
+        raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
+    if noise == "speckle":
+        if sigma > MOST_SPECKLE:
+            raise ConfigError(
+                f"sigma is {sigma:g}, but for speckle it is relative to the intensity: "
+                f"give at most {MOST_SPECKLE:g}"
+            )
+        return float(sigma)
+    if sigma > picture.data_range:
+        raise ConfigError(
+            f"sigma is {sigma:g}, above the data range of {picture.data_range:g}: "
+            "give sigma in the units of the image, or its data_range"
+        )
+    return float(sigma) * picture.unit
+
+
+def _info(
+    noise: str,
+    levels: tuple[float, ...],
+    estimated: bool,
+    look: NoiseEstimate,
+    picture: Picture,
+) -> DenoiseInfo:
+    return DenoiseInfo(
+        noise=noise,
+        sigma=float(np.sqrt(np.mean(np.square(levels)))),
+        channel_sigma=levels,
+        estimated=estimated,
+        correlated=look.correlated,
+        whiteness=look.whiteness,
+        data_range=picture.data_range,
+    )

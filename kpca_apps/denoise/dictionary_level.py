@@ -1,0 +1,117 @@
+"""The noise level of images too small to measure it on: what the examples cannot explain.
+
+Outside the leading principal components of the examples lies little of a clean image and most of
+white noise, whose energy there is sigma^2 times the number of dimensions left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.errors import ModelFileError
+
+__all__ = ["LOWEST", "ResidualLevel"]
+
+Matrix = NDArray[np.float64]
+
+LARGEST_FIT, MOST_DIRECTIONS = 1000, 256
+
+LOWEST = 1e-3
+"""Least noise level told from none, on the scale where the range is 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLevel:
+    """How much of a clean example lies outside the leading directions.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (d,)
+    directions : ndarray of shape (d, r)
+        Orthonormal, r at most half of d.
+    clean_energy : float
+        Mean squared length of a held-out example outside them.
+    """
+
+    mean: Matrix
+    directions: Matrix
+    clean_energy: float
+
+    @classmethod
+    def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
+        """Learn the directions from three quarters of the examples, the energy from the rest.
+
+        Parameters
+        ----------
+        examples : ndarray of shape (n, d), n >= 4
+        rng : numpy.random.Generator
+            Draws which.
+        examples_sigma : float >= 0
+            Noise level of the examples, taken off their energy.
+        """
+        order = rng.permutation(len(examples))
+        rest, used = np.split(examples[order], [max(len(examples) // 4, 1)])
+        used = used[:LARGEST_FIT]
+        mean = used.mean(axis=0)
+        r = min(examples.shape[1] // 2, len(used) // 2, MOST_DIRECTIONS)
+        level = cls(mean, _leading_directions(used - mean, r), 0.0)
+        noise = (examples.shape[1] - level.directions.shape[1]) * examples_sigma**2
+        return cls(mean, level.directions, max(level._energy(rest) - noise, 0.0))
+
+    def of_rows(self, rows: Matrix) -> float:
+        """Return the noise level of noisy rows, at least `LOWEST`."""
+        left = self.directions.shape[0] - self.directions.shape[1]
+        variance = (self._energy(rows) - self.clean_energy) / left
+        return float(np.sqrt(max(variance, LOWEST**2)))
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Matrix]]:
+        """Return what a model file needs: plain values, and arrays by name."""
+        return {"clean_energy": self.clean_energy}, {
+            "mean": self.mean,
+            "directions": self.directions,
+        }
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, Matrix]) -> Self:
+        """Rebuild what `to_state` returned.
+
+        Raises
+        ------
+        ModelFileError
+            If parts do not fit together.
+        """
+        mean, directions = arrays["mean"], arrays["directions"]
+        energy = float(meta["clean_energy"])
+        fits = mean.ndim == 1 and directions.ndim == 2 and len(directions) == len(mean)
+        if not fits or not np.isfinite([energy, mean.sum(), directions.sum()]).all():
+            raise ModelFileError("its noise level is spoilt")
+        return cls(mean, directions, energy)
+
+    def _energy(self, rows: Matrix) -> float:
+        """Return the mean squared length of rows outside the directions."""
+        centred = rows - self.mean
+        with one_blas_thread():
+            inside = centred @ self.directions
+        return float(((centred**2).sum(axis=1) - (inside**2).sum(axis=1)).mean())
+
+
+def _leading_directions(centred: Matrix, r: int) -> Matrix:
+    """Return the r leading principal directions, fewer where the rows span fewer."""
+    if r == 0:
+        return np.empty((centred.shape[1], 0))
+    with one_blas_thread():
+        wide = centred.shape[1] > len(centred)
+        moment = centred @ centred.T if wide else centred.T @ centred
+        order = len(moment)
+        values, vectors = eigh(moment, subset_by_index=(order - r, order - 1))
+        keep = values > 1e-12 * max(float(np.trace(moment)), np.finfo(np.float64).tiny)
+        vectors = vectors[:, keep]
+        if wide:
+            vectors = (centred.T @ vectors) / np.sqrt(values[keep])
+    return np.ascontiguousarray(vectors)

@@ -1,0 +1,256 @@
+"""Which images a batch has, and what each result is called."""
+
+from __future__ import annotations
+
+import glob
+import os
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.images import SUFFIXES
+from kpca_apps.files.images_kinds import IMAGE_SUFFIXES, image_kind
+from kpca_apps.files.names import one_line
+
+__all__ = ["Planned", "find_images", "plan_outputs"]
+
+_HEAD = 32
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One image of a batch.
+
+    Attributes
+    ----------
+    source : Path
+        The file to read.
+    name : str
+        Where it stands in the tree given, with ``/`` between folders.
+    output : str
+        What the result is called in the output folder, likewise.
+    """
+
+    source: Path
+    name: str
+    output: str
+
+
+def plan_outputs(
+    inputs: Iterable[str | Path], out: str | Path, *, format: str = "same"
+) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
+    """List the images of a batch and name their results, mirroring the tree they stand in.
+
+    Parameters
+    ----------
+    inputs : iterable of str or Path
+        Files, folders (with what is below them) and patterns such as ``photos/**/*.png``.
+    out : str or Path
+        Folder of the results. What lies in it is no input.
+    format : {"same", "png", "tiff"}
+        Another format than the input's changes the suffix.
+
+    Returns
+    -------
+    planned : tuple of Planned
+        Sorted by name.
+    notes : tuple of str
+        Whole sentences.
+
+    Raises
+    ------
+    InputError
+        If an input does not exist, or there is no image.
+    RefusedError
+        If two results would have one name, or one would take an input's place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a.jpg", "a.png"):
+    ...         _ = Path(folder, name).write_bytes(b"")
+    ...     planned, notes = plan_outputs([folder], Path(folder, "clean"), format="png")
+    >>> [(image.name, image.output) for image in planned]
+    [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
+    """
+    found, notes = find_images(inputs, out)
+    outputs, renamed = _output_names([name for name, _ in found], format)
+    planned = tuple(
+        Planned(source, name, output) for (name, source), output in zip(found, outputs, strict=True)
+    )
+    sources = {source.resolve(): name for name, source in found}
+    for image in planned:
+        taken = sources.get(Path(out, image.output).resolve())
+        if taken is not None:
+            raise RefusedError(
+                f"{one_line(taken)}: the result would take the place of this input; choose "
+                "another output folder with --out."
+            )
+    return planned, (*notes, *renamed)
+
+
+def find_images(
+    inputs: Iterable[str | Path], out: str | Path | None = None
+) -> tuple[list[tuple[str, Path]], tuple[str, ...]]:
+    """List images with their names.
+
+    Parameters
+    ----------
+    inputs : iterable of str or Path
+        As for `plan_outputs`.
+    out : str or Path, optional
+        A folder to leave out.
+
+    Returns
+    -------
+    images : list of (str, Path)
+        Name and file, sorted by name, each file once.
+    notes : tuple of str
+
+    Raises
+    ------
+    InputError
+        If an input does not exist, or there is no image.
+    RefusedError
+        If two different files have one name.
+    """
+    left_out = Path(out).resolve() if out is not None else None
+    given = list(inputs)
+    roots = [Path(one) for one in given if Path(one).is_dir()]
+    found: dict[str, Path] = {}
+    n_passed = 0
+    for one in given:
+        for name, source in _expand(one, several=len(roots) > 1):
+            if left_out is not None and _lies_in(source, left_out, below=Path(one)):
+                continue
+            if not _is_image(source, asked_for=source == Path(one)):
+                n_passed += 1
+                continue
+            other = found.setdefault(name, source)
+            if other.resolve() != source.resolve():
+                raise RefusedError(
+                    f"{one_line(name)}: two inputs have this name, "
+                    f'"{one_line(str(other))}" and "{one_line(str(source))}"; give the folder '
+                    "that holds both, or denoise them into two folders."
+                )
+    if not found:
+        shown = ", ".join(one_line(str(one)) for one in given[:3]) or "nothing"
+        raise InputError(f"{shown}: no image there; give PNG, TIFF or JPEG files, or their folder.")
+    notes: tuple[str, ...] = ()
+    if n_passed:
+        what = "file is no image and was" if n_passed == 1 else "files are no images and were"
+        notes = (f"{n_passed} {what} passed over.",)
+    return sorted(found.items()), notes
+
+
+def _lies_in(source: Path, out: Path, *, below: Path) -> bool:
+    """Whether a file found in a folder is in the output folder below that; then it is a result."""
+    base = below.resolve()
+    is_below = base.is_dir() and out != base and out.is_relative_to(base)
+    return is_below and source.resolve().is_relative_to(out)
+
+
+def _expand(one: str | Path, *, several: bool) -> Iterator[tuple[str, Path]]:
+    """Yield the name and place of each file an input stands for."""
+    path = Path(one)
+    if path.is_dir():
+        prefix = PurePosixPath(path.resolve().name) if several else PurePosixPath()
+        for source in _walk(path):
+            yield str(prefix / source.relative_to(path).as_posix()), source
+    elif path.exists() or path.is_symlink():
+        yield path.name, path
+    elif glob.has_magic(str(one)):
+        base = _fixed_part(path)
+        matches = sorted(glob.iglob(str(one), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
+        if not matches:
+            raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
+        for match in map(Path, matches):
+            for source in _walk(match) if match.is_dir() else [match]:
+                yield source.relative_to(base).as_posix(), source
+    else:
+        raise InputError(f"{one_line(str(one))}: no such file or folder.")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder; hidden ones, and links to folders, are passed over."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(
+            f"{one_line(str(folder))}: the folder cannot be read ({error.strerror})."
+        ) from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(folder / entry.name)
+        elif entry.is_file():
+            yield folder / entry.name
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """Return the folders of a pattern before its first wildcard."""
+    fixed: list[str] = []
+    for part in pattern.parts[:-1]:
+        if glob.has_magic(part):
+            break
+        fixed.append(part)
+    return Path(*fixed)
+
+
+def _is_image(source: Path, *, asked_for: bool) -> bool:
+    """Whether a file claims to be an image, by suffix or content, or was named by the user."""
+    if asked_for or source.suffix.lower() in IMAGE_SUFFIXES:
+        return True
+    try:
+        with source.open("rb") as file:
+            kind = image_kind(file.read(_HEAD), source.name)
+    except OSError:
+        return False
+    return kind in SUFFIXES
+
+
+def _output_names(names: list[str], format: str) -> tuple[list[str], tuple[str, ...]]:
+    """Give each name the suffix of the format; where two become one, keep the old suffix too."""
+    suffix = SUFFIXES.get(format)
+    wanted = [_with_suffix(name, suffix) for name in names]
+    meeting: defaultdict[str, list[int]] = defaultdict(list)
+    for at, output in enumerate(wanted):
+        meeting[_folded(output)].append(at)
+    notes = []
+    for places in meeting.values():
+        if len(places) == 1:
+            continue
+        for at in places:
+            if wanted[at] != names[at]:
+                wanted[at] = f"{names[at]}{suffix}"
+                notes.append(
+                    f'"{one_line(names[at])}" is written as "{one_line(wanted[at])}": another '
+                    "image takes the shorter name."
+                )
+    seen: dict[str, str] = {}
+    for name, output in zip(names, wanted, strict=True):
+        other = seen.setdefault(output, name)
+        if other != name:
+            raise RefusedError(
+                f'{one_line(name)}: its result would have the same name as that of "'
+                f'{one_line(other)}"; rename one of them.'
+            )
+    return wanted, tuple(notes)
+
+
+def _with_suffix(name: str, suffix: str | None) -> str:
+    if suffix is None:
+        return name
+    path = PurePosixPath(name)
+    same = {".tif": (".tif", ".tiff")}.get(suffix, (suffix,))
+    return name if path.suffix.lower() in same else str(path.with_suffix(suffix))
+
+
+def _folded(name: str) -> str:
+    """Return a name as file systems that ignore case see it."""
+    return unicodedata.normalize("NFC", name).casefold()

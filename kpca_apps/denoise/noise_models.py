@@ -1,0 +1,147 @@
+"""Noise that is not white and Gaussian: made so, denoised, and brought back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from kpca_apps.denoise.impulse import detect_impulses, fill_from_neighbours
+from kpca_apps.denoise.noise import estimate_noise
+from kpca_apps.denoise.settings import Settings
+from kpca_apps.denoise.transforms import (
+    anscombe,
+    inverse_anscombe,
+    log_of_speckle,
+    speckle_from_log,
+    speckle_log_moments,
+)
+from kpca_apps.denoise.white import Denoised, denoise_white, estimate_channels
+
+__all__ = ["denoise_impulse", "denoise_poisson", "denoise_speckle"]
+
+SCALE = 255.0
+GAIN_ROUNDS = 4
+# Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
+GUESSES = (30.0, 15.0, 8.0)
+
+
+def denoise_poisson(
+    planes: NDArray[np.float32], sigma: float | None, settings: Settings
+) -> Denoised:
+    """Denoise planes whose noise has a variance in proportion to the intensity.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (c, h, w)
+        0 is no light; white is about 255.
+    sigma : float or None
+        Deviation of the noise at 255. None finds the gain by which the Anscombe transform has
+        noise of deviation 1, in each channel.
+    settings : Settings
+
+    Returns
+    -------
+    Denoised
+    """
+    if sigma is None:
+        gains = np.array([_poisson_gain(plane) for plane in planes])
+    else:
+        gains = np.full(len(planes), sigma**2 / SCALE)
+    levels = tuple(np.sqrt(gains * SCALE).tolist())
+    if not gains.all():
+        return Denoised(planes.copy(), levels)
+    roots = np.stack([anscombe(p / gain) for p, gain in zip(planes, gains, strict=True)])
+    unit = SCALE / float(np.ptp(roots) or 1.0)
+    cleaned = denoise_white((roots * unit).astype(np.float32), unit, settings).planes
+    light = [inverse_anscombe(p / unit) * gain for p, gain in zip(cleaned, gains, strict=True)]
+    return Denoised(np.stack(light).astype(np.float32), levels)
+
+
+def _poisson_gain(plane: NDArray[np.float32]) -> float:
+    """Return the intensity of one count, 0 where there is no noise."""
+    brightness = float(np.mean(np.maximum(plane, 0)))
+    if brightness <= 0:
+        return 0.0
+    gain = estimate_noise(plane).sigma ** 2 / brightness
+    for _ in range(GAIN_ROUNDS):
+        if gain < np.finfo(np.float32).eps:
+            return 0.0
+        roots = anscombe(plane / gain)
+        gain *= estimate_noise(roots, float(np.ptp(roots) or 1.0)).sigma ** 2
+    return gain
+
+
+def denoise_speckle(
+    planes: NDArray[np.float32], sigma: float | None, settings: Settings
+) -> Denoised:
+    """Denoise planes whose noise multiplies the intensity.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (c, h, w)
+        0 is no light.
+    sigma : float or None
+        Deviation of the noise relative to the intensity; None estimates it in each channel.
+    settings : Settings
+
+    Returns
+    -------
+    Denoised
+    """
+    logs = np.stack([log_of_speckle(plane) for plane in planes])
+    unit = SCALE / float(np.ptp(logs) or 1.0)
+    scaled = ((logs - logs.min()) * unit).astype(np.float32)
+    deviations = (
+        estimate_channels(scaled)
+        if sigma is None
+        else (speckle_log_moments(sigma)[1] * unit,) * len(planes)
+    )
+    relative = tuple(_relative_deviation(deviation / unit) for deviation in deviations)
+    if not all(relative):
+        return Denoised(planes.copy(), relative)
+    level = float(np.sqrt(np.mean(np.square(deviations))))
+    cleaned = denoise_white(scaled, level, settings).planes / unit + logs.min()
+    light = [speckle_from_log(p, s) for p, s in zip(cleaned, relative, strict=True)]
+    return Denoised(np.stack(light).astype(np.float32), relative)
+
+
+def _relative_deviation(log_deviation: float) -> float:
+    """Return the relative deviation of speckle whose logarithm has the deviation given."""
+    if log_deviation < 1e-6:
+        return 0.0
+
+    def excess(sigma: float) -> float:
+        return speckle_log_moments(sigma)[1] - log_deviation
+
+    # The logarithm's deviation is at least sigma, and grows with it.
+    lowest = log_deviation / 100
+    return float(brentq(excess, min(lowest, 0.01), max(log_deviation, 0.01), xtol=1e-9))
+
+
+def denoise_impulse(
+    planes: NDArray[np.float32], sigma: float | None, settings: Settings
+) -> Denoised:
+    """Denoise planes some of whose pixels were replaced by impulses.
+
+    Impulses are detected and replaced by the median around; what they hid is then guessed better
+    by denoising the image and keeping the result at those pixels only, with less and less noise
+    assumed; last, the Gaussian noise beside the impulses is taken out.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (c, h, w)
+    sigma : float or None
+        Deviation of the Gaussian noise beside the impulses; None estimates it.
+    settings : Settings
+
+    Returns
+    -------
+    Denoised
+    """
+    bad = np.stack([detect_impulses(plane) for plane in planes])
+    filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
+    if bad.any():
+        for guess in GUESSES:
+            filled[bad] = denoise_white(filled, guess, settings).planes[bad]
+    return denoise_white(filled, sigma, settings)

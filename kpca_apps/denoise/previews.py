@@ -1,0 +1,212 @@
+"""Small pictures of an image before and after, for a report."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
+
+__all__ = ["make_previews", "turned"]
+
+VIEW, THUMB, CROP = 560, 160, 128
+_JPEG_QUALITY = 90
+_THUMB_QUALITY = 80
+_MAX_PROFILE = 8192
+# Shares of values outside the shown range, where values are stretched.
+_TAILS = (0.1, 99.9)
+# How far from black and white the mean of a flat crop is to be, as a share of the range.
+_MARGIN = 0.08
+
+
+def make_previews(
+    noisy: NDArray[Any],
+    denoised: NDArray[Any],
+    *,
+    clean: NDArray[Any] | None = None,
+    orientation: int = 1,
+    icc: bytes | None = None,
+) -> ImagePreviews:
+    """Make the pictures of one image, turned for viewing.
+
+    Parameters
+    ----------
+    noisy, denoised : ndarray of shape (h, w) or (h, w, 3)
+        As stored, without alpha.
+    clean : ndarray of the same shape, optional
+    orientation : int
+        EXIF's number, 1 to 8.
+    icc : bytes, optional
+        Colour profile, put into the pictures if it is small.
+
+    Returns
+    -------
+    ImagePreviews
+
+    Examples
+    --------
+    >>> pixels = np.arange(20000, dtype=np.uint16).reshape(100, 200)
+    >>> previews = make_previews(pixels, pixels, orientation=6)
+    >>> previews.before.width, previews.before.height, previews.stretched
+    (100, 200, True)
+    >>> [crop.kind for crop in previews.crops]
+    ['detail']
+    """
+    show = _Showing.of(denoised, icc)
+    before, after = turned(noisy, orientation), turned(denoised, orientation)
+    reference = None if clean is None else turned(clean, orientation)
+    shown_before, shown_after = show.picture(before), show.picture(after)
+    crops = tuple(
+        Crop(
+            kind=kind,
+            left=left,
+            top=top,
+            before=show.crop(before, left, top),
+            after=show.crop(after, left, top),
+            reference=None if reference is None else show.crop(reference, left, top),
+        )
+        for kind, left, top in _places(after)
+    )
+    return ImagePreviews(
+        before=show.encoded(_fitted(shown_before, VIEW), _JPEG_QUALITY),
+        after=show.encoded(_fitted(shown_after, VIEW), _JPEG_QUALITY),
+        thumb_before=show.encoded(_fitted(shown_before, THUMB), _THUMB_QUALITY),
+        thumb_after=show.encoded(_fitted(shown_after, THUMB), _THUMB_QUALITY),
+        residual=_residual(before, after),
+        crops=crops,
+        stretched=show.stretched,
+    )
+
+
+def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Turn an image as its orientation tag says.
+
+    Parameters
+    ----------
+    pixels : ndarray of shape (h, w) or (h, w, c)
+    orientation : int
+        EXIF's number: 2 mirrored, 3 upside down, 6 and 8 lying on a side, and so on.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> turned(np.array([[1, 2], [3, 4]]), 6).tolist()
+    [[3, 1], [4, 2]]
+    """
+    if orientation >= 5:
+        pixels = np.swapaxes(pixels, 0, 1)
+    # Which of the two axes to reverse, after the swap.
+    upside_down = orientation in (3, 4, 7, 8)
+    mirrored = orientation in (2, 3, 6, 7)
+    return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
+
+
+@dataclass(frozen=True)
+class _Showing:
+    """From values of an image to the 8 bits that are shown; the same before and after."""
+
+    low: float
+    high: float
+    stretched: bool
+    icc: bytes | None
+
+    @classmethod
+    def of(cls, denoised: NDArray[Any], icc: bytes | None) -> _Showing:
+        small = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
+        if denoised.dtype == np.uint8:
+            return cls(0.0, 255.0, False, small)
+        step = max(1, int(np.sqrt(denoised.shape[0] * denoised.shape[1] / 1e6)))
+        low, high = np.percentile(denoised[::step, ::step], _TAILS)
+        return cls(float(low), float(high), True, small)
+
+    def picture(self, pixels: NDArray[Any]) -> Image.Image:
+        return Image.fromarray(self._bytes(pixels))
+
+    def crop(self, pixels: NDArray[Any], left: int, top: int) -> Preview:
+        piece = pixels[top : top + CROP, left : left + CROP]
+        return self.encoded(Image.fromarray(self._bytes(piece)), None)
+
+    def encoded(self, picture: Image.Image, quality: int | None) -> Preview:
+        """Encode a picture as JPEG of a quality, or as PNG."""
+        buffer = io.BytesIO()
+        if quality is None:
+            picture.save(buffer, "PNG", icc_profile=self.icc)
+        else:
+            picture.save(buffer, "JPEG", quality=quality, subsampling=0, icc_profile=self.icc)
+        kind = "image/png" if quality is None else "image/jpeg"
+        return Preview(kind, buffer.getvalue(), picture.width, picture.height)
+
+    def _bytes(self, pixels: NDArray[Any]) -> NDArray[np.uint8]:
+        if not self.stretched:
+            return np.ascontiguousarray(pixels, np.uint8)
+        span = self.high - self.low or 1.0
+        scaled = (pixels.astype(np.float32) - self.low) * (255 / span)
+        return np.asarray(np.clip(np.rint(scaled), 0, 255), np.uint8)
+
+
+def _fitted(picture: Image.Image, most: int) -> Image.Image:
+    """Reduce a picture to at most so many pixels wide and high; never enlarge it."""
+    scale = most / max(picture.size)
+    if scale >= 1:
+        return picture
+    width, height = (max(1, round(side * scale)) for side in picture.size)
+    return picture.resize((width, height), Image.Resampling.BOX)
+
+
+def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
+    """Draw noisy minus denoised on middle grey, three deviations to black and to white."""
+    difference = before.astype(np.float32) - after
+    if difference.ndim == 3:
+        difference = difference.mean(axis=2)
+    reduced = np.asarray(_fitted(Image.fromarray(difference), VIEW), np.float32)
+    sd = float(reduced.std()) or 1.0
+    grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
+    buffer = io.BytesIO()
+    picture = Image.fromarray(grey)
+    picture.save(buffer, "JPEG", quality=_JPEG_QUALITY)
+    return Preview("image/jpeg", buffer.getvalue(), picture.width, picture.height)
+
+
+def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
+    """Return kind, left and top of the crops: where there is most detail, and least."""
+    grey = image.astype(np.float32)
+    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    height, width = grey.shape
+    if height * width < 4 * CROP * CROP:
+        return [("detail", max(0, (width - CROP) // 2), max(0, (height - CROP) // 2))]
+    tops, lefts = _grid(height), _grid(width)
+    energy = np.zeros((len(tops), len(lefts)))
+    mean = np.zeros_like(energy)
+    for row, top in enumerate(tops):
+        for column, left in enumerate(lefts):
+            piece = grey[top : top + CROP, left : left + CROP]
+            # The mean absolute slope, so that one hard edge is not all the detail there is.
+            slopes = (
+                np.abs(np.diff(piece, axis=axis)).mean() for axis in (0, 1) if piece.shape[axis] > 1
+            )
+            energy[row, column] = sum(slopes)
+            mean[row, column] = piece.mean()
+    low, high = float(grey.min()), float(grey.max())
+    margin = _MARGIN * (high - low)
+    dull = (mean < low + margin) | (mean > high - margin)
+    # Black skies and burnt-out lights show no noise; shunned while there is anything else.
+    flat = np.where(dull & ~dull.all(), np.inf, energy)
+    places = []
+    for kind, index in (("detail", int(energy.argmax())), ("flat", int(flat.argmin()))):
+        row, column = divmod(index, len(lefts))
+        places.append((kind, lefts[column], tops[row]))
+    return places
+
+
+def _grid(length: int) -> list[int]:
+    """Return where crops may begin: half a crop apart, the last at the border."""
+    last = max(0, length - CROP)
+    return sorted({*range(0, last, CROP // 2), last})

@@ -1,0 +1,279 @@
+"""What denoising a batch of images gave: plain, frozen result objects.
+
+They are all a report, a JSON file or a terminal summary may look at. They hold numbers, text and
+small encoded pictures, never arrays of pixels, so that every view of a result is a pure function
+of it. Fields left out of comparison (times, what was resumed) differ between runs that give the
+same images; they have no place in a file that is to be the same for any number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "Comparison",
+    "Crop",
+    "DenoisingResult",
+    "ImageOutcome",
+    "ImagePreviews",
+    "Preview",
+    "Quality",
+    "Residual",
+]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A small picture, encoded.
+
+    Attributes
+    ----------
+    media_type : str
+        ``"image/png"`` or ``"image/jpeg"``.
+    data : bytes
+    width, height : int
+    """
+
+    media_type: str
+    data: bytes = field(repr=False)
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Crop:
+    """A piece of an image at its full size, before and after.
+
+    Attributes
+    ----------
+    kind : {"detail", "flat"}
+        Where the denoised image has most detail, or least.
+    left, top : int
+        Place of its corner in the image as it is viewed.
+    before, after : Preview
+    reference : Preview or None
+        The same piece of the clean image, if there is one.
+    """
+
+    kind: str
+    left: int
+    top: int
+    before: Preview
+    after: Preview
+    reference: Preview | None = None
+
+
+@dataclass(frozen=True)
+class ImagePreviews:
+    """Pictures of one image for a report, turned as its orientation tag says.
+
+    Attributes
+    ----------
+    before, after : Preview
+        The whole image, at most 560 pixels wide and high.
+    thumb_before, thumb_after : Preview
+        At most 160 pixels wide and high.
+    residual : Preview
+        Noisy minus denoised on middle grey, black and white at three deviations.
+    crops : tuple of Crop
+        128 pixels wide and high, or less in a smaller image.
+    stretched : bool
+        Whether values were stretched for showing, as images of 16 bits and floats are.
+    """
+
+    before: Preview
+    after: Preview
+    thumb_before: Preview
+    thumb_after: Preview
+    residual: Preview
+    crops: tuple[Crop, ...]
+    stretched: bool
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Likeness to a clean image.
+
+    Attributes
+    ----------
+    psnr : float
+        Peak signal-to-noise ratio in decibels; infinite for equal images.
+    ssim : float or None
+        Structural similarity (Wang et al. 2004), at most 1; None for images below 11 pixels.
+    """
+
+    psnr: float
+    ssim: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Likeness to the clean image before and after, and of rivals' results.
+
+    Attributes
+    ----------
+    noisy, denoised : Quality
+    rivals : mapping of str to Quality
+        ``"nl_means"``, ``"wavelet"``: scikit-image's, given the same noise level.
+    """
+
+    noisy: Quality
+    denoised: Quality
+    rivals: Mapping[str, Quality] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What was taken out of the image ("method noise"): it should look like noise.
+
+    Attributes
+    ----------
+    sd : float
+        Its standard deviation, in the units of the image, over all colour channels.
+    edge_correlation, flat_correlation : float
+        Correlation of neighbouring pixels where the image has most detail, and least.
+    structured : bool
+        Whether the first exceeds the second by so much that detail must have been taken out too.
+    """
+
+    sd: float
+    edge_correlation: float
+    flat_correlation: float
+    structured: bool
+
+
+@dataclass(frozen=True)
+class ImageOutcome:
+    """What became of one image.
+
+    Attributes
+    ----------
+    name : str
+        The input, relative to the folder given, with ``/`` between folders.
+    status : {"ok", "failed"}
+    reason : str
+        Why it failed, in one line; empty if it did not.
+    output : str
+        The file written, relative to the output folder; empty if none was.
+    format : str
+        Of the output: ``"png"``, ``"tiff"`` or ``"jpeg"``; empty if it failed.
+    shape : tuple of int
+        Of the first page: (h, w) or (h, w, channels).
+    dtype : str
+    n_pages : int
+    orientation : int
+        How the image is turned for viewing, 1 (not at all) to 8.
+    noise : str
+        The noise model used.
+    sigma : float or None
+        Noise level used, in the units of the image: root of the mean square over pages.
+    page_sigmas : tuple of float
+    estimated, correlated : bool
+        Whether the level was estimated; whether neighbouring pixels share their noise.
+    data_range : float or None
+        Range of values assumed.
+    residual : Residual or None
+        Of the first page.
+    comparison : Comparison or None
+        Means over pages; None without a reference.
+    notes : tuple of str
+        Whole sentences on what is other than in the input.
+    previews : ImagePreviews or None
+        Of the first page.
+    seconds : float
+        Time taken by denoising. Not compared.
+    resumed : bool
+        Whether an earlier run had denoised it. Not compared.
+    """
+
+    name: str
+    status: str
+    reason: str = ""
+    output: str = ""
+    format: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    n_pages: int = 0
+    orientation: int = 1
+    noise: str = ""
+    sigma: float | None = None
+    page_sigmas: tuple[float, ...] = ()
+    estimated: bool = False
+    correlated: bool = False
+    data_range: float | None = None
+    residual: Residual | None = None
+    comparison: Comparison | None = None
+    notes: tuple[str, ...] = ()
+    previews: ImagePreviews | None = field(default=None, repr=False)
+    seconds: float = field(default=0.0, compare=False)
+    resumed: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class DenoisingResult:
+    """What became of a batch.
+
+    Attributes
+    ----------
+    images : tuple of ImageOutcome
+        In the order of their names.
+    settings : mapping of str to object
+        What was asked for.
+    notes : tuple of str
+        Whole sentences on the batch.
+    seconds : float
+        From start to end. Not compared.
+    """
+
+    images: tuple[ImageOutcome, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def failed(self) -> tuple[ImageOutcome, ...]:
+        """The images that could not be denoised."""
+        return tuple(image for image in self.images if image.status == "failed")
+
+    @property
+    def n_failed(self) -> int:
+        """Number of images that could not be denoised."""
+        return len(self.failed)
+
+    @property
+    def n_resumed(self) -> int:
+        """Number of images an earlier run had denoised."""
+        return sum(image.resumed for image in self.images)
+
+    @property
+    def mean_comparison(self) -> Comparison | None:
+        """Means over the images with a reference, each method over the same images.
+
+        Infinite ratios, of images equal to their reference, make an infinite mean.
+        """
+        found = [image.comparison for image in self.images if image.comparison is not None]
+        if not found:
+            return None
+        rivals = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
+        return Comparison(
+            noisy=mean_quality([one.noisy for one in found]),
+            denoised=mean_quality([one.denoised for one in found]),
+            rivals={name: mean_quality([one.rivals[name] for one in found]) for name in rivals},
+        )
+
+
+def mean_quality(values: list[Quality]) -> Quality:
+    """Return the mean of likenesses; of SSIM over those that have one.
+
+    Examples
+    --------
+    >>> mean_quality([Quality(30.0, 0.8), Quality(32.0, None)])
+    Quality(psnr=31.0, ssim=0.8)
+    """
+    ssims = [value.ssim for value in values if value.ssim is not None]
+    return Quality(
+        psnr=sum(value.psnr for value in values) / len(values),
+        ssim=sum(ssims) / len(ssims) if ssims else None,
+    )

@@ -1,0 +1,67 @@
+"""The options of denoising that every noise model shares, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kpca_apps.errors import ConfigError
+
+__all__ = ["CONTENTS", "KERNELS", "NOISES", "QUALITIES", "Settings"]
+
+QUALITIES = ("fast", "balanced", "high")
+KERNELS = ("linear", "rbf")
+CONTENTS = ("photo", "text")
+NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to denoise, whatever the image.
+
+    Attributes
+    ----------
+    noise : str
+        One of `NOISES`.
+    quality, kernel, content : str
+        As for `kpca_apps.denoise.local.denoise_plane`.
+    luma, chroma : float
+        Factors >= 0 of the noise level taken out of luminance and colour; 0 leaves them alone.
+    strength : float
+        Share of the change that is made, 0 (none) to 1 (all).
+    n_jobs : int or None
+        Workers; the result does not depend on it.
+
+    Raises
+    ------
+    ConfigError
+        A value that is not on offer.
+    """
+
+    noise: str = "gaussian"
+    quality: str = "balanced"
+    kernel: str = "linear"
+    content: str = "photo"
+    luma: float = 1.0
+    chroma: float = 1.0
+    strength: float = 1.0
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        offers = {
+            "noise": NOISES,
+            "quality": QUALITIES,
+            "kernel": KERNELS,
+            "content": CONTENTS,
+        }
+        for name, offered in offers.items():
+            value = getattr(self, name)
+            if value not in offered:
+                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
+        for name in ("luma", "chroma"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigError(f"{name} is {value}; give a finite factor of 0 or more")
+        if not 0 <= self.strength <= 1:
+            raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")

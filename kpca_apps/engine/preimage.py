@@ -1,0 +1,351 @@
+"""Pre-images: points of input space whose images come near a given projection.
+
+The projection P phi(x) of a row is a combination sum_i g_i phi(z_i) of the stored points, and
+seldom the image of any point. A pre-image is a point z that makes
+
+    rho(z) = |phi(z) - P phi(x)|^2 = k(z, z) - 2 sum_i g_i k(z, z_i) + |P phi(x)|^2
+
+small. For the RBF kernel the gradient vanishes where
+
+    z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
+
+which is iterated here; `preimage_gradient` descends for other kernels, `preimage_ridge` learns
+the way back. The weights g hold the mean in feature space and have both signs.
+
+References
+----------
+.. [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in
+   feature spaces, NIPS 11, eq. 10.
+.. [2] Kwok and Tsang (2004), The pre-image problem in kernel methods, IEEE Transactions on Neural
+   Networks 15, 1517-1525.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.products import LOWEST_EXPONENT, rbf_exponents
+from kpca_apps.engine.subspace import KernelSubspace
+
+__all__ = [
+    "PreImages",
+    "batch_of",
+    "fixed_point",
+    "map_blocks",
+    "nearest_points",
+    "projection_norms",
+]
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+Part = TypeVar("Part")
+
+TOLERANCE = 1e-6
+"""Length of a step, in widths of the kernel, at which an iteration has converged."""
+
+VANISHING = 1e-12
+"""A denominator below this share of the sum of its terms' moduli is rounding."""
+
+FAR_EXPONENT = -300.0
+"""A row whose largest exponent is below this is far from all points."""
+
+RESTARTS = 3
+"""Nearest stored points tried in turn for a row whose iteration failed."""
+
+BLOCK = 1152
+"""Rows a block; a multiple of `STEP`."""
+
+STEP = 192
+"""Rows are iterated in multiples of this many, so that a row's bits do not depend on how many
+others are left: no matrix product treats the last of them by other code."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreImages:
+    """Pre-images, and how each was found.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+    iterations : ndarray of shape (n,)
+        Steps taken by the attempt that was kept.
+    converged : ndarray of shape (n,)
+        Whether the steps had become negligible.
+    restarted : ndarray of shape (n,)
+        Whether the iteration failed from its first start (its denominator vanished, or it ended
+        farther off than it began) and was begun again at a stored point.
+    residual : ndarray of shape (n,)
+        rho(z) = |phi(z) - P phi(x)|^2, in squared feature-space units; NaN for an indefinite
+        kernel, which has no distances.
+    """
+
+    points: Matrix
+    iterations: NDArray[np.int64]
+    converged: Flags
+    restarted: Flags
+    residual: Matrix
+
+    @classmethod
+    def joined(cls, parts: list[PreImages]) -> PreImages:
+        """Return the rows of all parts, in order."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+
+    @classmethod
+    def none(cls, d: int) -> PreImages:
+        """Return the pre-images of no rows."""
+        flags = np.zeros(0, dtype=bool)
+        return cls(np.empty((0, d)), np.zeros(0, dtype=np.int64), flags, flags, np.empty(0))
+
+    def put(self, index: Index, other: PreImages) -> None:
+        """Replace the rows ``index`` by those of ``other``."""
+        for field in fields(self):
+            getattr(self, field.name)[index] = getattr(other, field.name)
+
+
+def fixed_point(
+    subspace: KernelSubspace,
+    T: Matrix,
+    start: Matrix | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    max_iter: int = 300,
+    n_jobs: int | None = None,
+) -> PreImages:
+    """Return pre-images for the RBF kernel by the fixed-point iteration.
+
+    Parameters
+    ----------
+    subspace : KernelSubspace
+        Of an `RBF` kernel.
+    T : ndarray of shape (n, q)
+        Projections, as `KernelSubspace.project` returns them.
+    start : ndarray of shape (n, d), optional
+        Where to begin: for denoising the noisy rows. If None, the stored point whose image is
+        nearest to each projection.
+    tolerance : float > 0
+        Length of the last step, in widths sigma = (2 gamma)^(-1/2) of the kernel.
+    max_iter : int >= 1
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    PreImages
+        A local solution each: another start may find another one.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is not an `RBF`.
+
+    Notes
+    -----
+    A step costs two products with the p stored points and p exponentials a row; rows that have
+    converged are dropped. The largest exponent of a row is taken out before the exponential, so
+    that nothing underflows far from the points.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.exact import fit_exact
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> subspace = fit_exact(RBF(0.5), X, rng=np.random.default_rng(0))
+    >>> found = fixed_point(subspace, subspace.project(X), X + 0.1)
+    >>> bool(found.converged.all()), bool(np.allclose(found.points, X, atol=1e-5))
+    (True, True)
+    """
+    if not isinstance(subspace.kernel, RBF):
+        raise ValueError(
+            f"The fixed point is for the RBF kernel, not {subspace.kernel.describe()}: use "
+            "preimage='gradient' or 'ridge'."
+        )
+    if start is None:
+        start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
+    step = _rbf_step(subspace.points, subspace.kernel.gamma)
+    length = tolerance / np.sqrt(2.0 * subspace.kernel.gamma)
+
+    def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Flags]:
+        attempts = map_blocks(
+            lambda rows: _iterate(step, subspace, T[rows], start[rows], length, max_iter),
+            len(T),
+            n_jobs=n_jobs,
+        )
+        found, failed = zip(*attempts, strict=True)
+        return PreImages.joined(list(found)), np.concatenate(failed)
+
+    found, failed = attempt(T, np.asarray(start, dtype=np.float64))
+    left = np.flatnonzero(failed)
+    if left.size:
+        found.restarted[left] = True
+        nearest = nearest_points(subspace, T[left], RESTARTS, n_jobs=n_jobs)
+        for rank in range(nearest.shape[1]):
+            again, failed = attempt(T[left], subspace.points[nearest[:, rank]])
+            again.restarted[:] = True
+            better = ~failed | (again.residual < found.residual[left])
+            found.put(left[better], _rows_of(again, better))
+            left, nearest = left[failed], nearest[failed]
+            if not left.size:
+                break
+    return found
+
+
+def nearest_points(
+    subspace: KernelSubspace, T: Matrix, count: int = 1, *, n_jobs: int | None = None
+) -> Index:
+    """Return the stored points whose images are nearest to projections, nearest first.
+
+    Parameters
+    ----------
+    subspace : KernelSubspace
+    T : ndarray of shape (n, q)
+    count : int >= 1
+        Points a row; fewer where fewer are stored.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of int, shape (n, min(count, p))
+    """
+    kernel, points = subspace.kernel, subspace.points
+    kernel_rows = kernel.against(points)
+    stacked = np.column_stack([subspace.weights, subspace.mean_weights])
+    images = map_row_blocks(lambda rows: kernel_rows(rows) @ stacked, points, n_jobs=n_jobs)
+    # |phi(z_i) - P phi(x)|^2 / 2 up to what is the same for all i.
+    directions = np.ascontiguousarray(images[:, :-1].T)
+    constant = 0.5 * kernel.diagonal(points) - images[:, -1]
+    gain, count = subspace.gain, min(count, len(points))
+
+    def rank(rows: Matrix) -> Matrix:
+        half = constant - (rows * gain) @ directions
+        order = np.argpartition(half, count - 1, axis=1)[:, :count]
+        distances = np.take_along_axis(half, order, axis=1)
+        first = np.lexsort((order, distances), axis=1)
+        return np.take_along_axis(order, first, axis=1).astype(np.float64)
+
+    return map_row_blocks(rank, T, n_jobs=n_jobs).astype(np.intp)
+
+
+def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
+    """Return |P phi(x)|^2 for projections ``T``, shape ``(n,)``."""
+    along = T * subspace.gain
+    norms: Matrix = (
+        subspace.mean_norm + 2.0 * along @ subspace.offset + np.einsum("ij,ij->i", along, along)
+    )
+    return norms
+
+
+def map_blocks(
+    function: Callable[[slice], Part], n: int, *, n_jobs: int | None = None
+) -> list[Part]:
+    """Apply a function to ranges of rows cut at fixed places, in order, at one BLAS thread."""
+    with one_blas_thread():
+        ranges = [slice(s, min(s + BLOCK, n)) for s in range(0, max(n, 1), BLOCK)]
+        parts: list[Part] = Parallel(n_jobs=n_jobs, require="sharedmem")(
+            delayed(function)(rows) for rows in ranges
+        )
+    return parts
+
+
+def batch_of(index: Index) -> Index:
+    """Return ``index`` with its last entry repeated up to a multiple of `STEP`."""
+    return np.pad(index, (0, -len(index) % STEP), mode="edge")
+
+
+Step = Callable[[Matrix, Matrix, Matrix], tuple[Matrix, Matrix, Flags]]
+
+
+def _rbf_step(points: Matrix, gamma: float) -> Step:
+    """Fix the points in one step, for rows in multiples of `STEP`.
+
+    The step maps z, the weights g and the sums of their moduli to the next z, the inner products
+    <phi(z), P phi(x)>, and which denominators vanished.
+    """
+    near, anywhere = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
+    centre = points.mean(axis=0)
+    stacked = np.column_stack([points - centre, np.ones(len(points))])
+
+    def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
+        terms = near(z)
+        highest = terms.max(axis=1)
+        # Far from all points the largest exponent is taken out, so that the others remain.
+        shift = np.zeros(len(z))
+        far = highest < FAR_EXPONENT
+        if far.any():
+            exponents = anywhere(z)[far]
+            shift[far] = exponents.max(axis=1)
+            terms[far] = np.maximum(exponents - shift[far, None], LOWEST_EXPONENT)
+            highest[far] = 0.0
+        np.exp(terms, out=terms)
+        terms *= g
+        sums = terms @ stacked
+        denominator = sums[:, -1]
+        # The sum of the terms' moduli is no larger than this bound, and seldom worth its price.
+        vanished: Flags = np.abs(denominator) <= VANISHING * size * np.exp(highest)
+        if vanished.any():
+            exact = np.abs(terms[vanished]).sum(axis=1)
+            vanished[vanished] = np.abs(denominator[vanished]) <= VANISHING * exact
+        following = centre + sums[:, :-1] / np.where(vanished, 1.0, denominator)[:, None]
+        vanished |= ~np.isfinite(following).all(axis=1)
+        following[vanished] = z[vanished]
+        return following, denominator * np.exp(shift), vanished
+
+    def step(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
+        starts = range(0, len(z), STEP)
+        parts = [few(z[s : s + STEP], g[s : s + STEP], size[s : s + STEP]) for s in starts]
+        following, inner, vanished = zip(*parts, strict=True)
+        return np.concatenate(following), np.concatenate(inner), np.concatenate(vanished)
+
+    return step
+
+
+def _iterate(
+    step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix, length: float, max_iter: int
+) -> tuple[PreImages, Flags]:
+    """Iterate one block of rows; return the pre-images and which rows failed."""
+    n = len(T)
+    if n == 0:
+        return PreImages.none(start.shape[1]), np.zeros(0, dtype=bool)
+    everything = batch_of(np.arange(n))
+    g = subspace.expansion(T[everything])
+    size = np.abs(g).sum(axis=1)
+    z, iterations = start.copy(), np.zeros(n, dtype=np.int64)
+    converged, vanished = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    active, batch, batch_g = np.arange(n), everything, g
+    first = np.empty(n)
+    for iteration in range(1, max_iter + 1):
+        count = len(active)
+        following, inner, lost = step(z[batch], batch_g, size[batch])
+        following, inner, lost = following[:count], inner[:count], lost[:count]
+        if iteration == 1:
+            first[:] = inner
+        moved = np.linalg.norm(following - z[active], axis=1)
+        z[active] = following
+        iterations[active] = iteration
+        converged[active] = (moved <= length) & ~lost
+        vanished[active] = lost
+        active = active[(moved > length) & ~lost]
+        if not active.size:
+            break
+        if len(active) < count:
+            batch = batch_of(active)
+            batch_g = g[batch]
+    _, inner, _ = step(z[everything], g, size)
+    norms = projection_norms(subspace, T)
+    residual = 1.0 - 2.0 * inner[:n] + norms
+    farther = residual > 1.0 - 2.0 * first + norms + 1e-9
+    found = PreImages(z, iterations, converged, np.zeros(n, dtype=bool), np.maximum(residual, 0.0))
+    return found, vanished | farther
+
+
+def _rows_of(found: PreImages, chosen: Flags) -> PreImages:
+    return PreImages(**{f.name: getattr(found, f.name)[chosen] for f in fields(found)})

@@ -1,0 +1,191 @@
+"""Pre-images by gradient descent, for kernels that are differentiable but not radial.
+
+Steps have the length of Barzilai and Borwein, shortened until the objective falls by Armijo's
+rule. The descent is monotone: a row never ends farther from its projection than it began.
+
+References
+----------
+.. [1] Barzilai and Borwein (1988), Two-point step size gradient methods, IMA Journal of Numerical
+   Analysis 8, 141-148.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.kernel_gradients import diagonal_gradient, weighted_gradient
+from kpca_apps.engine.preimage import (
+    PreImages,
+    batch_of,
+    map_blocks,
+    nearest_points,
+    projection_norms,
+)
+from kpca_apps.engine.products import squared_lengths
+from kpca_apps.engine.subspace import KernelSubspace
+
+__all__ = ["gradient_descent"]
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
+Objective = Callable[[Matrix, Index], Matrix]
+
+TOLERANCE = 1e-6
+"""Length of a step, relative to the spread of the stored points, that ends a descent."""
+
+SUFFICIENT = 1e-4
+"""Share of the decrease promised by the gradient that a step must bring (Armijo)."""
+
+HALVINGS = 40
+"""Shortenings after which a row is at a minimum as far as rounding lets one tell."""
+
+
+def gradient_descent(
+    subspace: KernelSubspace,
+    T: Matrix,
+    start: Matrix | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    max_iter: int = 300,
+    n_jobs: int | None = None,
+) -> PreImages:
+    """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2.
+
+    Parameters
+    ----------
+    subspace : KernelSubspace
+        Of a positive semi-definite kernel whose gradient is known.
+    T : ndarray of shape (n, q)
+        Projections, as `KernelSubspace.project` returns them.
+    start : ndarray of shape (n, d), optional
+        Where to begin: for denoising the noisy rows. If None, the stored point whose image is
+        nearest to each projection.
+    tolerance : float > 0
+        Length of the last step, relative to the root mean squared distance of the stored points
+        from their mean.
+    max_iter : int >= 1
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    PreImages
+        A local minimum each.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is indefinite or its gradient unknown.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.exact import fit_exact
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.5]])
+    >>> subspace = fit_exact(Linear(), X, rng=np.random.default_rng(0), n_components=2)
+    >>> gradient_descent(subspace, subspace.project(X)).points.round(6)
+    array([[0. , 1. ],
+           [2. , 1. ],
+           [4. , 1.5]])
+    """
+    if not subspace.kernel.is_psd:
+        raise ValueError(
+            f"The kernel {subspace.kernel.describe()} is indefinite, so there is no distance to "
+            "descend: use preimage='ridge'."
+        )
+    if start is None:
+        start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
+    begin = np.asarray(start, dtype=np.float64)
+    about = subspace.points - subspace.points.mean(axis=0)
+    length = tolerance * float(np.sqrt(squared_lengths(about).mean()))
+    gradient = weighted_gradient(subspace.kernel, subspace.points)
+    kernel_rows = subspace.kernel.against(subspace.points)
+
+    def descend(rows: slice) -> PreImages:
+        g = subspace.expansion(T[rows])
+        norms = projection_norms(subspace, T[rows])
+
+        def objective(z: Matrix, index: Index) -> Matrix:
+            inner = np.einsum("ij,ij->i", kernel_rows(z), g[index])
+            value: Matrix = subspace.kernel.diagonal(z) - 2.0 * inner + norms[index]
+            return value
+
+        def slope(z: Matrix, index: Index) -> Matrix:
+            return diagonal_gradient(subspace.kernel, z) - 2.0 * gradient(z, g[index])
+
+        return _descend(_batched(objective), _batched(slope), begin[rows], length, max_iter)
+
+    return PreImages.joined(map_blocks(descend, len(T), n_jobs=n_jobs))
+
+
+def _batched(function: Objective) -> Objective:
+    """Let a function of rows and their numbers see full batches only (see `batch_of`)."""
+
+    def call(z: Matrix, index: Index) -> Matrix:
+        batch = batch_of(np.arange(len(index)))
+        return function(z[batch], index[batch])[: len(index)]
+
+    return call
+
+
+def _descend(
+    objective: Objective, slope: Objective, start: Matrix, length: float, max_iter: int
+) -> PreImages:
+    """Descend from every row of ``start`` until its steps are no longer than ``length``."""
+    n = len(start)
+    z, active = start.copy(), np.arange(n)
+    value, downhill = objective(z, active), slope(z, active)
+    # Polyak's step: it would end at 0 were the objective linear.
+    step = np.abs(value) / np.maximum(squared_lengths(downhill), np.finfo(np.float64).tiny)
+    iterations, converged = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+    for iteration in range(1, max_iter + 1):
+        new, new_value = _line_search(objective, z, value, downhill, step, active)
+        new_slope = slope(new, active)
+        move = new - z[active]
+        moved = np.linalg.norm(move, axis=1)
+        step[active] = _barzilai_borwein(move, new_slope - downhill[active], step[active])
+        z[active], value[active], downhill[active] = new, new_value, new_slope
+        iterations[active] = iteration
+        converged[active] = moved <= length
+        active = active[moved > length]
+        if not active.size:
+            break
+    unmoved = np.zeros(n, dtype=bool)
+    return PreImages(z, iterations, converged, unmoved, np.maximum(value, 0.0))
+
+
+def _line_search(
+    objective: Objective,
+    z: Matrix,
+    value: Matrix,
+    downhill: Matrix,
+    step: Matrix,
+    active: Index,
+) -> tuple[Matrix, Matrix]:
+    """Shorten the steps of the active rows until each lowers the objective enough, or is 0."""
+    new, new_value = z[active], value[active]
+    lengths = step[active]
+    promised = squared_lengths(downhill[active])
+    open_ = np.arange(len(active))
+    for _ in range(HALVINGS):
+        rows = active[open_]
+        trial = z[rows] - lengths[open_, None] * downhill[rows]
+        trial_value = objective(trial, rows)
+        enough = trial_value < value[rows] - SUFFICIENT * lengths[open_] * promised[open_]
+        new[open_[enough]], new_value[open_[enough]] = trial[enough], trial_value[enough]
+        open_ = open_[~enough]
+        if not open_.size:
+            break
+        lengths[open_] *= 0.5
+    return new, new_value
+
+
+def _barzilai_borwein(move: Matrix, change: Matrix, step: Matrix) -> Matrix:
+    """Return the length |s|^2 / s.y of the next step, or twice the last where s.y <= 0."""
+    curvature = np.einsum("ij,ij->i", move, change)
+    usable = curvature > 0.0
+    lengths = squared_lengths(move) / np.where(usable, curvature, 1.0)
+    return np.where(usable, lengths, 2.0 * step)

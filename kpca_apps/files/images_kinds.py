@@ -1,0 +1,126 @@
+"""What a file is, told by its first bytes; and what to do with kinds that are not read."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+__all__ = ["IMAGE_SUFFIXES", "RAW_SUFFIXES", "image_kind", "refusal"]
+
+_SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x89PNG\r\n\x1a\n", "png"),
+    (0, b"\xff\xd8\xff", "jpeg"),
+    (8, b"CR\x02\x00", "raw"),
+    (0, b"IIRO", "raw"),
+    (0, b"IIRS", "raw"),
+    (0, b"IIU\x00", "raw"),
+    (0, b"FUJIFILMCCD-RAW", "raw"),
+    (0, b"FOVb", "raw"),
+    (0, b"\x00MRM", "raw"),
+    (4, b"ftypcrx ", "raw"),
+    (0, b"II*\x00", "tiff"),
+    (0, b"MM\x00*", "tiff"),
+    (0, b"II+\x00", "tiff"),
+    (0, b"MM\x00+", "tiff"),
+    (0, b"GIF87a", "gif"),
+    (0, b"GIF89a", "gif"),
+    (8, b"WEBP", "webp"),
+    (4, b"ftypheic", "heic"),
+    (4, b"ftypheix", "heic"),
+    (4, b"ftyphevc", "heic"),
+    (4, b"ftypmif1", "heic"),
+    (4, b"ftypmsf1", "heic"),
+    (4, b"ftypavif", "avif"),
+    (4, b"ftypavis", "avif"),
+    (4, b"jP  \r\n\x87\n", "jp2"),
+    (0, b"\xff\x4f\xff\x51", "jp2"),
+    (0, b"\xff\x0a", "jxl"),
+    (4, b"JXL \r\n\x87\n", "jxl"),
+    (0, b"BM", "bmp"),
+    (0, b"8BPS", "psd"),
+    (0, b"\x8aMNG\r\n\x1a\n", "mng"),
+    (0, b"v/1\x01", "exr"),
+    (0, b"SIMPLE  =", "fits"),
+    (0, b"%PDF-", "pdf"),
+)
+
+_PNG_FIRST = "convert it to PNG first"
+_NAMES = {
+    "raw": ("a camera's RAW file", "develop it to a 16-bit TIFF first, without its denoising"),
+    "gif": ("a GIF", "animations and palettes of 256 colours are not denoised; save it as PNG"),
+    "webp": ("a WebP image", f"{_PNG_FIRST}, each frame of an animation by itself"),
+    "heic": ("a HEIC image", "convert it to 16-bit PNG or TIFF first"),
+    "avif": ("an AVIF image", "convert it to 16-bit PNG or TIFF first"),
+    "jp2": ("a JPEG 2000 image", "convert it to PNG or TIFF first"),
+    "jxl": ("a JPEG XL image", "convert it to PNG or TIFF first"),
+    "bmp": ("a BMP image", _PNG_FIRST),
+    "psd": ("a Photoshop document", "save it as TIFF or PNG without layers first"),
+    "mng": ("an animation", "save its frames as PNG first"),
+    "exr": ("an OpenEXR image", "convert it to a float32 TIFF first"),
+    "fits": ("a FITS image", "convert it to a float32 TIFF first"),
+    "pdf": ("a PDF document", "save its pages as PNG first"),
+}
+
+RAW_SUFFIXES = frozenset(
+    ".3fr .arw .cr2 .cr3 .crw .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw "
+    ".rw2 .rwl .sr2 .srf .srw .x3f".split()
+)
+IMAGE_SUFFIXES = RAW_SUFFIXES | frozenset(
+    ".png .apng .jpg .jpeg .jpe .jfif .tif .tiff .gif .webp .heic .heif .avif .jp2 .j2k .jxl .bmp "
+    ".psd .exr".split()
+)
+
+
+def image_kind(head: bytes, name: str = "") -> str | None:
+    r"""Tell the kind of an image from the first bytes of its file.
+
+    Parameters
+    ----------
+    head : bytes
+        At least the first 16 bytes.
+    name : str
+        The file's name. It matters only where a camera's RAW file looks like a TIFF.
+
+    Returns
+    -------
+    str or None
+        ``"png"``, ``"jpeg"`` or ``"tiff"``; the name of a kind that is refused; None for a file
+        that is no image known.
+
+    Examples
+    --------
+    >>> image_kind(b"\xff\xd8\xff\xe0", "a.png"), image_kind(b"hello", "b.png")
+    ('jpeg', None)
+    >>> image_kind(b"II*\x00", "c.NEF")
+    'raw'
+    """
+    for place, mark, kind in _SIGNATURES:
+        if head[place : place + len(mark)] == mark:
+            if kind == "webp" and not head.startswith(b"RIFF"):
+                continue
+            is_raw = kind == "tiff" and PurePath(name).suffix.lower() in RAW_SUFFIXES
+            return "raw" if is_raw else kind
+    return None
+
+
+def refusal(kind: str | None) -> str:
+    """Say that a kind of file is not read, and what to do about it.
+
+    Parameters
+    ----------
+    kind : str or None
+        As from `image_kind`.
+
+    Returns
+    -------
+    str
+        The rest of a sentence that begins with the file's name.
+
+    Examples
+    --------
+    >>> refusal("bmp")
+    'is a BMP image, which is not read; convert it to PNG first.'
+    """
+    if kind in _NAMES:
+        what, advice = _NAMES[kind]
+        return f"is {what}, which is not read; {advice}."
+    return "is not an image that can be read; give PNG, TIFF or JPEG files."

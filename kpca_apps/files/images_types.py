@@ -1,0 +1,144 @@
+"""An image file as it is read: its pages, and all that must come through with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.files.tiff_tags import Directory, exif_orientation
+
+__all__ = ["ImageFile", "Metadata", "Page"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Size and type of one image in a file.
+
+    Attributes
+    ----------
+    height, width : int
+        As stored, before any turn for viewing.
+    channels : int
+        1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
+    dtype : numpy.dtype
+        uint8, uint16, float32 or float64, in the machine's byte order.
+    """
+
+    height: int
+    width: int
+    channels: int
+    dtype: np.dtype[Any]
+
+    @property
+    def alpha(self) -> bool:
+        """Whether the last channel is transparency."""
+        return self.channels in (2, 4)
+
+    @property
+    def channel_axis(self) -> int | None:
+        """-1, or None for a grey image."""
+        return None if self.channels == 1 else -1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of pixels: (h, w) or (h, w, channels)."""
+        size = (self.height, self.width)
+        return size if self.channels == 1 else (*size, self.channels)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What any format can say about an image beside its pixels.
+
+    Attributes
+    ----------
+    exif : bytes or None
+        As JPEG and PNG keep it, from the TIFF header on.
+    icc : bytes or None
+        The colour profile.
+    orientation : int
+        How the image is to be turned for viewing, 1 (not at all) to 8; pixels are never turned.
+    """
+
+    exif: bytes | None = None
+    icc: bytes | None = None
+    orientation: int = 1
+
+    @classmethod
+    def of(cls, exif: bytes | None, icc: bytes | None) -> Metadata:
+        """Make metadata whose orientation is the one in the EXIF block."""
+        return cls(exif, icc, exif_orientation(exif))
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image file, checked as far as its headers go.
+
+    Attributes
+    ----------
+    label : str
+        The file as the user named it, fit for a one-line message.
+    format : {"png", "tiff", "jpeg"}
+        By content, whatever the suffix.
+    pages : tuple of Page
+        One, but for TIFF files of several pages.
+    metadata : Metadata
+        Of the first page.
+    notes : tuple of str
+        Whole sentences on what comes out other than it went in.
+    decode : callable
+        From a page's number to its pixels; use `page`.
+    carried : tuple of (bytes, bytes)
+        PNG chunks or JPEG segments to write again: their type and content.
+    directories : tuple of Directory
+        The tags of each TIFF page.
+    sha256 : str
+        Hash of the file's bytes.
+    n_bytes : int
+        Their number.
+    """
+
+    label: str
+    format: str
+    pages: tuple[Page, ...]
+    metadata: Metadata
+    decode: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
+    notes: tuple[str, ...] = ()
+    carried: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+    directories: tuple[Directory, ...] = field(default=(), repr=False)
+    sha256: str = ""
+    n_bytes: int = 0
+
+    def page(self, number: int) -> NDArray[Any]:
+        """Decode one page.
+
+        Parameters
+        ----------
+        number : int
+            From 0.
+
+        Returns
+        -------
+        ndarray of the shape and dtype of ``pages[number]``
+            In stored order, never turned.
+
+        Raises
+        ------
+        kpca_apps.errors.InputError
+            If the pixels are damaged or cut short.
+        """
+        return self.decode(number)
+
+    @property
+    def pixels(self) -> NDArray[Any]:
+        """The first page, decoded anew at each use."""
+        return self.page(0)
+
+    @property
+    def channel_axis(self) -> int | None:
+        """Channel axis of the first page: -1, or None for grey."""
+        return self.pages[0].channel_axis

@@ -1,0 +1,210 @@
+"""The door: dtypes, ranges, shapes, units and refusals; then decibels."""
+
+import numpy as np
+import pytest
+from skimage import data
+from skimage.metrics import peak_signal_noise_ratio
+from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
+
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from kpca_apps.errors import ConfigError, InputError
+
+GREY = data.camera()[100:164, 200:264]
+COLOUR = data.astronaut()[20:84, 190:254]
+RNG = np.random.default_rng(0)
+NOISE = RNG.standard_normal((64, 64, 3))
+
+
+def db(image: np.ndarray, clean: np.ndarray) -> float:
+    return float(
+        peak_signal_noise_ratio(clean.astype(float), np.asarray(image, float), data_range=255)
+    )
+
+
+def noisy_grey(sigma: float = 20) -> np.ndarray:
+    return GREY + sigma * NOISE[..., 0]
+
+
+def noisy_colour(sigma: float = 20) -> np.ndarray:
+    return COLOUR + sigma * NOISE
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float16, np.float32])
+def test_result_is_float32_in_the_units_of_any_dtype(dtype: type) -> None:
+    image = np.clip(noisy_grey(), 0, 255).astype(dtype)
+    before = image.copy()
+    out = denoise_kpca(image, sigma=20, data_range=255, quality="fast")
+    assert out.dtype == np.float32
+    assert out.shape == image.shape
+    np.testing.assert_array_equal(image, before)
+    assert db(out, GREY) > db(image, GREY) + 3
+
+
+def test_float64_stays_float64_and_units_do_not_matter() -> None:
+    image = noisy_grey()
+    out = denoise_kpca(image, sigma=20, data_range=255, quality="fast")
+    unit = denoise_kpca(image / 255, sigma=20 / 255, data_range=1, quality="fast")
+    assert out.dtype == np.float64
+    np.testing.assert_allclose(unit * 255, out, atol=0.05)
+
+
+def test_sixteen_bits_are_scaled_by_their_own_range() -> None:
+    image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
+    small = denoise_kpca(image, sigma=20, quality="fast")
+    large = denoise_kpca(image.astype(np.uint16) * 257, sigma=20 * 257, quality="fast")
+    np.testing.assert_allclose(large / 257, small, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (np.zeros((4, 4), np.uint8), 255),
+        (np.zeros((4, 4), np.int16), 65535),
+        (np.zeros((4, 4), bool), 1),
+        (np.linspace(0, 1, 16).reshape(4, 4), 1),
+        (np.linspace(-1, 3, 16).reshape(4, 4), 4),
+        (np.arange(16).reshape(4, 4), 15),
+    ],
+)
+def test_data_range_follows_the_stated_rule(image: np.ndarray, expected: float) -> None:
+    assert denoise_with_info(image, sigma=0)[1].data_range == expected
+
+
+def test_sigma_zero_and_strength_zero_return_the_image() -> None:
+    image = noisy_colour()
+    for options in ({"sigma": 0}, {"sigma": 20, "strength": 0}):
+        out = denoise_kpca(image, channel_axis=-1, data_range=255, **options)
+        np.testing.assert_allclose(out, image, atol=1e-3)
+        assert not np.shares_memory(out, image)
+
+
+def test_strength_mixes_image_and_result() -> None:
+    image = noisy_grey()
+    full = denoise_kpca(image, sigma=20, data_range=255, quality="fast")
+    half = denoise_kpca(image, sigma=20, data_range=255, quality="fast", strength=0.5)
+    np.testing.assert_allclose(half, (image + full) / 2, atol=1e-3)
+
+
+def test_channel_axis_may_be_anywhere() -> None:
+    last = denoise_kpca(noisy_colour(), sigma=20, data_range=255, channel_axis=-1, quality="fast")
+    first = denoise_kpca(
+        np.moveaxis(noisy_colour(), -1, 0), sigma=20, data_range=255, channel_axis=0, quality="fast"
+    )
+    np.testing.assert_array_equal(np.moveaxis(first, 0, -1), last)
+
+
+def test_alpha_is_returned_as_it_is() -> None:
+    alpha = RNG.integers(0, 256, (64, 64, 1))
+    image = np.concatenate([np.clip(noisy_colour(), 0, 255), alpha], axis=-1).astype(np.uint8)
+    out = denoise_kpca(image, sigma=20, channel_axis=-1, quality="fast")
+    np.testing.assert_array_equal(out[..., 3], image[..., 3])
+    plain = denoise_kpca(image[..., :3], sigma=20, channel_axis=-1, quality="fast")
+    np.testing.assert_array_equal(out[..., :3], plain)
+
+
+def test_luma_and_chroma_leave_alone_what_is_set_to_zero() -> None:
+    image = noisy_colour()
+    options = {"sigma": 20, "data_range": 255, "channel_axis": -1, "quality": "fast"}
+    no_chroma = denoise_kpca(image, chroma=0, **options)
+    np.testing.assert_allclose(
+        no_chroma[..., 0] - no_chroma[..., 2], image[..., 0] - image[..., 2], atol=1e-3
+    )
+    no_luma = denoise_kpca(image, luma=0, **options)
+    np.testing.assert_allclose(no_luma.sum(axis=-1), image.sum(axis=-1), atol=1e-3)
+
+
+def test_colour_is_denoised_a_decibel_better_than_by_non_local_means() -> None:
+    image = noisy_colour()
+    rival = denoise_nl_means(
+        image, sigma=20, h=12, patch_size=5, patch_distance=6, fast_mode=True, channel_axis=-1
+    )
+    ours = denoise_kpca(image, sigma=20, data_range=255, channel_axis=-1)
+    assert db(ours, COLOUR) > db(rival, COLOUR) + 1
+
+
+def test_estimated_level_does_about_as_well_as_the_true_one() -> None:
+    clean = data.camera()[60:188, 160:288]
+    image = clean + 20 * np.random.default_rng(1).standard_normal(clean.shape)
+    out, info = denoise_with_info(image, data_range=255)
+    assert info.estimated
+    assert info.sigma == pytest.approx(20, rel=0.08)
+    assert db(out, clean) > db(denoise_kpca(image, sigma=20, data_range=255), clean) - 0.2
+
+
+def test_scikit_image_can_calibrate_the_denoiser() -> None:
+    image = noisy_grey() / 255
+    calibrated = calibrate_denoiser(
+        image,
+        denoise_kpca,
+        denoise_parameters={"sigma": [0.02, 20 / 255], "quality": ["fast"], "data_range": [1.0]},
+    )
+    chosen = {"sigma": 20 / 255, "quality": "fast", "data_range": 1.0}
+    expected = denoise_invariant(image, denoise_kpca, denoiser_kwargs=chosen)
+    np.testing.assert_array_equal(calibrated(image), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 3), (5, 40)])
+@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera", "auto"])
+def test_tiny_images_come_back_finite(shape: tuple[int, int], noise: str) -> None:
+    image = RNG.uniform(10, 200, shape)
+    out = denoise_kpca(image, noise=noise, data_range=255)
+    assert out.shape == shape
+    assert np.isfinite(out).all()
+
+
+@pytest.mark.parametrize("value", [0, 128, 255])
+@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera", "auto"])
+def test_constant_images_stay_constant(value: int, noise: str) -> None:
+    image = np.full((40, 40, 3), value, np.uint8)
+    np.testing.assert_allclose(denoise_kpca(image, noise=noise, channel_axis=-1), value, atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "message"),
+    [
+        (np.ones((8, 8, 3)), {}, "channel_axis is None"),
+        (np.ones((8, 8, 2)), {"channel_axis": -1}, "2 channels"),
+        (np.ones((8, 8)), {"channel_axis": -1}, "has three dimensions"),
+        (np.ones((2, 8, 8, 3)), {"channel_axis": -1}, "has three dimensions"),
+        (np.ones((8, 8), complex), {}, "complex128"),
+        (np.ones((0, 8)), {}, "no pixels"),
+        (np.full((8, 8), 1e308) * np.eye(8), {}, "too wide"),
+    ],
+)
+def test_images_that_cannot_be_denoised_are_refused(
+    image: np.ndarray, options: dict, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        denoise_kpca(image, **options)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_the_first_bad_pixel_is_named(bad: float) -> None:
+    image = np.ones((8, 8, 3))
+    image[2, 5, 1] = bad
+    with pytest.raises(InputError, match="row 2, column 5, channel 1"):
+        denoise_kpca(image, channel_axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sigma": -1}, "sigma is -1"),
+        ({"sigma": np.nan}, "sigma is nan"),
+        ({"sigma": 300}, "above the data range of 255"),
+        ({"sigma": 5, "noise": "speckle"}, "relative to the intensity"),
+        ({"data_range": 0}, "data_range is 0"),
+        ({"channel_axis": 3}, "channel_axis is 3"),
+        ({"noise": "pink"}, "noise is 'pink'"),
+        ({"quality": "best"}, "quality is 'best'"),
+        ({"kernel": "poly"}, "kernel is 'poly'"),
+        ({"content": "film"}, "content is 'film'"),
+        ({"luma": -1}, "luma is -1"),
+        ({"chroma": np.inf}, "chroma is inf"),
+        ({"strength": 1.5}, "strength is 1.5"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
+    image = np.ones((8, 8, 3), np.uint8)
+    with pytest.raises(ConfigError, match=message):
+        denoise_kpca(image, **{"channel_axis": -1, **options})

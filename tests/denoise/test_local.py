@@ -1,0 +1,155 @@
+"""The local denoiser as a whole: what it gains, what it must not depend on, what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from skimage import data, restoration
+
+from kpca_apps.denoise.bands import noise_excess
+from kpca_apps.denoise.local import denoise_plane, denoise_planes
+from kpca_apps.denoise.parameters import QUALITIES, plan_for
+from kpca_apps.errors import ConfigError
+
+Image = NDArray[np.float64]
+
+
+def psnr(clean: Image, image: NDArray[np.floating]) -> float:
+    return float(10 * np.log10(255**2 / np.mean((clean - image) ** 2)))
+
+
+def noisy_copy(clean: Image, sigma: float) -> Image:
+    return clean + sigma * np.random.default_rng(7).standard_normal(clean.shape)
+
+
+@pytest.fixture(scope="module")
+def clean() -> Image:
+    """A piece of scikit-image's bundled photograph of a cameraman."""
+    return data.camera()[130:226, 180:308].astype(float)
+
+
+@pytest.fixture(scope="module")
+def noisy(clean: Image) -> Image:
+    return noisy_copy(clean, 25.0)
+
+
+def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
+    clean: Image, noisy: Image
+) -> None:
+    rival = psnr(
+        clean,
+        restoration.denoise_nl_means(
+            noisy, patch_size=5, patch_distance=9, h=0.8 * 25, sigma=25, fast_mode=True
+        ),
+    )
+    fast, balanced, high = (psnr(clean, denoise_plane(noisy, 25.0, quality=q)) for q in QUALITIES)
+    assert fast > rival + 0.5
+    assert balanced > fast + 0.05
+    assert high > balanced - 0.02
+
+
+@pytest.mark.parametrize("sigma", [3.0, 10.0, 35.0, 100.0])
+def test_it_helps_at_any_noise_level(clean: Image, sigma: float) -> None:
+    noisy = noisy_copy(clean, sigma)
+    assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy) + 1.5
+
+
+def test_a_flat_image_loses_nearly_all_its_noise() -> None:
+    flat = np.full((64, 64), 90.0)
+    left = denoise_plane(noisy_copy(flat, 20.0), 20.0) - flat
+    assert np.sqrt(np.mean(left**2)) < 2.0
+
+
+def test_sigma_ten_per_cent_off_costs_little(clean: Image, noisy: Image) -> None:
+    right, low, high = (psnr(clean, denoise_plane(noisy, s)) for s in (25.0, 22.5, 27.5))
+    assert low > right - 0.4
+    assert high > right - 0.4
+
+
+def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
+    plane = noisy.astype(np.float32)
+    assert noise_excess(plane, 28.0, plan_for(28.0).first) == 1.0
+    assert noise_excess(plane, 22.0, plan_for(22.0).first) > 1.1
+
+
+def test_the_same_bytes_for_any_number_of_workers_and_any_strips(noisy: Image) -> None:
+    tall = np.tile(noisy, (3, 1))[:, 40:64]
+    results = [
+        denoise_planes(tall[None], [25.0], quality="high", n_jobs=jobs, strip_samples=samples)
+        for jobs, samples in [(1, 10**9), (2, 10**9), (4, 10**9), (1, 24 * 61), (2, 24 * 100)]
+    ]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+
+
+def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
+    rng = np.random.default_rng(3)
+    colour = np.stack([clean, 255 - 0.5 * clean])
+    noisy = colour + np.array([10.0, 30.0])[:, None, None] * rng.standard_normal(colour.shape)
+    together = denoise_planes(noisy, [10.0, 30.0], quality="fast")
+    np.testing.assert_array_equal(together[0], denoise_plane(noisy[0], 10.0, quality="fast"))
+    assert psnr(colour[1], together[1]) > psnr(
+        colour[1], denoise_plane(noisy[1], 30.0, quality="fast")
+    )
+
+
+def test_a_guide_is_matched_in(clean: Image, noisy: Image) -> None:
+    alone = psnr(clean, denoise_plane(noisy, 25.0, quality="fast"))
+    guided = denoise_plane(noisy, 25.0, quality="fast", match=clean)
+    assert psnr(clean, guided) > alone + 0.1
+    first = denoise_planes(np.stack([clean, noisy]), [0.0, 25.0], quality="fast")
+    np.testing.assert_array_equal(first[0], clean.astype(np.float32))
+    np.testing.assert_array_equal(first[1], guided)
+
+
+def test_rbf_is_near_its_linear_limit_and_below(clean: Image, noisy: Image) -> None:
+    linear, rbf = (
+        psnr(clean, denoise_plane(noisy, 25.0, quality="fast", kernel=kernel))
+        for kernel in ("linear", "rbf")
+    )
+    assert linear - 0.5 < rbf < linear + 0.05
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (3, 5), (7, 8), (2, 100)])
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_images_smaller_than_a_patch(shape: tuple[int, int], quality: str) -> None:
+    image = noisy_copy(np.full(shape, 100.0), 10.0)
+    result = denoise_plane(image, 10.0, quality=quality)
+    assert result.shape == shape
+    assert result.dtype == np.float32
+    assert np.isfinite(result).all()
+    assert np.abs(result - 100).mean() <= np.abs(image - 100).mean() + 1e-4
+
+
+def test_no_noise_returns_the_image_and_nothing_changes_the_input(noisy: Image) -> None:
+    before = noisy.copy()
+    np.testing.assert_array_equal(denoise_plane(noisy, 0.0), noisy.astype(np.float32))
+    faint = denoise_plane(noisy, 0.05, quality="fast")
+    np.testing.assert_allclose(faint, noisy, atol=0.5)
+    np.testing.assert_array_equal(noisy, before)
+
+
+def test_a_constant_image_comes_back() -> None:
+    flat = np.full((40, 40), 77.0)
+    for quality in QUALITIES:
+        np.testing.assert_allclose(denoise_plane(flat, 10.0, quality=quality), flat, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"quality": "best"}, "quality 'best' is not one of fast, balanced, high"),
+        ({"kernel": "sigmoid"}, "kernel 'sigmoid' is not one of linear, rbf"),
+        ({"content": "cats"}, "content 'cats' is not one of photo, text"),
+    ],
+)
+def test_unknown_options_are_named(noisy: Image, options: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        denoise_plane(noisy, 10.0, **options)
+
+
+@pytest.mark.parametrize("sigma", [-1.0, float("nan")])
+def test_impossible_noise_is_refused(noisy: Image, sigma: float) -> None:
+    with pytest.raises(ConfigError, match="sigma"):
+        denoise_plane(noisy, sigma)

@@ -1,0 +1,94 @@
+"""Each noise model on its own noise, against treating that noise as Gaussian."""
+
+import numpy as np
+import pytest
+from skimage import data
+from skimage.metrics import peak_signal_noise_ratio
+
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+
+CLEAN = data.camera()[100:196, 170:266].astype(float)
+RNG = np.random.default_rng(3)
+PEAK = 20  # photons at white
+
+
+def db(image: np.ndarray, clean: np.ndarray = CLEAN) -> float:
+    return float(peak_signal_noise_ratio(clean, np.clip(image, 0, 255), data_range=255))
+
+
+def photons() -> np.ndarray:
+    return RNG.poisson(CLEAN / 255 * PEAK) * 255 / PEAK
+
+
+def speckle(sigma: float = 0.25) -> np.ndarray:
+    return CLEAN * RNG.gamma(1 / sigma**2, sigma**2, CLEAN.shape)
+
+
+def salt_and_pepper(share: float = 0.2) -> np.ndarray:
+    hit = RNG.random(CLEAN.shape) < share
+    return np.where(hit, RNG.choice([0.0, 255.0], CLEAN.shape), CLEAN)
+
+
+def random_values(share: float = 0.15) -> np.ndarray:
+    hit = RNG.random(CLEAN.shape) < share
+    return np.where(hit, RNG.uniform(0, 255, CLEAN.shape), CLEAN)
+
+
+@pytest.mark.parametrize(
+    ("noise", "image", "gain"),
+    [
+        ("poisson", photons(), 0.2),
+        ("speckle", speckle(), 0.5),
+        ("impulse", salt_and_pepper(), 8.0),
+        ("impulse", random_values(), 3.0),
+    ],
+    ids=["poisson", "speckle", "salt and pepper", "random values"],
+)
+def test_beats_gaussian_mode_at_any_level_on_its_own_noise(
+    noise: str, image: np.ndarray, gain: float
+) -> None:
+    own = db(denoise_kpca(image, noise=noise, data_range=255, quality="fast"))
+    deviation = float(np.std(image - CLEAN))
+    gaussian = [
+        db(denoise_kpca(image, sigma=factor * deviation, data_range=255, quality="fast"))
+        for factor in (0.7, 1.0, 1.4)
+    ]
+    assert own > max(gaussian) + gain
+
+
+def test_poisson_level_is_found_and_given_at_the_bright_end() -> None:
+    image = photons()
+    expected = 255 / np.sqrt(PEAK)
+    found, info = denoise_with_info(image, noise="poisson", data_range=255, quality="fast")
+    assert info.sigma == pytest.approx(expected, rel=0.1)
+    given = denoise_kpca(image, sigma=expected, noise="poisson", data_range=255, quality="fast")
+    assert abs(db(given) - db(found)) < 0.5
+
+
+def test_poisson_mode_is_not_biased_in_the_dark() -> None:
+    counts = RNG.poisson(1.5, (96, 96)).astype(float)
+    out = denoise_kpca(counts, sigma=np.sqrt(20), noise="poisson", data_range=20)
+    assert out.mean() == pytest.approx(1.5, rel=0.05)
+    assert out.std() < 0.25
+
+
+def test_speckle_level_is_found_relative_to_the_intensity() -> None:
+    image = speckle(0.3)
+    assert denoise_with_info(image, noise="speckle")[1].sigma == pytest.approx(0.3, rel=0.15)
+    flat = 50 * RNG.gamma(4, 1 / 4, (96, 96))
+    assert denoise_kpca(flat, noise="speckle", sigma=0.5).mean() == pytest.approx(50, rel=0.02)
+
+
+def test_what_counts_as_no_light_is_zero_and_not_the_darkest_pixel() -> None:
+    image = RNG.poisson(400.0, (64, 64)).astype(float)
+    info = denoise_with_info(image, noise="poisson")[1]
+    gain = info.sigma**2 / info.data_range
+    assert gain == pytest.approx(1, rel=0.15)
+
+
+def test_impulses_are_removed_and_other_pixels_hardly_touched() -> None:
+    image = salt_and_pepper(0.05)
+    same = image == CLEAN
+    out = denoise_kpca(image, noise="impulse", sigma=0, data_range=255, quality="fast")
+    np.testing.assert_allclose(out[same], image[same], atol=12)
+    assert db(out) > 35

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.preimage import fixed_point, nearest_points, projection_norms
+
+from .kernels import PSD_KERNELS, normal_rows
+
+ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+CASES = json.loads((ORACLES / "preimage_rbf_fixed_point.json").read_text(encoding="utf-8"))
+
+
+def exact(kernel, X, **options):
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
+
+
+def rho(subspace, T, Z):
+    """The objective from all kernel values, nothing taken from the code under test."""
+    g = (T * subspace.gain) @ subspace.weights.T + subspace.mean_weights
+    K = subspace.kernel(subspace.points)
+    cross = (subspace.kernel(Z, subspace.points) * g).sum(axis=1)
+    return subspace.kernel.diagonal(Z) - 2.0 * cross + ((g @ K) * g).sum(axis=1)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_oracles(name):
+    start, q = (part.split("=")[1] for part in name.split(","))
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
+        X, new = oracle["X"], oracle["T"]
+    begin = (X if start[0] == "X" else new)[int(start[1:])][None]
+    case = CASES[name]
+    subspace = exact(RBF(0.5), X, n_components=int(q))
+    T = subspace.project(begin)
+    assert_allclose(subspace.expansion(T)[0], np.array(case["coef"], float), rtol=0, atol=1e-12)
+    found = fixed_point(subspace, T, begin, tolerance=1e-13, max_iter=2000)
+    assert found.converged.all() and not found.restarted.any()
+    assert_allclose(found.points[0], np.array(case["z"], float), rtol=0, atol=1e-10)
+    assert_allclose(found.residual[0], float(case["rho"]), rtol=0, atol=1e-12)
+    assert found.residual[0] <= float(case["rho_at_start"]) + 1e-15
+
+
+@pytest.mark.parametrize("ridge", [None, 0.05])
+def test_the_residual_is_the_distance_in_feature_space(ridge):
+    X, new = normal_rows(60), normal_rows(20, seed=1)
+    subspace = exact(RBF(0.2), X, n_components=8, ridge=ridge)
+    T = subspace.project(new)
+    found = fixed_point(subspace, T, new)
+    assert found.converged.all()
+    assert_allclose(found.residual, rho(subspace, T, found.points), rtol=1e-9)
+    assert (found.residual <= rho(subspace, T, new) + 1e-12).all()
+
+
+def test_a_pre_image_is_a_stationary_point():
+    subspace = exact(RBF(0.2), normal_rows(60), n_components=8)
+    T = subspace.project(normal_rows(5, seed=1))
+    z = fixed_point(subspace, T, tolerance=1e-12, max_iter=5000).points
+    for step in 1e-4 * np.vstack([np.eye(4), -np.eye(4)]):
+        assert (rho(subspace, T, z + step) >= rho(subspace, T, z) - 1e-12).all()
+
+
+@pytest.mark.parametrize("name", sorted(PSD_KERNELS))
+def test_nearest_points_and_norms_are_those_of_the_whole_matrix(name):
+    kernel, X = PSD_KERNELS[name], normal_rows(40)
+    subspace = exact(kernel, X, n_components=3, ridge=0.1)
+    T = subspace.project(normal_rows(6, seed=1))
+    g = subspace.expansion(T)
+    K = kernel(X)
+    norms = ((g @ K) * g).sum(axis=1)
+    assert_allclose(projection_norms(subspace, T), norms, rtol=1e-9)
+    distances = kernel.diagonal(X) - 2.0 * g @ K
+    found = nearest_points(subspace, T, 4)
+    ordered = np.take_along_axis(distances, found, axis=1)
+    assert_allclose(ordered, np.sort(distances, axis=1)[:, :4], rtol=1e-8, atol=1e-9)
+
+
+def test_landmarks_serve_as_well_as_rows():
+    X, new = normal_rows(300, 3), normal_rows(10, 3, seed=1)
+    basis = LandmarkBasis.from_eigen(RBF(0.1), X[:80])
+    subspace = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), n_components=6)
+    T = subspace.project(new)
+    found = fixed_point(subspace, T, new)
+    assert_allclose(found.residual, rho(subspace, T, found.points), atol=1e-9)
+    reference = exact(RBF(0.1), X, n_components=6)
+    other = fixed_point(reference, reference.project(new), new)
+    assert_allclose(found.points, other.points, atol=0.05)
+
+
+def test_a_start_far_from_all_points_does_not_divide_zero_by_zero():
+    X = normal_rows(30, 2)
+    subspace = exact(RBF(5.0), X, n_components=4)
+    far = np.array([[1e3, -1e3], [40.0, 0.0]])
+    found = fixed_point(subspace, subspace.project(far), far)
+    assert np.isfinite(found.points).all()
+    assert (found.residual <= rho(subspace, subspace.project(far), far) + 1e-9).all()
+
+
+def test_a_vanishing_denominator_is_restarted_and_flagged():
+    # Between two points of opposite weight the terms cancel exactly.
+    X = np.array([[-1.0], [1.0]])
+    subspace = exact(RBF(1.0), X, center=False)
+    T = (X[[0]] * 0.0) + np.array([[0.0, 1.0]])
+    assert_allclose(np.abs(subspace.weights[:, 1] @ [1.0, 1.0]), 0.0, atol=1e-12)
+    found = fixed_point(subspace, T, np.zeros((1, 1)))
+    assert found.restarted.all()
+    assert_allclose(found.residual, rho(subspace, T, found.points), rtol=1e-9)
+    assert found.residual[0] < rho(subspace, T, np.zeros((1, 1)))[0]
+
+
+def test_an_iteration_that_is_cut_short_says_so():
+    subspace = exact(RBF(0.2), normal_rows(60), n_components=8)
+    new = normal_rows(20, seed=1)
+    found = fixed_point(subspace, subspace.project(new), new, max_iter=2)
+    assert not found.converged.any()
+    assert_array_equal(found.iterations, 2)
+
+
+def test_a_row_depends_on_no_other_row_and_on_no_worker():
+    subspace = exact(RBF(0.1), normal_rows(150, 6), n_components=20)
+    new = normal_rows(1300, 6, seed=1)
+    T = subspace.project(new)
+    whole = fixed_point(subspace, T, new)
+    threads = fixed_point(subspace, T, new, n_jobs=2)
+    few = fixed_point(subspace, T[700:710], new[700:710])
+    assert_array_equal(whole.points, threads.points)
+    assert_array_equal(whole.points[700:710], few.points)
+    assert_array_equal(whole.residual[700:710], few.residual)
+
+
+def test_no_rows_and_no_components():
+    X = normal_rows(20)
+    subspace = exact(RBF(0.2), X)
+    assert fixed_point(subspace, np.empty((0, subspace.n_components))).points.shape == (0, 4)
+    mean_alone = subspace.leading(0)
+    found = fixed_point(mean_alone, np.empty((2, 0)), X[:2])
+    assert found.converged.all()
+    assert_allclose(found.points[0], found.points[1], atol=1e-4)
+
+
+def test_other_kernels_are_refused():
+    subspace = exact(Linear(), normal_rows(10))
+    with pytest.raises(ValueError, match=r"is for the RBF kernel, not x\.y"):
+        fixed_point(subspace, subspace.project(normal_rows(2)))

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
+
+from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.engine.kernels import RBF, OnColumns
+
+from .kernels import normal_rows
+
+ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+
+
+def test_iris_oracle():
+    X = load_iris().data
+    model = KernelPCA(4, gamma=0.2, preimage="ridge", alpha=0.1).fit(X[0::2])
+    with np.load(ORACLES / "sklearn_iris.npz") as oracle:
+        expected = oracle["iris_rbf0.2_inverse_alpha0.1"]
+    assert_allclose(model.inverse_transform(model.transform(X[1::2])), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        ("rbf", {"gamma": 0.3}),
+        ("linear", {}),
+        ("poly", {"gamma": 0.1, "degree": 2}),
+        ("cosine", {}),
+        ("sigmoid", {"gamma": 0.01}),
+    ],
+)
+def test_agrees_with_scikit_learn(kernel, options):
+    X, new = normal_rows(80), normal_rows(20, seed=1)
+    ours = KernelPCA(3, kernel=kernel, preimage="ridge", alpha=0.5, **options).fit(X)
+    reference = ReferenceKernelPCA(
+        3, kernel=kernel, fit_inverse_transform=True, alpha=0.5, eigen_solver="dense", **options
+    )
+    expected = reference.fit(X).inverse_transform(reference.transform(new))
+    assert_allclose(ours.inverse_transform(ours.transform(new)), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "chosen"),
+    [
+        ("rbf", "fixed-point"),
+        ("laplacian", "gradient"),
+        ("poly", "gradient"),
+        ("sigmoid", "ridge"),
+        (OnColumns(RBF(1.0), 0, 2), "gradient"),
+    ],
+)
+def test_auto_takes_what_the_kernel_allows(kernel, chosen):
+    X = normal_rows(30)
+    model = KernelPCA(3, kernel=kernel).fit(X)
+    assert model.preimage_ == chosen
+    assert model.inverse_transform(model.transform(X)).shape == X.shape
+    assert clone(model).set_params(preimage=chosen).fit(X).preimage_ == chosen
+
+
+def test_rows_come_back_from_all_components():
+    X = normal_rows(25)
+    model = KernelPCA(gamma=0.3).fit(X)
+    assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-6)
+    found = model.preimages(model.transform(X), start=X + 0.01)
+    assert_allclose(found.points, X, atol=1e-4)
+    assert_allclose(found.residual, 0.0, atol=1e-8)
+
+
+def test_landmarks_are_learned_from_where_rows_are_too_many():
+    X = normal_rows(200)
+    model = KernelPCA(5, method="nystroem", n_landmarks=30, preimage="ridge").fit(X)
+    assert model.learned_preimage_.projections.shape == (30, 5)
+    assert_array_equal(
+        model.inverse_transform(model.transform(X[:5])),
+        model.inverse_transform(model.transform(X))[:5],
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "linear", "preimage": "fixed-point"}, "is for the RBF kernel"),
+        ({"kernel": "sigmoid", "preimage": "gradient"}, "needs a positive semi-definite kernel"),
+        ({"kernel": OnColumns(RBF(1.0), 0, 2), "preimage": "ridge"}, "reads the columns"),
+        ({"kernel": "linear", "preimage": "ridge", "alpha": 0.0}, "use a larger alpha"),
+        ({"preimage": "guess"}, "'preimage' parameter of KernelPCA must be"),
+        ({"alpha": -1.0}, "'alpha' parameter of KernelPCA must be"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        KernelPCA(3, **options).fit(np.repeat(normal_rows(10), 2, axis=0))
+
+
+def test_projections_and_starts_of_another_shape_are_refused():
+    X = normal_rows(20)
+    model = KernelPCA(3).fit(X)
+    with pytest.raises(ValueError, match="X has 4 columns, but the model has 3 components"):
+        model.inverse_transform(X)
+    with pytest.raises(ValueError, match="start has 19 rows, but there are 20 projections"):
+        model.preimages(model.transform(X), start=X[1:])
+    learned = KernelPCA(3, preimage="ridge").fit(X)
+    with pytest.raises(ValueError, match="iterates nothing"):
+        learned.preimages(learned.transform(X))

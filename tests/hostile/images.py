@@ -1,0 +1,156 @@
+"""Image files no one would write on purpose, made on the spot and never stored.
+
+`refused_images` are files that must be refused in one line, each with words that line must hold.
+`NAMES` are file names that must come through a batch unharmed.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import tifffile
+from PIL import Image
+
+from kpca_apps.files.png import SIGNATURE
+
+NAMES: tuple[str, ...] = (
+    "<script>alert(1)</script>.png".replace("/", "_"),
+    "height\n(cm).png",
+    "\u202egnp.exe.png",
+    "{{ 7 * 7 }}.png",
+    "a b  c.PNG",
+    "no-suffix",
+    "-rf.png",
+    "*.png",
+    "[a].png",
+    "\u05e9\u05dc\u05d5\u05dd.png",
+    "x" * 200 + ".png",
+)
+
+
+def chunk(name: bytes, content: bytes) -> bytes:
+    body = name + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def png(
+    width: int,
+    height: int,
+    rows: bytes,
+    *,
+    depth: int = 8,
+    colour: int = 0,
+    lacing: int = 0,
+    before: bytes = b"",
+) -> bytes:
+    """A PNG file of filtered rows, whatever they are."""
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, lacing)
+    pixels = chunk(b"IDAT", zlib.compress(rows, 9))
+    return SIGNATURE + chunk(b"IHDR", header) + before + pixels + chunk(b"IEND", b"")
+
+
+def saved(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
+    """An image as Pillow writes it."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def tiff(pixels: np.ndarray, **options: Any) -> bytes:
+    """An image as tifffile writes it."""
+    buffer = io.BytesIO()
+    tifffile.imwrite(buffer, pixels, **options)
+    return buffer.getvalue()
+
+
+def texture(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+
+
+def refused_images() -> dict[str, tuple[str, bytes, str]]:
+    """What is wrong: file name, content, words of the refusal."""
+    grey, colour = texture(20, 30), texture(20, 30, 3)
+    good_png, good_jpeg = saved(grey, "PNG"), saved(colour, "JPEG")
+    good_tiff = tiff(grey, compression="zlib")
+    plain_tiff = tiff(grey)
+    ink = io.BytesIO()
+    Image.new("CMYK", (20, 30)).save(ink, "JPEG")
+    bilevel = io.BytesIO()
+    Image.new("1", (20, 30)).save(bilevel, "PNG")
+    bilevel_tiff = io.BytesIO()
+    Image.new("1", (20, 30)).save(bilevel_tiff, "TIFF")
+    palette_tiff = io.BytesIO()
+    Image.new("P", (20, 30)).save(palette_tiff, "TIFF")
+    animated = io.BytesIO()
+    frames = [Image.fromarray(texture(8, 8)), Image.fromarray(255 - texture(8, 8))]
+    frames[0].save(animated, "PNG", save_all=True, append_images=frames[1:])
+    gif = io.BytesIO()
+    frames[0].save(gif, "GIF", save_all=True, append_images=frames[1:])
+    webp = io.BytesIO()
+    frames[0].convert("RGB").save(webp, "WEBP", save_all=True, append_images=frames[1:])
+    bomb = png(1, 1, b"\0\0")[:8] + chunk(
+        b"IHDR", struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0)
+    )
+    bomb += chunk(b"IDAT", zlib.compress(bytes(10_000))) + chunk(b"IEND", b"")
+    small_bomb = png(12000, 12000, bytes(10_000))
+    frame = good_jpeg.index(b"\xff\xc0")
+    jpeg_bomb = good_jpeg[: frame + 5] + b"\xff\xff\xff\xff" + good_jpeg[frame + 9 :]
+    flipped = bytearray(good_png)
+    flipped[good_png.index(b"IDAT") + 20] ^= 255
+    wrong_filter = png(4, 2, b"\x09abcd\0abcd")
+    circle = bytearray(plain_tiff)
+    first = struct.unpack_from("<I", circle, 4)[0]
+    n_tags = struct.unpack_from("<H", circle, first)[0]
+    struct.pack_into("<I", circle, first + 2 + 12 * n_tags, first)
+    return {
+        "zero bytes": ("a.png", b"", "empty"),
+        "text": ("a.png", b"<html>not found</html>", "not an image"),
+        "png cut": ("a.png", good_png[:-40], "cut short"),
+        "png cut in the header": ("a.png", good_png[:20], "cut short"),
+        "png of few rows": ("a.png", png(30, 20, bytes(31 * 4)), "cut short"),
+        "png flipped": ("a.png", bytes(flipped), "damaged"),
+        "png filter 9": ("a.png", wrong_filter, "damaged"),
+        "png of no pixels": ("a.png", png(0, 5, b""), "0 x 5"),
+        "png of 1 bit": ("a.png", bilevel.getvalue(), "1 bit"),
+        "png of depth 3": ("a.png", png(4, 2, b"\0" * 10, depth=3), "header is damaged"),
+        "png palette short": (
+            "a.png",
+            png(2, 1, b"\0\0\5", colour=3, before=chunk(b"PLTE", b"abc")),
+            "palette",
+        ),
+        "apng": ("a.png", animated.getvalue(), "animated"),
+        "gif": ("a.gif", gif.getvalue(), "GIF"),
+        "webp": ("a.webp", webp.getvalue(), "WebP"),
+        "bomb": ("a.png", bomb, "60000 x 60000"),
+        "bomb within the limit": ("a.png", small_bomb, "can hold"),
+        "jpeg bomb": ("a.jpg", jpeg_bomb, "65535 x 65535"),
+        "jpeg cut": ("a.jpg", good_jpeg[: len(good_jpeg) // 2], "cut short"),
+        "jpeg cut in the header": ("a.jpg", good_jpeg[:30], "cut short"),
+        "jpeg cmyk": ("a.jpg", ink.getvalue(), "CMYK"),
+        "tiff cut": ("a.tif", good_tiff[:-100], "cut short"),
+        "tiff header only": ("a.tif", good_tiff[:8], "beyond the end"),
+        "tiff circle": ("a.tif", bytes(circle), "circle"),
+        "tiff palette": ("a.tif", palette_tiff.getvalue(), "palette"),
+        "tiff of 1 bit": ("a.tif", bilevel_tiff.getvalue(), "1 bit"),
+        "tiff signed": ("a.tif", tiff(grey.astype(np.int16)), "signed"),
+        "tiff of 32-bit integers": ("a.tif", tiff(grey.astype(np.uint32)), "32 bits"),
+        "tiff complex": ("a.tif", tiff(grey.astype(np.complex64)), "unknown"),
+        "tiff of 5 channels": (
+            "a.tif",
+            tiff(texture(20, 30, 5), photometric="minisblack", planarconfig="contig"),
+            "5 channels",
+        ),
+        "tiff of 2 channels": (
+            "a.tif",
+            tiff(texture(20, 30, 2), photometric="minisblack", planarconfig="contig"),
+            "2 channels",
+        ),
+        "raw by name": ("a.NEF", plain_tiff, "RAW"),
+        "raw by tag": ("a.tif", tiff(grey, extratags=[(50706, 1, 4, b"\1\4\0\0")]), "RAW"),
+        "heic": ("a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
+        "bmp": ("a.bmp", saved(grey, "BMP"), "BMP"),
+    }
