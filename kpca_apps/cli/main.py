@@ -120,7 +120,7 @@ def _drop_output() -> None:
                 continue
             try:
                 stream.flush()
-            except BrokenPipeError:
+            except OSError:
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 
@@ -142,6 +142,7 @@ def _end(error: BaseException) -> int:
     if isinstance(error, OSError):
         # Files answer for themselves; what is left is where the words and the data go.
         say_error(f"output cannot be written: {error.strerror or error}")
+        _drop_output()
         return UNWRITABLE
     if isinstance(error, MemoryError):
         say_error("the memory of this machine does not suffice: use fewer rows or --landmarks")
