@@ -180,6 +180,7 @@ def _page(directory: Directory, height: int, width: int, label: str) -> tuple[Pa
     samples = directory.integer(SAMPLES, 1)
     bits = set(directory.integers(BITS, (1,)))
     formats = set(directory.integers(FORMAT, (1,)))
+    kind, depth = min(formats), max(bits)
     meaning = directory.integer(MEANING, 1)
     if meaning in _MEANINGS or meaning not in (0, 1, 2):
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
@@ -189,13 +190,12 @@ def _page(directory: Directory, height: int, width: int, label: str) -> tuple[Pa
             f"{label}: holds 1 bit a pixel, which leaves no grey to denoise; scan or save it as "
             "8-bit grey."
         )
-    code = _TYPES.get((next(iter(formats)), next(iter(bits)))) if len(bits | formats) <= 2 else None
-    if code is None or len(bits) != 1 or len(formats) != 1:
-        kinds = {1: "unsigned", 2: "signed", 3: "float"}
-        kind = kinds.get(next(iter(formats)), "unknown")
+    code = _TYPES.get((kind, depth))
+    if code is None or len(bits) > 1 or len(formats) > 1:
+        what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
         raise InputError(
-            f"{label}: holds {kind} values of {max(bits)} bits; save it as 8-bit, 16-bit or "
-            "float32 first."
+            f"{label}: holds {what} values of {depth} bits; save it as 8-bit, 16-bit or float32 "
+            "first."
         )
     colours = 3 if meaning == 2 else 1
     declared = directory.integers(EXTRA)

@@ -33,6 +33,7 @@ EXIF_POINTERS = frozenset({34665, 34853, 40965})
 
 _CODES = {1: "B", 2: "B", 3: "H", 4: "I", 6: "b", 7: "B", 8: "h", 9: "i", 11: "f", 12: "d"}
 _CODES |= {13: "I", 16: "Q", 17: "q", 18: "Q"}
+_INTEGERS = frozenset(_CODES) - {2, 7, 11, 12}
 _RATIONALS = {5: "I", 10: "i"}
 _SIZES = {kind: struct.calcsize(code) for kind, code in _CODES.items()}
 _SIZES |= {kind: 2 * struct.calcsize(code) for kind, code in _RATIONALS.items()}
@@ -135,32 +136,27 @@ class Directory:
     tags: Mapping[int, Tag]
     children: Mapping[int, Directory] = field(default_factory=dict)
 
-    def numbers(self, tag: int, default: tuple[float, ...] = ()) -> tuple[float, ...]:
-        """Return the values of a tag of numbers.
+    def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Return the values of a tag of integers.
 
         Parameters
         ----------
         tag : int
-        default : tuple of float
-            For a missing tag, or one that holds no numbers.
+        default : tuple of int
+            For a tag that is missing, empty, or of another type.
 
         Returns
         -------
-        tuple of float
+        tuple of int
         """
         found = self.tags.get(tag)
-        if found is None or found.kind not in _CODES:
+        if found is None or not found.count or found.kind not in _INTEGERS:
             return default
         return struct.unpack(f"{self.layout.order}{found.count}{_CODES[found.kind]}", found.data)
 
-    def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return the values of a tag of integers; see `numbers`."""
-        return tuple(int(value) for value in self.numbers(tag, default))
-
     def integer(self, tag: int, default: int) -> int:
-        """Return the first value of a tag of integers; see `numbers`."""
-        values = self.integers(tag, (default,))
-        return values[0] if values else default
+        """Return the first value of a tag of integers; see `integers`."""
+        return self.integers(tag, (default,))[0]
 
 
 def read_layout(data: bytes) -> tuple[Layout, int]:
@@ -205,6 +201,8 @@ def read_directories(data: bytes) -> Iterator[Directory]:
 
 def _read_directory(data: bytes, place: int, layout: Layout, depth: int) -> tuple[Directory, int]:
     width = struct.calcsize(layout.entry)
+    if place >= len(data):
+        raise TiffError("a directory lies beyond the end of the file")
     try:
         n_tags = struct.unpack_from(layout.number, data, place)[0]
         start = place + struct.calcsize(layout.number)

@@ -134,6 +134,8 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
         "tiff cut": ("a.tif", good_tiff[:-100], "cut short"),
         "tiff header only": ("a.tif", good_tiff[:8], "beyond the end"),
         "tiff circle": ("a.tif", bytes(circle), "circle"),
+        "tiff beyond the end": ("a.tif", bigtiff_beyond_the_end(), "beyond the end"),
+        "tiff without depths": ("a.tif", tiff_without_depths(), "1 bit"),
         "tiff palette": ("a.tif", palette_tiff.getvalue(), "palette"),
         "tiff of 1 bit": ("a.tif", bilevel_tiff.getvalue(), "1 bit"),
         "tiff signed": ("a.tif", tiff(grey.astype(np.int16)), "signed"),
@@ -154,3 +156,15 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
         "heic": ("a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
         "bmp": ("a.bmp", saved(grey, "BMP"), "BMP"),
     }
+
+
+def bigtiff_beyond_the_end() -> bytes:
+    """A BigTIFF whose first directory stands where no file reaches."""
+    return b"II+\0\x08\0\0\0" + b"\xff" * 8
+
+
+def tiff_without_depths() -> bytes:
+    """A TIFF whose tag of bits a channel holds no values."""
+    content = tiff(texture(20, 30))
+    entry = struct.pack("<HHI", 258, 3, 1)
+    return content.replace(entry, entry[:4] + bytes(4))
