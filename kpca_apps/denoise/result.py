@@ -14,13 +14,17 @@ from typing import Any
 
 __all__ = [
     "Comparison",
+    "ComponentView",
     "Crop",
     "DenoisingResult",
+    "DictionaryView",
     "ImageOutcome",
     "ImagePreviews",
     "Preview",
     "Quality",
     "Residual",
+    "Trial",
+    "TrialResult",
 ]
 
 
@@ -212,6 +216,59 @@ class ImageOutcome:
 
 
 @dataclass(frozen=True)
+class ComponentView:
+    """A leading component of a dictionary, as pictures.
+
+    Attributes
+    ----------
+    number : int
+        From 1, the leading one.
+    share : float
+        Of the variance in feature space.
+    below, above : Preview
+        Pre-images of the mean in feature space minus and plus two deviations along the component.
+    """
+
+    number: int
+    share: float
+    below: Preview
+    above: Preview
+
+
+@dataclass(frozen=True)
+class DictionaryView:
+    """The dictionary a batch was denoised with.
+
+    Attributes
+    ----------
+    name : str
+        Of the model file.
+    n_examples : int
+    patch_size : int or None
+        None for whole images.
+    shape : tuple of int
+        Height, width and channels of an example.
+    n_components : int
+        Projected on, at the noise level met.
+    bandwidth : float
+        c of exp(-|x - y|^2 / c), in squared units where the range is 1.
+    rule : str
+        A whole sentence: how the two were chosen.
+    components : tuple of ComponentView
+        The leading ones.
+    """
+
+    name: str
+    n_examples: int
+    patch_size: int | None
+    shape: tuple[int, ...]
+    n_components: int
+    bandwidth: float
+    rule: str
+    components: tuple[ComponentView, ...]
+
+
+@dataclass(frozen=True)
 class DenoisingResult:
     """What became of a batch.
 
@@ -223,6 +280,12 @@ class DenoisingResult:
         What was asked for.
     notes : tuple of str
         Whole sentences on the batch.
+    dictionary : DictionaryView or None
+        What was used instead of the image's own patches.
+    command : str
+        The command line that gives the same result.
+    versions : mapping of str to str
+        Of this package and those it stands on.
     seconds : float
         From start to end. Not compared.
     """
@@ -230,6 +293,9 @@ class DenoisingResult:
     images: tuple[ImageOutcome, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    dictionary: DictionaryView | None = None
+    command: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -262,6 +328,69 @@ class DenoisingResult:
             denoised=mean_quality([one.denoised for one in found]),
             rivals={name: mean_quality([one.rivals[name] for one in found]) for name in rivals},
         )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One strength tried on a crop.
+
+    Attributes
+    ----------
+    strength : float
+    option : str
+        What to put on the command line for it, such as ``--strength 0.5``.
+    after, residual : Preview
+    residual_sd : float
+        Deviation of what was taken out, in the units of the image.
+    """
+
+    strength: float
+    option: str
+    after: Preview
+    residual: Preview
+    residual_sd: float
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """A crop of one image denoised at several strengths, to choose by.
+
+    Attributes
+    ----------
+    name : str
+        The input.
+    left, top, width, height : int
+        The crop, in the image as it is viewed.
+    noise : str
+        The noise model used.
+    sigma : float
+        Noise level used, in the units of the image.
+    estimated, correlated : bool
+    data_range : float
+    before : Preview
+    trials : tuple of Trial
+        From weak to strong.
+    command : str
+        The command line that denoises the whole with the middle trial.
+    settings : mapping of str to object
+    versions : mapping of str to str
+    """
+
+    name: str
+    left: int
+    top: int
+    width: int
+    height: int
+    noise: str
+    sigma: float
+    estimated: bool
+    correlated: bool
+    data_range: float
+    before: Preview
+    trials: tuple[Trial, ...]
+    command: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 def mean_quality(values: list[Quality]) -> Quality:
