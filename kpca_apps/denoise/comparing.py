@@ -75,7 +75,7 @@ def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality
     from skimage.metrics import structural_similarity
 
     # The window of Wang et al.: Gaussian of 1.5 pixels, biased covariances.
-    ssim = structural_similarity(  # type: ignore[no-untyped-call]
+    ssim = structural_similarity(
         image.astype(np.float32),
         clean.astype(np.float32),
         data_range=span,
