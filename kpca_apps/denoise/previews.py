@@ -14,9 +14,10 @@ from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 __all__ = ["make_previews", "turned"]
 
-VIEW, THUMB, CROP = 560, 160, 128
-_JPEG_QUALITY = 90
-_THUMB_QUALITY = 80
+VIEW, THUMB, CROP = 560, 120, 128
+# Noise is most of what these files hold; more would make it no plainer to see.
+_JPEG_QUALITY = 82
+_RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192
 # Shares of values outside the shown range, where values are stretched.
 _TAILS = (0.1, 99.9)
@@ -75,8 +76,7 @@ def make_previews(
     return ImagePreviews(
         before=show.encoded(_fitted(shown_before, VIEW), _JPEG_QUALITY),
         after=show.encoded(_fitted(shown_after, VIEW), _JPEG_QUALITY),
-        thumb_before=show.encoded(_fitted(shown_before, THUMB), _THUMB_QUALITY),
-        thumb_after=show.encoded(_fitted(shown_after, THUMB), _THUMB_QUALITY),
+        thumb=show.encoded(_fitted(shown_after, THUMB), _JPEG_QUALITY),
         residual=_residual(before, after),
         crops=crops,
         stretched=show.stretched,
@@ -171,7 +171,7 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
     grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
     buffer = io.BytesIO()
     picture = Image.fromarray(grey)
-    picture.save(buffer, "JPEG", quality=_JPEG_QUALITY)
+    picture.save(buffer, "JPEG", quality=_RESIDUAL_QUALITY)
     return Preview("image/jpeg", buffer.getvalue(), picture.width, picture.height)
 
 

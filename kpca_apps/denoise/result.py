@@ -77,8 +77,8 @@ class ImagePreviews:
     ----------
     before, after : Preview
         The whole image, at most 560 pixels wide and high.
-    thumb_before, thumb_after : Preview
-        At most 160 pixels wide and high.
+    thumb : Preview
+        The denoised image, at most 120 pixels wide and high.
     residual : Preview
         Noisy minus denoised on middle grey, black and white at three deviations.
     crops : tuple of Crop
@@ -89,8 +89,7 @@ class ImagePreviews:
 
     before: Preview
     after: Preview
-    thumb_before: Preview
-    thumb_after: Preview
+    thumb: Preview
     residual: Preview
     crops: tuple[Crop, ...]
     stretched: bool

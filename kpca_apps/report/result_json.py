@@ -5,27 +5,36 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
+from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
 from kpca_apps.novelty.result import ComparisonResult, ComponentMap, ScreeningResult
+from kpca_apps.report import denoising_text
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.text import headline, plain, writable
 
 __all__ = ["result_to_json"]
 
+LEFT_OUT = frozenset(("seconds", "resumed", "previews"))
 
-def result_to_json(result: ScreeningResult | ComparisonResult) -> str:
+
+Result = ScreeningResult | ComparisonResult | DenoisingResult | TrialResult
+
+
+def result_to_json(result: Result) -> str:
     """Write a result as JSON, the same bytes for the same result.
 
-    Scores of all rows are in the scored table and points drawn in the figures; neither is repeated
-    here. Clock, host and timings are left out. NaN is ``null``, infinity is ``"inf"``.
+    Scores of all rows are in the scored table, points and pictures in the figures and the report;
+    none is repeated here. Clock, host, timings and what was resumed are left out. NaN is ``null``,
+    infinity is ``"inf"``.
 
     Parameters
     ----------
-    result : ScreeningResult or ComparisonResult
+    result : ScreeningResult, ComparisonResult, DenoisingResult or TrialResult
         The result; values of hidden columns are left out.
 
     Returns
@@ -33,9 +42,29 @@ def result_to_json(result: ScreeningResult | ComparisonResult) -> str:
     str
         JSON with sorted keys, ending in a line break.
     """
-    content = _screening(result) if isinstance(result, ScreeningResult) else _comparison(result)
+    content = _content(result)
     text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return writable(text) + "\n"
+
+
+def _content(result: Result) -> dict[str, Any]:
+    if isinstance(result, ScreeningResult):
+        return _screening(result)
+    if isinstance(result, DenoisingResult):
+        return _denoising(result)
+    if isinstance(result, TrialResult):
+        return _fields(result, LEFT_OUT) | {"kind": "trial of denoising"}
+    return _comparison(result)
+
+
+def _denoising(result: DenoisingResult) -> dict[str, Any]:
+    return _fields(result, LEFT_OUT) | {
+        "kind": "denoising",
+        "sentence": denoising_text.headline(result),
+        "n_images": len(result.images),
+        "n_failed": result.n_failed,
+        "mean_comparison": _encode(result.mean_comparison),
+    }
 
 
 def _screening(result: ScreeningResult) -> dict[str, Any]:
@@ -62,18 +91,18 @@ def _comparison(result: ComparisonResult) -> dict[str, Any]:
 _POINTS = {field.name for field in fields(ComponentMap)} - {"variances", "gains", "explained"}
 
 
-def _fields(value: Any, left_out: set[str]) -> dict[str, Any]:
+def _fields(value: Any, left_out: AbstractSet[str]) -> dict[str, Any]:
     return {
         field.name: _encode(getattr(value, field.name))
         for field in fields(value)
-        if field.name not in left_out
+        if field.name not in left_out and not isinstance(getattr(value, field.name), Preview)
     }
 
 
 def _encode(value: Any) -> Any:
     """Turn result objects, arrays and numbers into what JSON can hold."""
     if is_dataclass(value):
-        return _fields(value, {"seconds"})
+        return _fields(value, LEFT_OUT)
     if isinstance(value, np.ndarray | np.generic):
         return _encode(value.tolist())
     if isinstance(value, Mapping):

@@ -59,7 +59,7 @@ def test_crops_show_detail_and_evenness_at_full_size() -> None:
 def test_sizes_are_bounded_and_never_enlarged() -> None:
     large = make_previews(*[np.zeros((900, 1800, 3), np.uint8)] * 2)
     assert (large.before.width, large.before.height) == (VIEW, VIEW // 2)
-    assert (large.thumb_after.width, large.thumb_after.height) == (THUMB, THUMB // 2)
+    assert (large.thumb.width, large.thumb.height) == (THUMB, THUMB // 2)
     assert (large.residual.width, large.residual.height) == (VIEW, VIEW // 2)
     small = make_previews(*[np.zeros((3, 1), np.uint8)] * 2)
     assert (small.before.width, small.before.height) == (1, 3)

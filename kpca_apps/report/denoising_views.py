@@ -1,0 +1,298 @@
+"""What the templates see of a batch: outcomes turned into short, ready text and addresses."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from kpca_apps.denoise.result import (
+    Comparison,
+    Crop,
+    DenoisingResult,
+    ImageOutcome,
+    ImagePreviews,
+    Preview,
+    Quality,
+)
+from kpca_apps.report.denoising_text import (
+    METHODS,
+    decibels,
+    level_text,
+    likeness_sentence,
+    noise_sentence,
+    reason_text,
+    residual_sentence,
+    similarity,
+)
+from kpca_apps.report.text import count, cut, plural
+
+__all__ = [
+    "FailureView",
+    "ImageView",
+    "LikenessRow",
+    "Shown",
+    "change_of",
+    "failure_views",
+    "image_views",
+    "likeness_rows",
+    "likeness_total",
+    "shown",
+]
+
+MAX_NAME = 200
+MAX_NOTES = 20
+WIDE, SMALL = 560, 128  # CSS pixels that a view and a crop may take
+MAX_ZOOM = 16
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture and the width it is shown at; `zoomed` where each pixel becomes several."""
+
+    picture: Preview
+    width: int
+    zoomed: bool
+
+
+@dataclass(frozen=True)
+class CropView:
+    """A piece of an image, ready to show: (label, picture) from before to after."""
+
+    title: str
+    pieces: tuple[tuple[str, Shown], ...]
+
+
+@dataclass(frozen=True)
+class ImageView:
+    """One denoised image, ready to show.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in the order of the batch.
+    name, size : str
+    page : str
+        Address of the page that shows it whole, from the report; a fragment of the report itself
+        where that does.
+    file : str
+        Address of the denoised file, from the folder of the report.
+    level, taken : str
+        Noise and what was taken out, on their scale.
+    level_value, taken_value : float
+        The same as shares of the range of values, to sort by.
+    is_structured : bool
+    sentences, notes : tuple of str
+    before, after, residual : Shown or None
+    thumb : Shown or None
+    crops : tuple of CropView
+    glance : CropView or None
+        The first crop without the clean image: before and after at one glance.
+    """
+
+    number: int
+    name: str
+    size: str
+    page: str
+    file: str
+    level: str
+    taken: str
+    level_value: float
+    taken_value: float
+    is_structured: bool
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+    before: Shown | None
+    after: Shown | None
+    residual: Shown | None
+    thumb: Shown | None
+    crops: tuple[CropView, ...]
+    glance: CropView | None
+
+
+@dataclass(frozen=True)
+class FailureView:
+    """An image that could not be denoised."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class LikenessRow:
+    """One image beside its reference: for each method PSNR, SSIM, its value, and if it leads."""
+
+    name: str
+    page: str
+    cells: tuple[tuple[str, str, str, float, bool], ...]
+
+
+def image_views(result: DenoisingResult, images: str, *, apart: bool) -> list[ImageView]:
+    """Return the denoised images, ready to show.
+
+    Parameters
+    ----------
+    result : DenoisingResult
+    images : str
+        Address of the folder of denoised files, from the folder of the report.
+    apart : bool
+        Whether each image has a page of its own.
+    """
+    done = [image for image in result.images if image.status == "ok"]
+    return [_image(image, number, images, apart) for number, image in enumerate(done, 1)]
+
+
+def failure_views(result: DenoisingResult) -> list[FailureView]:
+    """Return the images that failed, ready to show."""
+    return [FailureView(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
+
+
+def change_of(image: ImageOutcome) -> float:
+    """Return how much was taken out of an image, as a share of its range of values."""
+    if image.residual is None:
+        return 0.0
+    return image.residual.sd / (image.data_range or 1.0)
+
+
+def shown(picture: Preview, most: int = WIDE, least: int = 256) -> Shown:
+    """Choose the width of a picture: its own, or a whole multiple where it is tiny.
+
+    Examples
+    --------
+    >>> shown(Preview("image/png", b"", 8, 8)).width, shown(Preview("image/png", b"", 560, 9)).width
+    (128, 560)
+    """
+    side = max(picture.width, picture.height)
+    zoom = max(1, min(least // side, MAX_ZOOM))
+    return Shown(picture, min(zoom * picture.width, most), zoom > 1)
+
+
+def _image(image: ImageOutcome, number: int, images: str, apart: bool) -> ImageView:
+    previews = image.previews
+    address = quote(os.fsencode(image.output), safe="/")
+    return ImageView(
+        number=number,
+        name=cut(image.name, MAX_NAME),
+        size=_size(image),
+        page=f"details/{number:04d}.html" if apart else f"#image-{number}",
+        file=f"{images.rstrip('/')}/{address}" if image.output else "",
+        level="" if image.sigma is None else level_text(image, image.sigma),
+        taken="" if image.residual is None else level_text(_in_units(image), image.residual.sd),
+        level_value=_share(image),
+        taken_value=change_of(image),
+        is_structured=image.residual is not None and image.residual.structured,
+        sentences=_sentences(image),
+        notes=tuple(cut(note, 400) for note in image.notes[:MAX_NOTES]),
+        before=shown(previews.before) if previews else None,
+        after=shown(previews.after) if previews else None,
+        residual=shown(previews.residual) if previews else None,
+        thumb=shown(previews.thumb, least=64) if previews else None,
+        crops=tuple(_crop(crop) for crop in previews.crops)
+        if previews and _has_more(image)
+        else (),
+        glance=_glance(previews) if previews else None,
+    )
+
+
+def _in_units(image: ImageOutcome) -> ImageOutcome:
+    """Return an outcome whose levels are in units of the image, whatever its noise."""
+    return ImageOutcome(image.name, image.status, data_range=image.data_range)
+
+
+def _share(image: ImageOutcome) -> float:
+    sigma = image.sigma or 0.0
+    return sigma if image.noise == "speckle" else sigma / (image.data_range or 1.0)
+
+
+def _sentences(image: ImageOutcome) -> tuple[str, ...]:
+    sentences = [noise_sentence(image), residual_sentence(image)]
+    if image.comparison is not None:
+        sentences.insert(0, likeness_sentence(image.comparison))
+    if image.n_pages > 1:
+        sentences.append(
+            f"The pictures are of the first of {count(image.n_pages)} pages; the noise level and "
+            "any likeness are means over all."
+        )
+    if image.previews is not None and image.previews.stretched:
+        sentences.append("Values were stretched to be shown, alike before and after.")
+    return tuple(text for text in sentences if text)
+
+
+def _size(image: ImageOutcome) -> str:
+    height, width = image.shape[:2] if len(image.shape) > 1 else (0, 0)
+    channels = image.shape[2] if len(image.shape) == 3 else 1
+    kind = {1: "grey", 2: "grey with alpha", 3: "colour", 4: "colour with alpha"}
+    depth = {"uint8": "8 bit", "uint16": "16 bit", "float32": "float"}
+    parts = [
+        f"{count(width)} x {count(height)}",
+        kind.get(channels, f"{channels} channels"),
+        depth.get(image.dtype, image.dtype),
+        image.format.upper(),
+    ]
+    if image.n_pages > 1:
+        parts.append(plural(image.n_pages, "page"))
+    return ", ".join(part for part in parts if part)
+
+
+def _has_more(image: ImageOutcome) -> bool:
+    """Tell whether crops show what the view of the whole does not."""
+    previews: ImagePreviews | None = image.previews
+    if previews is None or not previews.crops:
+        return False
+    piece = previews.crops[0].after
+    whole = previews.after
+    return (piece.width, piece.height) != (whole.width, whole.height) or any(
+        crop.reference is not None for crop in previews.crops
+    )
+
+
+def _glance(previews: ImagePreviews) -> CropView | None:
+    return _crop(replace(previews.crops[0], reference=None)) if previews.crops else None
+
+
+def _crop(crop: Crop) -> CropView:
+    titles = {"detail": "Most detail", "flat": "Least detail"}
+    pieces = [("before", crop.before), ("after", crop.after)]
+    if crop.reference is not None:
+        pieces.append(("clean", crop.reference))
+    return CropView(
+        title=titles.get(crop.kind, crop.kind),
+        pieces=tuple((label, shown(piece, 2 * SMALL)) for label, piece in pieces),
+    )
+
+
+def likeness_rows(result: DenoisingResult, views: Sequence[ImageView]) -> list[LikenessRow]:
+    """Return each image with a reference as a line of the table of PSNR and SSIM."""
+    done = [image for image in result.images if image.status == "ok"]
+    return [
+        LikenessRow(view.name, view.page, _cells(image.comparison))
+        for image, view in zip(done, views, strict=True)
+        if image.comparison is not None
+    ]
+
+
+def likeness_total(result: DenoisingResult) -> LikenessRow | None:
+    """Return the line of means."""
+    mean = result.mean_comparison
+    return None if mean is None else LikenessRow("mean", "", _cells(mean))
+
+
+def _cells(comparison: Comparison) -> tuple[tuple[str, str, str, float, bool], ...]:
+    methods: Mapping[str, Quality] = {
+        "noisy": comparison.noisy,
+        "denoised": comparison.denoised,
+        **comparison.rivals,
+    }
+    best = max(quality.psnr for quality in methods.values())
+    return tuple(
+        (
+            METHODS.get(name, name),
+            decibels(quality.psnr),
+            similarity(quality),
+            quality.psnr if math.isfinite(quality.psnr) else 999.0,
+            quality.psnr == best,
+        )
+        for name, quality in methods.items()
+    )

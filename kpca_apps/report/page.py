@@ -1,0 +1,97 @@
+"""A page that needs nothing beside itself: template, style and script in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from kpca_apps.denoise.result import Preview
+from kpca_apps.report.drawing import to_svg
+from kpca_apps.report.text import Verbatim, count, cut, number, plural, writable
+
+__all__ = ["MAX_SENTENCE", "make_page", "setting_text"]
+
+MAX_SENTENCE = 400  # characters of one warning or setting
+
+
+def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> str:
+    """Render a template.
+
+    Parameters
+    ----------
+    template : str
+        Name of a file in the templates folder.
+    parts : tuple of str
+        Style sheets and scripts in that folder, to be put in besides those of every page.
+    **context
+        What the template sees.
+
+    Returns
+    -------
+    str
+        HTML that can be written as UTF-8, the same bytes for the same context.
+    """
+    script = "".join(_asset(name) for name in ("report.js", *parts) if name.endswith(".js"))
+    style = "".join(_asset(name) for name in ("report.css", *parts) if name.endswith(".css"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    html = (
+        _environment()
+        .get_template(template)
+        .render(script=Markup(script), script_hash=digest, style=Markup(style), **context)
+    )
+    return writable(html)
+
+
+def setting_text(value: object) -> str:
+    """Write a setting exactly: settings are there to be repeated."""
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return cut(value, MAX_SENTENCE) if isinstance(value, str) else cut(repr(value), MAX_SENTENCE)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kpca_apps.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "count": count,
+        "number": number,
+        "plural": plural,
+        "cut": cut,
+        "sentence": _sentence,
+        "svg": to_svg,
+        "data": _data,
+    }
+    return environment
+
+
+def _sentence(parts: list[str]) -> Markup:
+    """Join the parts of a sentence, isolating the direction of those that are not ours."""
+    return Markup("").join(
+        Markup("<bdi>{}</bdi>").format(part) if isinstance(part, Verbatim) else escape(part)
+        for part in parts
+    )
+
+
+def _data(picture: Preview) -> str:
+    """Return a picture as an address that holds it."""
+    return f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode()}"
+
+
+def _asset(name: str) -> str:
+    """Read a file of this package's templates folder."""
+    return resources.files("kpca_apps.report").joinpath("templates", name).read_text("utf-8")
