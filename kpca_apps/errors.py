@@ -7,7 +7,8 @@
      +- InputError            3   a file, table or value that cannot be used
      |   +- ModelFileError    3   a model file that is damaged, foreign or does not fit the table
      +- RefusedError          4   work refused before it started, so that nothing is lost
-         +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
+     |   +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
+     +- StoppedError        130   work that was interrupted, and can be gone on with
 
 Messages are one line: what is wrong and where (file, row, column), then what to do about it.
 """
@@ -21,6 +22,7 @@ __all__ = [
     "MemoryLimitError",
     "ModelFileError",
     "RefusedError",
+    "StoppedError",
 ]
 
 
@@ -54,3 +56,9 @@ class RefusedError(KpcaError):
 
 class MemoryLimitError(RefusedError, MemoryError):
     """The memory the work would need exceeds the budget."""
+
+
+class StoppedError(KpcaError):
+    """The work was interrupted; what is done is kept, and the same call goes on from there."""
+
+    exit_code = 130

@@ -18,13 +18,13 @@ import typer
 from kpca_apps.files.names import safe_stem
 from kpca_apps.novelty.result import ScreeningResult
 
-__all__ = ["command_line", "next_steps", "reproduce"]
+__all__ = ["command_line", "next_steps", "reproduce", "reproduce_denoising"]
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
 # Options that change no number in a result: left out of the command that reproduces it.
-_PASSING = frozenset({"force", "json", "quiet", "jobs", "config", "dry_run"})
-_PATHS = ("table", "reference", "model", "out")
+_PASSING = frozenset({"force", "json", "quiet", "jobs", "config", "dry_run", "preview"})
+_PATHS = ("table", "reference", "model", "out", "inputs")
 
 
 def reproduce(context: typer.Context) -> str:
@@ -33,6 +33,11 @@ def reproduce(context: typer.Context) -> str:
     It replaces the result it repeats.
     """
     return command_line([*_words(context, {}), "--force"])
+
+
+def reproduce_denoising(context: typer.Context, **changes: Any) -> str:
+    """Write the command line that gives the same images; what is done is not done again."""
+    return command_line(_words(context, changes))
 
 
 def next_steps(
@@ -131,13 +136,16 @@ def _words(context: typer.Context, changes: dict[str, Any]) -> list[str]:
             continue
         flag = max(parameter.opts, key=len)
         if not flag.startswith("--"):
-            words.append(_word(name, value))
+            words += [_word(name, one) for one in _several(value)]
         elif isinstance(value, bool):
             options.append(flag if value else max(parameter.secondary_opts, key=len))
         else:
-            values = value if isinstance(value, list | tuple) else [value]
-            options += [word for one in values for word in (flag, _word(name, one))]
+            options += [word for one in _several(value) for word in (flag, _word(name, one))]
     return [*words, *options]
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _word(name: str, value: object) -> str:
@@ -153,7 +161,8 @@ def _shown(path: str) -> str:
         return PIPED
     given, here = Path(path), Path.cwd()
     if not given.is_absolute():
-        return path
+        # A name that begins like an option is told apart by its folder.
+        return f"./{path}" if path.startswith("-") else path
     if given.is_relative_to(here):
         return str(given.relative_to(here))
     # A folder of results is named whole: the file in it alone would not be found.

@@ -24,6 +24,7 @@ __all__ = [
     "explanation_lines",
     "plan_lines",
     "say_error",
+    "say_line",
     "score_texts",
     "summary_lines",
 ]
@@ -84,8 +85,13 @@ class Console:
 
 def say_error(message: str) -> None:
     """Say what went wrong, in one line, if anybody listens."""
+    say_line(f"error: {' '.join(message.split())}")
+
+
+def say_line(message: str) -> None:
+    """Say one line on stderr, if anybody listens; control characters are escaped."""
     with suppress(BrokenPipeError):
-        sys.stderr.write(f"error: {one_line(' '.join(message.split()), 2_000)}\n")
+        sys.stderr.write(f"{one_line(message, 2_000)}\n")
         sys.stderr.flush()
 
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from kpca_apps import __version__
-from kpca_apps.cli import novelty
+from kpca_apps.cli import denoise, novelty
 from kpca_apps.cli.console import say_error
 from kpca_apps.errors import KpcaError
 
@@ -31,12 +31,13 @@ UsageError = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="kpca",
-    help="Kernel PCA at work: find the rows of a table that do not belong, with reasons.",
+    help="Kernel PCA at work: find the rows of a table that do not belong; denoise images.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(novelty.app, name="novelty")
+app.add_typer(denoise.app, name="denoise")
 
 
 def _show_version(wanted: bool) -> None:
@@ -52,7 +53,7 @@ def _root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Kernel PCA at work: find the rows of a table that do not belong, with reasons."""
+    """Kernel PCA at work: find the rows of a table that do not belong; denoise images."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -145,7 +146,9 @@ def _end(error: BaseException) -> int:
         _drop_output()
         return UNWRITABLE
     if isinstance(error, MemoryError):
-        say_error("the memory of this machine does not suffice: use fewer rows or --landmarks")
+        say_error(
+            "the memory of this machine does not suffice: use fewer rows, examples or --landmarks"
+        )
         return REFUSED
     what = f"{type(error).__name__}: {error}"
     say_error(f"a bug in kpca, {what} (please report it; KPCA_DEBUG=1 shows where)")

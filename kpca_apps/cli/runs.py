@@ -30,10 +30,14 @@ REPORT_FILE = "report.html"
 
 @dataclass
 class Clock:
-    """Wall-clock seconds of the parts of a run; they go to ``run.json`` and nowhere else."""
+    """Wall-clock seconds of the parts of a run, and what else differs between runs.
+
+    They go to ``run.json`` and nowhere else.
+    """
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
@@ -50,6 +54,7 @@ class Clock:
             "host": platform.node(),
             "platform": platform.platform(),
             "seconds": self.seconds,
+            **self.told,
         }
         return json.dumps(run, indent=2) + "\n"
 

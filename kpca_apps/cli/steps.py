@@ -28,6 +28,7 @@ __all__ = [
     "check_rules",
     "finish",
     "learned",
+    "near",
     "open_folder",
     "place",
     "print_outcome",
@@ -187,7 +188,7 @@ def print_outcome(
     if as_json:
         console.data(result_to_json(result))
     else:
-        console.data(str(_near(folder.path) / REPORT_FILE))
+        console.data(str(near(folder.path) / REPORT_FILE))
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:
@@ -205,7 +206,7 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     )
 
 
-def _near(path: Path) -> Path:
+def near(path: Path) -> Path:
     """Shorten a path below the working folder."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

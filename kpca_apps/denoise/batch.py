@@ -31,7 +31,7 @@ from kpca_apps.files.images import FORMATS
 from kpca_apps.files.images_kinds import IMAGE_SUFFIXES
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["Progress", "run_batch"]
+__all__ = ["Progress", "make_folder", "run_batch"]
 
 Progress = Callable[[int, int, ImageOutcome], None]
 
@@ -48,6 +48,7 @@ def run_batch(
     reference: str | Path | None = None,
     rivals: Sequence[str] = (),
     progress: Progress | None = None,
+    passed_over: str | Path | None = None,
 ) -> DenoisingResult:
     """Denoise files, folders and patterns into a folder, or go on with a batch that was stopped.
 
@@ -80,6 +81,8 @@ def run_batch(
         Also compare with these; needs `reference`.
     progress : callable, optional
         Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
+    passed_over : str or Path, optional
+        A folder around `out`, of which nothing is an input either.
 
     Returns
     -------
@@ -113,9 +116,9 @@ def run_batch(
     """
     began = time.perf_counter()
     _check_options(format, jobs, reference, rivals)
-    planned, notes = plan_outputs(inputs, out, format=format)
+    planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
     references, more = _find_references(planned, reference)
-    folder = _make_folder(Path(out))
+    folder = make_folder(Path(out))
     token = secrets.token_hex(4)
     keyed = {**settings, "format": format, "version": __version__}
     with Manifest(folder) as manifest:
@@ -163,7 +166,16 @@ def _check_options(
         )
 
 
-def _make_folder(out: Path) -> Path:
+def make_folder(out: Path) -> Path:
+    """Make the folder of a run if it is not there, and return its place.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made or written to.
+    RefusedError
+        If it is a file.
+    """
     label = one_line(str(out), 200)
     if out.exists() and not out.is_dir():
         raise RefusedError(f"{label}: is a file; name a folder for the results.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 import numpy as np
@@ -33,7 +34,9 @@ def compiled(function: Function) -> Function:
         Takes the same arguments; compiled when first called, and released from the
         interpreter's lock while it runs.
     """
-    return cast(
-        Function,
-        njit(cache=True, nogil=True, error_model="numpy", fastmath=REASSOCIATING)(function),
-    )
+    compiler = partial(njit, nogil=True, error_model="numpy", fastmath=REASSOCIATING)
+    try:
+        return cast(Function, compiler(cache=True)(function))
+    except RuntimeError:
+        # There is no folder the machine code could be kept in: it is made anew in each process.
+        return cast(Function, compiler()(function))

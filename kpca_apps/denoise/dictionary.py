@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.dictionary_choice import choose
+from kpca_apps.denoise.dictionary_choice import LevelChoice, choose
 from kpca_apps.denoise.dictionary_level import LOWEST, ResidualLevel
 from kpca_apps.denoise.dictionary_rows import (
     FEWEST,
@@ -49,6 +49,7 @@ from kpca_apps.errors import ConfigError, InputError
 __all__ = ["DictionaryDenoiser", "DictionaryInfo"]
 
 Matrix = NDArray[np.float64]
+Course = NDArray[np.int64]
 
 TOLERANCE, MAX_ITER = 1e-3, 100
 """A thousandth of the kernel's width is far below the noise; narrow kernels creep on for long."""
@@ -261,18 +262,19 @@ class DictionaryDenoiser:
         if sigma == 0.0:
             return as_given(pixels * unit, image), DictionaryInfo(0.0, False, 0, 0.0, 1.0)
         level = self._level(pixels) if sigma is None else sigma / unit
-        subspace = self._subspace_at(level)
+        _, subspace = self.at_level(level)
         if self.patch_size is None:
             found = self._pre_images(subspace, pixels.reshape(1, -1))
-            result, parts = found.points.reshape(pixels.shape), [found]
+            result, course = found.points.reshape(pixels.shape), _course(found)
         else:
-            result, parts = self._average(subspace, pixels, self.patch_size)
+            result, course = self._average(subspace, pixels, self.patch_size)
+        iterations, converged, n = course
         info = DictionaryInfo(
             sigma=level * unit,
             estimated=sigma is None,
             n_components=subspace.n_components,
-            iterations=float(np.concatenate([part.iterations for part in parts]).mean()),
-            converged=float(np.concatenate([part.converged for part in parts]).mean()),
+            iterations=float(iterations / n),
+            converged=float(converged / n),
         )
         return as_given(result * unit, image), info
 
@@ -302,11 +304,11 @@ class DictionaryDenoiser:
         ]
         unit = unit_of(images, data_range)
         rows = stacked_images(pixels, names)
-        found = self._pre_images(self._subspace_at(sigma / unit), rows)
+        found = self._pre_images(self.at_level(sigma / unit)[1], rows)
         return as_given(found.points * unit, images)
 
     def component_images(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return pre-images one standard deviation to either side of the mean.
+        """Return pre-images two standard deviations to either side of the mean.
 
         Parameters
         ----------
@@ -321,7 +323,7 @@ class DictionaryDenoiser:
         subspace = self.subspaces_[len(self.subspaces_) // 2]
         count = min(count, subspace.n_components)
         T = np.zeros((count, subspace.n_components))
-        np.fill_diagonal(T, np.sqrt(subspace.variances[:count]))
+        np.fill_diagonal(T, 2.0 * np.sqrt(subspace.variances[:count]))
         sides = [fixed_point(subspace, sign * T, n_jobs=self.n_jobs) for sign in (-1.0, 1.0)]
         below, above = (side.points.reshape(count, *self.shape_) for side in sides)
         return below, above
@@ -393,10 +395,11 @@ class DictionaryDenoiser:
         levels = [estimate_noise(channel, data_range=1.0).sigma for channel in channels]
         return max(float(np.sqrt(np.mean(np.square(levels)))), LOWEST)
 
-    def _subspace_at(self, level: float) -> KernelSubspace:
-        """Return the subspace chosen for the nearest noise level, by ratio."""
+    def at_level(self, level: float) -> tuple[LevelChoice, KernelSubspace]:
+        """Return what was chosen for the nearest noise level, by ratio, where the range is 1."""
         ratios = [abs(np.log(level / choice.level)) for choice in self.choices_]
-        return self.subspaces_[int(np.argmin(ratios))]
+        nearest = int(np.argmin(ratios))
+        return self.choices_[nearest], self.subspaces_[nearest]
 
     def _pre_images(self, subspace: KernelSubspace, rows: Matrix) -> PreImages:
         T = subspace.project(rows, n_jobs=self.n_jobs)
@@ -406,13 +409,18 @@ class DictionaryDenoiser:
 
     def _average(
         self, subspace: KernelSubspace, pixels: Matrix, patch_size: int
-    ) -> tuple[Matrix, list[PreImages]]:
-        """Denoise all patches of an image and average them."""
+    ) -> tuple[Matrix, Course]:
+        """Denoise all patches of an image and average them; return the sums of their courses."""
         stride = self.stride or max(patch_size // 4, 1)
-        average, parts = PatchAverage(pixels.shape, patch_size), []
+        average, course = PatchAverage(pixels.shape, patch_size), np.zeros(3, dtype=np.int64)
         for rows, columns, patches in patch_bands(pixels, patch_size, stride):
             means = patch_means(patches, pixels.shape[2])
             found = self._pre_images(subspace, patches - means)
             average.add(rows, columns, found.points + means)
-            parts.append(found)
-        return average.result(), parts
+            course += _course(found)
+        return average.result(), course
+
+
+def _course(found: PreImages) -> Course:
+    """Return how many steps were taken, how many pre-images converged, and how many there are."""
+    return np.array([found.iterations.sum(), found.converged.sum(), len(found.points)])

@@ -26,6 +26,7 @@ __all__ = ["dictionary_state", "load_dictionary", "restore_dictionary", "save_di
 Arrays = dict[str, NDArray[Any]]
 
 KIND = "denoise-dictionary"
+_GIVEN = ("n_components", "bandwidth", "sigma", "examples_sigma")
 
 
 def save_dictionary(path: str | Path, model: DictionaryDenoiser) -> None:
@@ -76,6 +77,7 @@ def dictionary_state(model: DictionaryDenoiser) -> tuple[dict[str, Any], Arrays]
     meta = {
         "patch_size": model.patch_size,
         "stride": model.stride,
+        "given": {name: getattr(model, name) for name in _GIVEN},
         "shape": list(model.shape_),
         "choices": [asdict(choice) for choice in model.choices_],
         "subspaces": subspaces,
@@ -109,7 +111,8 @@ def _restore(
     def part(prefix: str) -> Arrays:
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
-    model = make(patch_size=meta["patch_size"], stride=meta["stride"])
+    given = {name: _number(meta["given"][name]) for name in _GIVEN}
+    model = make(patch_size=meta["patch_size"], stride=meta["stride"], **given)
     model.shape_ = tuple(int(length) for length in meta["shape"])
     model.choices_ = tuple(
         LevelChoice(
@@ -127,6 +130,13 @@ def _restore(
     model.level_ = ResidualLevel.from_state(meta["level"], part("level."))
     _check_fit(model)
     return model
+
+
+def _number(value: Any) -> Any:
+    """Return a parameter as it was given, if it can have been."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ModelFileError("its parameters are no numbers")
+    return value
 
 
 def _check_fit(model: DictionaryDenoiser) -> None:

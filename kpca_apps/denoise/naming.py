@@ -40,7 +40,11 @@ class Planned:
 
 
 def plan_outputs(
-    inputs: Iterable[str | Path], out: str | Path, *, format: str = "same"
+    inputs: Iterable[str | Path],
+    out: str | Path,
+    *,
+    format: str = "same",
+    passed_over: str | Path | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in.
 
@@ -52,6 +56,8 @@ def plan_outputs(
         Folder of the results. What lies in it is no input.
     format : {"same", "png", "tiff"}
         Another format than the input's changes the suffix.
+    passed_over : str or Path, optional
+        A folder around it, of which nothing is an input either.
 
     Returns
     -------
@@ -77,7 +83,7 @@ def plan_outputs(
     >>> [(image.name, image.output) for image in planned]
     [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
     """
-    found, notes = find_images(inputs, out)
+    found, notes = find_images(inputs, passed_over or out)
     outputs, renamed = _output_names([name for name, _ in found], format)
     planned = tuple(
         Planned(source, name, output) for (name, source), output in zip(found, outputs, strict=True)
@@ -125,7 +131,7 @@ def find_images(
     n_passed = 0
     for one in given:
         for name, source in _expand(one, several=len(roots) > 1):
-            if left_out is not None and _lies_in(source, left_out, below=Path(one)):
+            if left_out is not None and _lies_in(source, left_out, below=_base(one)):
                 continue
             if not _is_image(source, asked_for=source == Path(one)):
                 n_passed += 1
@@ -173,6 +179,12 @@ def _expand(one: str | Path, *, several: bool) -> Iterator[tuple[str, Path]]:
                 yield source.relative_to(base).as_posix(), source
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
+
+
+def _base(one: str | Path) -> Path:
+    """Return the folder an input looks into."""
+    path = Path(one)
+    return path if path.exists() or not glob.has_magic(str(one)) else _fixed_part(path)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

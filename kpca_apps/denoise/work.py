@@ -26,7 +26,16 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images import ImageFile, encode_image, read_image, target_format
 from kpca_apps.files.names import one_line
 
-__all__ = ["Denoise", "Done", "NoiseInfo", "Task", "partial_path", "work"]
+__all__ = [
+    "Denoise",
+    "Done",
+    "NoiseInfo",
+    "Task",
+    "as_stored",
+    "colours_of",
+    "partial_path",
+    "work",
+]
 
 
 class NoiseInfo(Protocol):
@@ -210,10 +219,10 @@ def _denoised(image: ImageFile, denoise: Denoise, infos: list[NoiseInfo]) -> Ite
     """Yield each page denoised, in the type it was stored in; alpha stays as it is."""
     for number, page in enumerate(image.pages):
         pixels = image.page(number)
-        colours = _colours(pixels)
+        colours = colours_of(pixels)
         denoised, info = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
         infos.append(info)
-        stored = _as_stored(denoised, page.dtype)
+        stored = as_stored(denoised, page.dtype)
         if page.alpha:
             stored = np.concatenate(
                 [stored.reshape(*stored.shape[:2], -1), pixels[..., -1:]], axis=2
@@ -221,8 +230,14 @@ def _denoised(image: ImageFile, denoise: Denoise, infos: list[NoiseInfo]) -> Ite
         yield stored
 
 
-def _colours(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return an image without its alpha channel."""
+def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return an image without its alpha channel.
+
+    Examples
+    --------
+    >>> colours_of(np.zeros((4, 5, 2))).shape, colours_of(np.zeros((4, 5, 4))).shape
+    ((4, 5), (4, 5, 3))
+    """
     if pixels.ndim == 3 and pixels.shape[2] == 2:
         return pixels[..., 0]
     if pixels.ndim == 3 and pixels.shape[2] == 4:
@@ -230,7 +245,14 @@ def _colours(pixels: NDArray[Any]) -> NDArray[Any]:
     return pixels
 
 
-def _as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in the type of a file: rounded, and within its range, if that is of integers.
+
+    Examples
+    --------
+    >>> as_stored(np.array([-3.0, 7.6, 300.0]), np.dtype(np.uint8)).tolist()
+    [0, 8, 255]
+    """
     if dtype.kind not in "ui":
         return values.astype(dtype)
     limits = np.iinfo(dtype)
@@ -319,8 +341,8 @@ def _examined(
     task: Task,
 ) -> ImageOutcome:
     """Add the residual, previews and comparison, all from what stands in the files."""
-    first, last = _colours(image.page(0)), _colours(stored.page(0))
-    clean = None if reference is None else _colours(reference.page(0))
+    first, last = colours_of(image.page(0)), colours_of(stored.page(0))
+    clean = None if reference is None else colours_of(reference.page(0))
     comparison = outcome.comparison
     if reference is not None and comparison is None:
         comparison = _compared(outcome, image, stored, reference, task.rivals)
@@ -352,13 +374,13 @@ def _compared(
     """Compare page by page and take means."""
     found = []
     for number, sigma in enumerate(outcome.page_sigmas):
-        noisy, clean = _colours(image.page(number)), _colours(reference.page(number))
+        noisy, clean = colours_of(image.page(number)), colours_of(reference.page(number))
         # A speckle level is relative to the intensity.
         level = sigma * float(np.mean(noisy)) if outcome.noise == "speckle" else sigma
         found.append(
             compare(
                 noisy,
-                _colours(stored.page(number)),
+                colours_of(stored.page(number)),
                 clean,
                 sigma=level,
                 span=value_span(noisy, outcome.data_range),

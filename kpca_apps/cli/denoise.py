@@ -1,0 +1,76 @@
+"""``kpca denoise``: run, fit, noise."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from kpca_apps.cli import denoise_options as o
+from kpca_apps.cli import denoise_steps as s
+from kpca_apps.cli.console import Console
+
+__all__ = ["app"]
+
+SOME_FAILED = 5
+
+app = typer.Typer(
+    name="denoise",
+    help="Take the noise out of images, one or a folder of them.",
+    no_args_is_help=True,
+)
+
+
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    """Register a command; the paragraphs of its help are wrapped by the terminal alone."""
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return app.command(help="\n\n".join(" ".join(text.split()) for text in paragraphs))(function)
+
+
+@_command
+def run(
+    context: typer.Context,
+    inputs: o.Inputs,
+    sigma: o.Sigma = "auto",
+    noise: o.Noise = o.NoiseName.auto,
+    data_range: o.DataRange = None,
+    quality: o.Quality = o.QualityName.balanced,
+    luma: o.Luma = 1.0,
+    chroma: o.Chroma = 1.0,
+    strength: o.Strength = 1.0,
+    content: o.Content = o.ContentName.photo,
+    kernel: o.Kernel = o.KernelName.linear,
+    model: o.Model = None,
+    out: o.Out = Path("kpca-denoised"),
+    format: o.Format = o.FormatName.same,
+    reference: o.Reference = None,
+    compare: o.Compare = False,
+    force: o.Force = False,
+    preview: o.Preview = False,
+    jobs: o.Jobs = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    dry_run: o.DryRun = False,
+    config: o.Config = None,
+) -> None:
+    """Denoise images into a folder of the same tree, with a report that shows before and after.
+
+    Files keep their kind: type, size, format, colour profile, orientation tag, transparency. A
+    batch that was stopped goes on where it was when the same command is run again.
+
+    Half a minute for a megapixel and channel at --quality balanced on one processor.
+    """
+    console = Console(quiet)
+    s.chosen_mode(context)
+    batch = s.plan_batch(context.params)
+    if dry_run:
+        s.print_plan(console, batch, json)
+        return
+    from kpca_apps.cli.denoise_work import run_trial, run_whole
+
+    if preview:
+        run_trial(console, context, batch, json)
+    elif run_whole(console, context, batch, json):
+        raise typer.Exit(SOME_FAILED)

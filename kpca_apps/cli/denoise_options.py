@@ -1,0 +1,278 @@
+"""The options of ``kpca denoise``."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kpca_apps.cli.options import read_config
+from kpca_apps.errors import ConfigError
+
+__all__ = ["parse_sigma"]
+
+
+class NoiseName(Enum):
+    """Kinds of noise."""
+
+    auto = "auto"
+    gaussian = "gaussian"
+    poisson = "poisson"
+    speckle = "speckle"
+    impulse = "impulse"
+    camera = "camera"
+
+
+class QualityName(Enum):
+    """Presets: fewer or more passes."""
+
+    fast = "fast"
+    balanced = "balanced"
+    high = "high"
+
+
+class KernelName(Enum):
+    """Kernels of the last passes."""
+
+    linear = "linear"
+    rbf = "rbf"
+
+
+class ContentName(Enum):
+    """What the images show."""
+
+    photo = "photo"
+    text = "text"
+
+
+class FormatName(Enum):
+    """Formats to write."""
+
+    same = "same"
+    png = "png"
+    tiff = "tiff"
+
+
+_NOISE = "Noise"
+_HOW = "How"
+_FILES = "Reading and writing"
+_TALK = "Talking"
+
+
+def _option(*flags: str, help: str, panel: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar, **more)
+
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUTS...",
+        help="PNG, TIFF or JPEG files, folders (with what is below them) and quoted patterns.",
+        show_default=False,
+    ),
+]
+Examples = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="IMAGES...", help="Images to learn from, folders of them, patterns.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Sigma = Annotated[
+    str,
+    _option(
+        "--sigma",
+        help="Noise level, in the units of the images (of 255 for 8 bits, of 65535 for 16); for "
+        "speckle relative to the intensity. auto: estimated on each image.",
+        panel=_NOISE,
+        metavar="S",
+    ),
+]
+Noise = Annotated[
+    NoiseName,
+    _option(
+        "--noise",
+        help="gaussian; poisson (few photons); speckle (multiplied); impulse (salt and pepper); "
+        "camera (photographs as a camera saves them, whose noise neighbouring pixels share); "
+        "auto: camera where neighbouring pixels share their noise, else gaussian.",
+        panel=_NOISE,
+        metavar="KIND",
+    ),
+]
+DataRange = Annotated[
+    float | None,
+    _option(
+        "--data-range",
+        help="Largest value an image can take less the smallest, where the type of its values "
+        "does not say it.",
+        panel=_NOISE,
+        metavar="R",
+    ),
+]
+Quality = Annotated[
+    QualityName,
+    _option(
+        "--quality",
+        help="fast, balanced or high: two, three or four passes. High gains some .01 to .03 dB "
+        "over balanced, balanced about .2 dB over fast.",
+        panel=_HOW,
+        metavar="PRESET",
+    ),
+]
+Kernel = Annotated[
+    KernelName,
+    _option(
+        "--kernel",
+        help="linear or rbf, of the last passes. RBF has never beaten its linear limit for "
+        "Gaussian noise on patches of photographs or text: it is there to be compared.",
+        panel=_HOW,
+        metavar="NAME",
+    ),
+]
+Content = Annotated[
+    ContentName,
+    _option(
+        "--content",
+        help="photo or text. text takes smaller patches, for scanned pages and line drawings.",
+        panel=_HOW,
+        metavar="WHAT",
+    ),
+]
+Luma = Annotated[
+    float,
+    _option(
+        "--luma",
+        help="Smoothing of the brightness: a factor of its noise level. 0 leaves it alone.",
+        panel=_HOW,
+        metavar="F",
+    ),
+]
+Chroma = Annotated[
+    float,
+    _option(
+        "--chroma",
+        help="Smoothing of the colours, likewise.",
+        panel=_HOW,
+        metavar="F",
+    ),
+]
+Strength = Annotated[
+    float,
+    _option(
+        "--strength",
+        help="From 0 (the image as it is) to 1 (denoised): .7 leaves some grain.",
+        panel=_HOW,
+        metavar="0..1",
+    ),
+]
+Model = Annotated[
+    Path | None,
+    _option(
+        "--model",
+        help="Denoise with a dictionary made by kpca denoise fit, for images that resemble its "
+        "examples; photographs are better off without.",
+        panel=_HOW,
+        metavar="FILE",
+    ),
+]
+Reference = Annotated[
+    Path | None,
+    _option(
+        "--reference",
+        help="Folder of clean images of the same names: adds PSNR and SSIM.",
+        panel=_FILES,
+        metavar="DIR",
+    ),
+]
+Compare = Annotated[
+    bool,
+    _option(
+        "--compare",
+        help="Set scikit-image's non-local means and wavelet denoisers beside ours; needs "
+        "--reference.",
+        panel=_FILES,
+    ),
+]
+Format = Annotated[
+    FormatName,
+    _option(
+        "--format",
+        help="same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a "
+        "little; png does not.",
+        panel=_FILES,
+        metavar="KIND",
+    ),
+]
+Out = Annotated[
+    Path,
+    _option(
+        "--out",
+        help="Folder to write: images/ and report/ in it.",
+        panel=_FILES,
+        metavar="DIR",
+    ),
+]
+Force = Annotated[
+    bool, _option("--force", help="Replace files that stand in the way.", panel=_FILES)
+]
+Preview = Annotated[
+    bool,
+    _option(
+        "--preview",
+        help="Denoise one crop of the first image at three strengths and stop, to choose by.",
+        panel=_TALK,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    _option(
+        "--jobs",
+        help="Images worked on at once; all processors by default. Changes no pixel.",
+        panel=_TALK,
+        metavar="N",
+    ),
+]
+Json = Annotated[
+    bool, _option("--json", help="Print the result as JSON instead of a path.", panel=_TALK)
+]
+Quiet = Annotated[bool, _option("--quiet", "-q", help="Say only errors.", panel=_TALK)]
+DryRun = Annotated[
+    bool, _option("--dry-run", help="Print what would be done and stop.", panel=_TALK)
+]
+Config = Annotated[
+    Path | None,
+    _option(
+        "--config",
+        help='Take options from a TOML file: quality = "high", luma = 1.2.',
+        panel=_TALK,
+        metavar="FILE",
+        is_eager=True,
+        callback=read_config,
+    ),
+]
+
+
+def parse_sigma(text: str) -> float | None:
+    """Read a noise level as it was typed; None for ``auto``.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither ``auto`` nor a finite number of 0 or more.
+
+    Examples
+    --------
+    >>> parse_sigma("12.5"), parse_sigma("auto")
+    (12.5, None)
+    """
+    if text.strip().lower() == "auto":
+        return None
+    try:
+        sigma = float(text)
+    except ValueError:
+        sigma = float("nan")
+    if not 0.0 <= sigma < float("inf"):
+        raise ConfigError(f"--sigma is {text!r}; give a number of 0 or more, or auto")
+    return sigma

@@ -1,0 +1,161 @@
+"""How far a batch is: a bar with the remaining time on a terminal, failures as they happen."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kpca_apps.cli.console import Console, say_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from kpca_apps.denoise.result import ImageOutcome
+
+__all__ = ["count_samples", "remaining", "say_failure", "share_processors", "showing_progress"]
+
+Show = Callable[["ImageOutcome"], None]
+
+MOST_FAILURES = 5
+# Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
+_BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
+
+
+def count_samples(path: Path) -> int:
+    """Return the number of values in an image file, by its header; else a guess by its size."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as image:
+                pixels = image.width * image.height * getattr(image, "n_frames", 1)
+                return pixels * min(len(image.getbands()), 3)
+    except Exception:
+        # Whatever is wrong with the file is said when its turn comes.
+        return path.stat().st_size if path.exists() else 0
+
+
+def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int, int]:
+    """Return how many worker processes to take, and how many threads for each.
+
+    Parameters
+    ----------
+    jobs : int
+        Processors to use.
+    samples : list of int
+        Values in each image.
+    available : int
+        Bytes of memory.
+
+    Examples
+    --------
+    >>> share_processors(8, [250_000] * 100, 64 * 10**9)
+    (8, 1)
+    >>> share_processors(8, [250_000] * 3, 64 * 10**9)
+    (3, 2)
+    >>> share_processors(8, [36_000_000] * 100, 8 * 10**9)
+    (3, 2)
+    """
+    from kpca_apps.denoise.local import STRIP_SAMPLES
+
+    largest = max(samples, default=0)
+    each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)
+    workers = max(1, min(jobs, len(samples), available // each))
+    return workers, max(1, jobs // workers)
+
+
+def remaining(left: int, done: int, seconds: float) -> str:
+    """Say how long it will take from how long it took.
+
+    Examples
+    --------
+    >>> remaining(300, 100, 20.0), remaining(10, 0, 5.0)
+    ('1:00 left', '')
+    """
+    if done <= 0 or left <= 0:
+        return ""
+    minutes, rest = divmod(round(seconds * left / done), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} left" if hours else f"{minutes}:{rest:02} left"
+
+
+def say_failure(outcome: ImageOutcome) -> None:
+    """Say a failure in one line, even where only errors are said."""
+    if outcome.status == "failed":
+        say_line(f"failed: {outcome.reason}")
+
+
+@contextmanager
+def showing_progress(console: Console, weights: Mapping[str, int]) -> Iterator[Show]:
+    """Show how far a batch is while the block runs.
+
+    Parameters
+    ----------
+    console : Console
+    weights : mapping of str to int
+        What each image is of the work, by name.
+
+    Yields
+    ------
+    callable
+        Takes the outcome of each image as it is done.
+    """
+    if console.quiet or not sys.stderr.isatty():
+        yield say_failure
+        return
+    from rich import progress
+    from rich.console import Console as Terminal
+
+    columns = (
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.fields[count]}"),
+        progress.BarColumn(bar_width=None),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("{task.fields[left]}"),
+    )
+    terminal = Terminal(stderr=True, highlight=False)
+    with progress.Progress(*columns, console=terminal, transient=True) as bar:
+        yield _Bar(bar, weights).show
+
+
+class _Bar:
+    """A bar whose length is the work, of which resumed images are none."""
+
+    def __init__(self, bar: Progress, weights: Mapping[str, int]) -> None:
+        self.bar, self.weights = bar, dict(weights)
+        self.n_all, self.n_done, self.n_failed = len(weights), 0, 0
+        self.worked, self.left = 0, sum(weights.values())
+        self.began = time.monotonic()
+        self.task = bar.add_task("", total=self.left or 1, count=f"0 of {self.n_all}", left="")
+
+    def show(self, outcome: ImageOutcome) -> None:
+        weight = self.weights.get(outcome.name, 0)
+        self.n_done += 1
+        self.left -= weight
+        if outcome.resumed:
+            self.began = time.monotonic() if not self.worked else self.began
+        else:
+            self.worked += weight
+        if outcome.status == "failed":
+            self._show_failure(outcome)
+        self.bar.update(
+            self.task,
+            advance=weight,
+            count=f"{self.n_done} of {self.n_all}",
+            left=remaining(self.left, self.worked, time.monotonic() - self.began),
+        )
+
+    def _show_failure(self, outcome: ImageOutcome) -> None:
+        from rich.text import Text
+
+        self.n_failed += 1
+        if self.n_failed <= MOST_FAILURES:
+            self.bar.console.print(Text(f"failed: {outcome.reason}"))
+        elif self.n_failed == MOST_FAILURES + 1:
+            self.bar.console.print("More failures are listed in the report.")

@@ -1,0 +1,146 @@
+"""The work of ``kpca denoise run``, from the folder it writes to to its last words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kpca_apps.cli.console import Console
+from kpca_apps.cli.denoise_progress import MOST_FAILURES, count_samples, share_processors
+from kpca_apps.cli.denoise_runs import REPORT_FOLDER, write_denoising, write_trial
+from kpca_apps.cli.denoise_steps import Batch, chosen_mode, denoise_batch, warm
+from kpca_apps.cli.runs import REPORT_FILE, Clock
+from kpca_apps.cli.steps import near
+from kpca_apps.errors import StoppedError
+from kpca_apps.files.names import one_line, safe_stem
+from kpca_apps.files.output import OutputFolder
+
+if TYPE_CHECKING:
+    from kpca_apps.denoise.result import DenoisingResult
+
+__all__ = ["run_trial", "run_whole"]
+
+
+def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> int:
+    """Denoise all images and write the report.
+
+    Returns
+    -------
+    int
+        How many images failed.
+    """
+    from kpca_apps.denoise.batch import make_folder
+
+    clock = Clock()
+    is_new = not batch.out.exists()
+    out = make_folder(batch.out)
+    folder = OutputFolder(out / REPORT_FOLDER, force=True)
+    try:
+        folder.check()
+        samples = [count_samples(one.source) for one in batch.planned]
+        jobs = _processors(context.params["jobs"], samples)
+        if context.params["model"] is None:
+            jobs = warm(console, jobs)
+        clock.lap("starting")
+        result = denoise_batch(console, context, batch, samples, jobs)
+        clock.lap("denoising")
+        clock.told |= {"workers": jobs[0], "threads of a worker": jobs[1]}
+        result = _with_dictionary(context, result)
+        try:
+            write_denoising(result, folder, clock)
+        except KeyboardInterrupt:
+            raise StoppedError(
+                "interrupted; the images are done and the report is not: run the same command "
+                "again to write it"
+            ) from None
+    finally:
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
+    _say_outcome(console, batch, result)
+    _print_outcome(console, folder, result, as_json)
+    return result.n_failed
+
+
+def run_trial(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> None:
+    """Denoise a crop of the first image at three strengths and write a page to choose by."""
+    from kpca_apps.cli.commands import reproduce_denoising
+    from kpca_apps.cli.denoise_steps import library_versions
+    from kpca_apps.denoise.modes import LocalMode
+    from kpca_apps.denoise.trial import try_strengths
+    from kpca_apps.files.images import read_image
+    from kpca_apps.report.result_json import result_to_json
+
+    clock, first = Clock(), batch.planned[0]
+    folder = OutputFolder(f"kpca-preview-{safe_stem(Path(first.name).stem)}", force=True)
+    folder.check()
+    if len(batch.planned) > 1:
+        console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
+    mode = chosen_mode(context, n_jobs=sum(_processors(context.params["jobs"], [1])) - 1)
+    image = read_image(first.source, label=first.name)
+    warm(console, (1, 1))
+    clock.lap("starting")
+    with console.stage("Trying three strengths"):
+        if not isinstance(mode, LocalMode):
+            raise TypeError("a dictionary has no strengths to try")
+        result = try_strengths(image, mode)
+    clock.lap("denoising")
+    result = replace(result, command=reproduce_denoising(context), versions=library_versions())
+    write_trial(result, folder, clock)
+    for trial in result.trials:
+        console.say(f"{trial.option or 'as asked for'}: takes out {trial.residual_sd:.3g}")
+    if as_json:
+        console.data(result_to_json(result))
+    else:
+        console.data(str(near(folder.path) / REPORT_FILE))
+
+
+def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
+    import joblib
+
+    from kpca_apps.memory import available_bytes
+
+    return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
+
+
+def _with_dictionary(context: typer.Context, result: DenoisingResult) -> DenoisingResult:
+    """Add what the dictionary is, if the batch was denoised with one."""
+    from kpca_apps.denoise.dictionary_view import view_dictionary
+    from kpca_apps.denoise.modes import DictionaryMode
+
+    mode = chosen_mode(context)
+    if not isinstance(mode, DictionaryMode):
+        return result
+    name = one_line(Path(context.params["model"]).name)
+    return replace(result, dictionary=view_dictionary(mode.model, name, result.images))
+
+
+def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> None:
+    """Say in a few lines what became of a batch; failures were said as they happened."""
+    from kpca_apps.report.denoising_text import headline
+
+    console.say(headline(result))
+    n_camera = sum(image.noise == "camera" for image in result.images)
+    if n_camera and result.settings.get("noise") == "auto":
+        which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
+        console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")
+    if result.n_resumed:
+        console.say(f"{result.n_resumed} were done by an earlier run.")
+    for note in result.notes[:MOST_FAILURES]:
+        console.say(f"Note: {note}")
+    if result.n_failed < len(result.images):
+        console.say(f"The images are in {near(batch.images.resolve())}.")
+
+
+def _print_outcome(
+    console: Console, folder: OutputFolder, result: DenoisingResult, as_json: bool
+) -> None:
+    """Print the result as JSON, or the path of the report as the last line."""
+    from kpca_apps.report.result_json import result_to_json
+
+    if as_json:
+        console.data(result_to_json(result))
+    else:
+        console.data(str(near(folder.path) / REPORT_FILE))
