@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TOP",
     "Console",
+    "column_lines",
     "explanation_lines",
     "plan_lines",
     "say_error",
@@ -103,7 +104,7 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     head = ("rank", "flagged", "row", "line", "id", "score", "first reason")
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    return _columns([tuple(cells[place] for place in kept) for cells in (head, *rows)])
+    return column_lines([tuple(cells[place] for place in kept) for cells in (head, *rows)])
 
 
 def score_texts(*scores: float) -> tuple[str, ...]:
@@ -148,7 +149,7 @@ def explanation_lines(row: RankedRow) -> list[str]:
     """Lay out all reasons of one row, a line a column."""
     if not row.reasons:
         return ["No single column explains the score."]
-    return _columns([("share", "column", "seen", "expected"), *map(_reason_cells, row.reasons)])
+    return column_lines([("share", "column", "seen", "expected"), *map(_reason_cells, row.reasons)])
 
 
 def _reason_cells(reason: Reason) -> tuple[str, ...]:
@@ -163,10 +164,17 @@ def plan_lines(plan: ColumnPlan) -> list[str]:
         (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 60))
         for s in plan.specs
     ]
-    return _columns([head, *rows])
+    return column_lines([head, *rows])
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+def column_lines(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lay out rows of cells under each other.
+
+    Examples
+    --------
+    >>> column_lines([("file", "sigma"), ("a.png", "3")])
+    ['file   sigma', 'a.png  3']
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -73,4 +74,62 @@ def run(
     if preview:
         run_trial(console, context, batch, json)
     elif run_whole(console, context, batch, json):
+        raise typer.Exit(SOME_FAILED)
+
+
+@_command
+def fit(
+    context: typer.Context,
+    images: o.Examples,
+    model: o.NewModel,
+    patch_size: o.PatchSize = None,
+    stride: o.Stride = None,
+    max_examples: o.MaxExamples = 2000,
+    seed: o.Seed = 0,
+    sigma: o.FitSigma = None,
+    examples_sigma: o.ExamplesSigma = 0.0,
+    components: o.Components = None,
+    bandwidth: o.Bandwidth = None,
+    force: o.ForceModel = False,
+    jobs: o.Jobs = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    dry_run: o.DryRun = False,
+    config: o.Config = None,
+) -> None:
+    """Learn from clean images what they have in common, to denoise others that resemble them.
+
+    A dictionary is good at images of one kind: digits, glyphs, parts on a conveyor, aligned
+    faces. For photographs at large kpca denoise run without a model is better by decibels.
+
+    The model file holds the examples: share it as you would share the images.
+    """
+    from kpca_apps.cli.denoise_files import fit_dictionary
+
+    fit_dictionary(Console(quiet), context.params)
+
+
+@_command
+def noise(
+    context: typer.Context,
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGES...", help="Image files, folders, patterns.", show_default=False
+        ),
+    ],
+    data_range: o.DataRange = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    config: o.Config = None,
+) -> None:
+    """Measure the noise of images, without denoising them.
+
+    The level is in the units of the image, and leans to the high side, which costs less than the
+    low one. Where neighbouring pixels share their noise, as in photographs from a camera, it is
+    that of the noise's fine grain.
+    """
+    from kpca_apps.cli.denoise_files import print_noise
+
+    if print_noise(Console(quiet), images, data_range, json):
         raise typer.Exit(SOME_FAILED)

@@ -57,6 +57,7 @@ class FormatName(Enum):
 
 _NOISE = "Noise"
 _HOW = "How"
+_EXAMPLES = "Examples"
 _FILES = "Reading and writing"
 _TALK = "Talking"
 
@@ -252,6 +253,78 @@ Config = Annotated[
         callback=read_config,
     ),
 ]
+
+
+NewModel = Annotated[
+    Path, typer.Option("--model", help="File to write; it holds the examples.", metavar="FILE")
+]
+PatchSize = Annotated[
+    int | None,
+    _option(
+        "--patch-size",
+        help="Learn from patches so wide. Without it whole images are learned, all of one size.",
+        panel=_EXAMPLES,
+        metavar="N",
+    ),
+]
+Stride = Annotated[
+    int | None,
+    _option(
+        "--stride",
+        help="Distance of neighbouring patches when denoising; by default a quarter of their "
+        "width.",
+        panel=_EXAMPLES,
+        metavar="N",
+    ),
+]
+MaxExamples = Annotated[
+    int,
+    _option(
+        "--max-examples",
+        help="Examples kept, drawn at random from more. Fitting takes time of its third power.",
+        panel=_EXAMPLES,
+        metavar="N",
+    ),
+]
+Seed = Annotated[int, _option("--seed", help="Of every draw.", panel=_EXAMPLES, metavar="N")]
+Components = Annotated[
+    int | None,
+    _option(
+        "--components",
+        help="Components projected on. By default what denoises held-out examples best.",
+        panel=_HOW,
+        metavar="Q",
+    ),
+]
+Bandwidth = Annotated[
+    float | None,
+    _option(
+        "--bandwidth",
+        help="c of the kernel exp(-|x - y|^2 / c), in squared units of the images; likewise.",
+        panel=_HOW,
+        metavar="C",
+    ),
+]
+FitSigma = Annotated[
+    float | None,
+    _option(
+        "--sigma",
+        help="Noise level to be ready for, in the units of the images. By default several, and "
+        "the one nearest to an image's noise is used.",
+        panel=_NOISE,
+        metavar="S",
+    ),
+]
+ExamplesSigma = Annotated[
+    float,
+    _option(
+        "--examples-sigma",
+        help="Noise level of the examples themselves, where there are no clean ones.",
+        panel=_NOISE,
+        metavar="S",
+    ),
+]
+ForceModel = Annotated[bool, _option("--force", help="Replace a file of that name.", panel=_TALK)]
 
 
 def parse_sigma(text: str) -> float | None:

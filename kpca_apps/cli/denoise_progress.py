@@ -85,10 +85,14 @@ def remaining(left: int, done: int, seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02} left" if hours else f"{minutes}:{rest:02} left"
 
 
-def say_failure(outcome: ImageOutcome) -> None:
-    """Say a failure in one line, even where only errors are said."""
+def say_failure(reason: str) -> None:
+    """Say in one line why an image failed, even where only errors are said."""
+    say_line(f"failed: {reason}")
+
+
+def _say_if_failed(outcome: ImageOutcome) -> None:
     if outcome.status == "failed":
-        say_line(f"failed: {outcome.reason}")
+        say_failure(outcome.reason)
 
 
 @contextmanager
@@ -107,7 +111,7 @@ def showing_progress(console: Console, weights: Mapping[str, int]) -> Iterator[S
         Takes the outcome of each image as it is done.
     """
     if console.quiet or not sys.stderr.isatty():
-        yield say_failure
+        yield _say_if_failed
         return
     from rich import progress
     from rich.console import Console as Terminal

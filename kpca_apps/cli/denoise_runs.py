@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpca_apps.cli.runs import REPORT_FILE, Clock
+from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.files.output import OutputFolder
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_progress import MOST_FAILURES, count_samples, share_processors
 from kpca_apps.cli.denoise_runs import REPORT_FOLDER, write_denoising, write_trial
 from kpca_apps.cli.denoise_steps import Batch, chosen_mode, denoise_batch, warm
-from kpca_apps.cli.runs import REPORT_FILE, Clock
 from kpca_apps.cli.steps import near
 from kpca_apps.errors import StoppedError
-from kpca_apps.files.names import one_line, safe_stem
+from kpca_apps.files.names import safe_stem
 from kpca_apps.files.output import OutputFolder
 
 if TYPE_CHECKING:
@@ -107,14 +107,14 @@ def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
 
 def _with_dictionary(context: typer.Context, result: DenoisingResult) -> DenoisingResult:
     """Add what the dictionary is, if the batch was denoised with one."""
-    from kpca_apps.denoise.dictionary_view import view_dictionary
-    from kpca_apps.denoise.modes import DictionaryMode
-
-    mode = chosen_mode(context)
-    if not isinstance(mode, DictionaryMode):
+    model = context.params["model"]
+    if model is None:
         return result
-    name = one_line(Path(context.params["model"]).name)
-    return replace(result, dictionary=view_dictionary(mode.model, name, result.images))
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+    from kpca_apps.denoise.dictionary_view import view_dictionary
+
+    dictionary = DictionaryDenoiser.load(model)
+    return replace(result, dictionary=view_dictionary(dictionary, model.name, result.images))
 
 
 def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> None:

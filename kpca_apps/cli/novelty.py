@@ -78,7 +78,7 @@ def screen(
     The folder written holds a model, and the model holds rows of the table: share it as you would
     share the data.
     """
-    from kpca_apps.cli.runs import Clock
+    from kpca_apps.cli.clock import Clock
 
     told = o.screening_options(context.params)
     s.check_rules(told, clean=reference is not None)
@@ -195,8 +195,8 @@ def score(
 
     Rows are flagged by the rule of the model unless another is given.
     """
+    from kpca_apps.cli.clock import Clock
     from kpca_apps.cli.commands import reproduce
-    from kpca_apps.cli.runs import Clock
     from kpca_apps.novelty.model import load_model
     from kpca_apps.novelty.screening import score_table
 
@@ -285,7 +285,8 @@ def compare(
     outlier factor. All are fitted on all rows, and on a drawn half of the normal rows (Hoffmann
     2007).
     """
-    from kpca_apps.cli.runs import Clock, write_comparison
+    from kpca_apps.cli.clock import Clock
+    from kpca_apps.cli.runs import write_comparison
 
     told = o.screening_options(context.params)
     console, clock = Console(quiet), Clock()

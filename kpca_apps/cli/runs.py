@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import time
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.files.output import OutputFolder
 from kpca_apps.files.scored import write_scored
 from kpca_apps.files.tables import Table
@@ -18,45 +15,11 @@ from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
 
 __all__ = [
     "MODEL_FILE",
-    "REPORT_FILE",
-    "Clock",
     "write_comparison",
     "write_screening",
 ]
 
 MODEL_FILE = "model.kpca"
-REPORT_FILE = "report.html"
-
-
-@dataclass
-class Clock:
-    """Wall-clock seconds of the parts of a run, and what else differs between runs.
-
-    They go to ``run.json`` and nowhere else.
-    """
-
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    seconds: dict[str, float] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
-    _last: float = field(default_factory=time.perf_counter)
-
-    def lap(self, name: str) -> None:
-        """Note the time since the last lap under a name."""
-        now = time.perf_counter()
-        self.seconds[name] = round(now - self._last, 3)
-        self._last = now
-
-    def to_json(self) -> str:
-        """Say when, where and how long."""
-        run = {
-            "started": self.started.isoformat(timespec="seconds"),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "host": platform.node(),
-            "platform": platform.platform(),
-            "seconds": self.seconds,
-            **self.told,
-        }
-        return json.dumps(run, indent=2) + "\n"
 
 
 def write_screening(

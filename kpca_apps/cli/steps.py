@@ -15,7 +15,7 @@ from kpca_apps.cli.options import given_options
 from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
-    from kpca_apps.cli.runs import Clock
+    from kpca_apps.cli.clock import Clock
     from kpca_apps.files.output import OutputFolder
     from kpca_apps.files.tables import Table
     from kpca_apps.novelty.model import NoveltyModel
@@ -182,7 +182,7 @@ def print_outcome(
     as_json: bool,
 ) -> None:
     """Print the result as JSON, or the path of the report as the last line."""
-    from kpca_apps.cli.runs import REPORT_FILE
+    from kpca_apps.cli.clock import REPORT_FILE
     from kpca_apps.report.result_json import result_to_json
 
     if as_json:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.denoiser import DenoiseInfo, denoise_with_info
-from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.denoise.dictionary_rows import unit_of
 from kpca_apps.denoise.settings import Settings
+from kpca_apps.errors import InputError
+
+if TYPE_CHECKING:
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
 __all__ = ["DictionaryMode", "LocalMode"]
+
+_NAME = "image"
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,13 @@ class DictionaryMode:
         self, pixels: NDArray[Any], channel_axis: int | None
     ) -> tuple[NDArray[np.floating], DenoiseInfo]:
         """Denoise pixels (h, w) or (h, w, 3)."""
-        denoised, info = self.model.denoise_with_info(
-            pixels, sigma=self.sigma, data_range=self.data_range
-        )
+        try:
+            denoised, info = self.model.denoise_with_info(
+                pixels, sigma=self.sigma, data_range=self.data_range, name=_NAME
+            )
+        except InputError as error:
+            # The batch names the file.
+            raise InputError(str(error).removeprefix(f"{_NAME}: ")) from None
         n_channels = 1 if channel_axis is None else pixels.shape[channel_axis]
         return denoised, DenoiseInfo(
             noise="gaussian",

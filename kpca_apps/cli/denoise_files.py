@@ -1,0 +1,189 @@
+"""The work of ``kpca denoise fit`` and ``kpca denoise noise``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kpca_apps.cli.console import Console, column_lines
+from kpca_apps.cli.denoise_progress import say_failure
+from kpca_apps.errors import ConfigError
+from kpca_apps.files.names import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+    from kpca_apps.denoise.examples import MeasuredFile
+
+__all__ = ["fit_dictionary", "print_noise"]
+
+LARGEST_WHOLE = 128 * 128
+"""Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
+more examples than anybody has."""
+
+MAX_NAME = 40
+
+
+def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
+    """Learn a dictionary and save it.
+
+    Parameters
+    ----------
+    console : Console
+    params : mapping
+        Of the command.
+
+    Raises
+    ------
+    KpcaError
+        If options, examples or the file to write are not as they should be.
+    """
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+    from kpca_apps.denoise.dictionary_view import choice_sentence
+    from kpca_apps.denoise.examples import read_examples
+    from kpca_apps.files.models import check_model_path
+
+    if not params["dry_run"]:
+        check_model_path(params["model"], force=params["force"])
+    with console.stage("Reading"):
+        images, names = read_examples(params["images"])
+    _require_whole_to_be_small(images, names, params["patch_size"])
+    if params["dry_run"]:
+        _print_examples(console, images, names, params["json"])
+        return
+    dictionary = DictionaryDenoiser(
+        params["components"],
+        bandwidth=params["bandwidth"],
+        patch_size=params["patch_size"],
+        stride=params["stride"],
+        sigma=params["sigma"],
+        examples_sigma=params["examples_sigma"],
+        max_examples=params["max_examples"],
+        n_jobs=params["jobs"],
+        random_state=params["seed"],
+    )
+    with console.stage("Fitting"):
+        dictionary.fit(images, names=names)
+    dictionary.save(params["model"])
+    kind = "whole images" if dictionary.patch_size is None else "patches"
+    height, width, channels = dictionary.shape_
+    n_examples = len(dictionary.subspaces_[0].points)
+    console.say(
+        f"Learned {n_examples:,} {kind} of {height} x {width} pixels"
+        f"{' in colour' if channels > 1 else ''} from {len(images):,} files."
+    )
+    console.say(choice_sentence(dictionary))
+    console.lines(["", *_choice_lines(dictionary), ""])
+    console.say("The model holds the examples: share it as you would share the images.")
+    if params["json"]:
+        console.data_json(
+            {
+                "model": str(params["model"]),
+                "n_examples": n_examples,
+                "shape": list(dictionary.shape_),
+                "patch_size": dictionary.patch_size,
+                "rule": choice_sentence(dictionary),
+                "choices": [asdict(choice) for choice in dictionary.choices_],
+            }
+        )
+    else:
+        console.data(str(params["model"]))
+
+
+def print_noise(
+    console: Console, inputs: Sequence[str], data_range: float | None, as_json: bool
+) -> int:
+    """Print a table of the noise of images, as data.
+
+    Returns
+    -------
+    int
+        How many could not be measured.
+    """
+    from kpca_apps.denoise.examples import measure_file
+    from kpca_apps.denoise.naming import find_images
+
+    found, notes = find_images(inputs)
+    files = []
+    for name, path in found:
+        with console.stage(f"Measuring {name}"):
+            files.append(measure_file(path, name, data_range=data_range))
+        if files[-1].reason:
+            say_failure(files[-1].reason)
+    measured = [one for one in files if not one.reason]
+    if as_json:
+        console.data_json([_noise_record(one) for one in files])
+    elif measured:
+        console.data_lines(_noise_lines(measured))
+    for note in notes:
+        console.say(note)
+    return len(files) - len(measured)
+
+
+def _require_whole_to_be_small(
+    images: Sequence[NDArray[np.generic]], names: Sequence[str], patch_size: int | None
+) -> None:
+    if patch_size is not None:
+        return
+    for image, name in zip(images, names, strict=True):
+        height, width = image.shape[:2]
+        if height * width > LARGEST_WHOLE:
+            raise ConfigError(
+                f"{one_line(name)}: {height} x {width} pixels are too many for an example as a "
+                "whole; learn from patches of them: --patch-size 8"
+            )
+
+
+def _print_examples(
+    console: Console, images: Sequence[NDArray[np.generic]], names: Sequence[str], as_json: bool
+) -> None:
+    shapes = [list(image.shape) for image in images]
+    if as_json:
+        rows = zip(names, shapes, strict=True)
+        console.data_json([{"name": name, "shape": shape} for name, shape in rows])
+        return
+    cells = [
+        (one_line(name, MAX_NAME), " x ".join(map(str, shape)), str(images[0].dtype))
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    console.data_lines(column_lines([("file", "size", "type"), *cells]))
+
+
+def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
+    head = ("noise level", "bandwidth", "components")
+    rows = [
+        (f"{choice.level:.3g}", f"{choice.bandwidth:.4g}", str(choice.components))
+        for choice in dictionary.choices_
+    ]
+    return [*column_lines([head, *rows]), "(on the scale where the range of values is 1)"]
+
+
+def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
+    colour = any(len(one.channel_sigma) > 1 for one in files)
+    head = ("file", "sigma", "% of range", *(["red, green, blue"] if colour else []))
+    rows = [(*head, "shared", "type", "size")]
+    for one in files:
+        channels = ", ".join(f"{sigma:.3g}" for sigma in one.channel_sigma)
+        rows.append(
+            (
+                one_line(one.name, MAX_NAME),
+                f"{one.sigma:.3g}",
+                f"{100 * one.sigma / one.data_range:.2f}",
+                *([channels if len(one.channel_sigma) > 1 else ""] if colour else []),
+                "yes" if one.correlated else "no",
+                one.dtype,
+                f"{one.shape[0]} x {one.shape[1]}",
+            )
+        )
+    return column_lines(rows)
+
+
+def _noise_record(one: MeasuredFile) -> dict[str, Any]:
+    if one.reason:
+        return {"name": one.name, "status": "failed", "reason": one.reason}
+    record = asdict(one)
+    del record["reason"]
+    return {**record, "status": "ok"}
