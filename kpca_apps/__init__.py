@@ -1,4 +1,4 @@
-"""Kernel PCA at work: novelty detection in tables, on one shared engine.
+"""Kernel PCA at work: novelty detection in tables and denoising of images, on one engine.
 
 The public names are loaded when first used, so that ``import kpca_apps`` costs nothing.
 """
@@ -9,6 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kpca_apps.denoise.batch import run_batch
+    from kpca_apps.denoise.denoiser import (
+        DenoiseInfo,
+        denoise_kpca,
+        denoise_with_info,
+        measure_noise,
+    )
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.engine.kernel_pca import KernelPCA
     from kpca_apps.errors import (
         ConfigError,
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
         MemoryLimitError,
         ModelFileError,
         RefusedError,
+        StoppedError,
     )
     from kpca_apps.files.tables import read_table
     from kpca_apps.novelty.detector import KernelPCANovelty
@@ -28,6 +37,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ConfigError",
+    "DenoiseInfo",
+    "DictionaryDenoiser",
     "InputError",
     "KernelPCA",
     "KernelPCANovelty",
@@ -36,15 +47,22 @@ __all__ = [
     "ModelFileError",
     "RefusedError",
     "ScreeningOptions",
+    "StoppedError",
     "__version__",
+    "denoise_kpca",
+    "denoise_with_info",
     "load_model",
+    "measure_noise",
     "read_table",
+    "run_batch",
     "save_model",
     "screen_table",
 ]
 
 _HOMES = {
     "ConfigError": "errors",
+    "DenoiseInfo": "denoise.denoiser",
+    "DictionaryDenoiser": "denoise.dictionary",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector",
@@ -53,8 +71,13 @@ _HOMES = {
     "ModelFileError": "errors",
     "RefusedError": "errors",
     "ScreeningOptions": "novelty.options",
+    "StoppedError": "errors",
+    "denoise_kpca": "denoise.denoiser",
+    "denoise_with_info": "denoise.denoiser",
     "load_model": "novelty.model",
+    "measure_noise": "denoise.denoiser",
     "read_table": "files.tables",
+    "run_batch": "denoise.batch",
     "save_model": "novelty.model",
     "screen_table": "novelty.screening",
 }

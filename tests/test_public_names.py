@@ -24,6 +24,8 @@ def test_importing_the_package_loads_no_library() -> None:
         "kpca_apps.ConfigError\n"
         "assert 'numpy' not in sys.modules\n"
         "from kpca_apps import read_table\n"
-        "assert 'sklearn' not in sys.modules\n"
+        "assert 'numba' not in sys.modules\n"
+        "from kpca_apps import denoise_kpca, run_batch\n"
+        "assert not {'sklearn', 'matplotlib', 'skimage.restoration'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,6 +24,8 @@ Show = Callable[["ImageOutcome"], None]
 MOST_FAILURES = 5
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
+# Values denoised in the time a worker takes to start.
+_START_UP = 100_000
 
 
 def count_samples(path: Path) -> int:
@@ -61,12 +63,15 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     (3, 2)
     >>> share_processors(8, [36_000_000] * 100, 8 * 10**9)
     (3, 2)
+    >>> share_processors(8, [1_000] * 20, 64 * 10**9)
+    (1, 8)
     """
     from kpca_apps.denoise.local import STRIP_SAMPLES
 
     largest = max(samples, default=0)
     each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)
-    workers = max(1, min(jobs, len(samples), available // each))
+    worthwhile = 1 + sum(samples) // _START_UP
+    workers = max(1, min(jobs, len(samples), worthwhile, available // each))
     return workers, max(1, jobs // workers)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
+import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -312,12 +313,27 @@ def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done,
     )
     calls = (joblib.delayed(work)(task, denoise) for task in tasks)
     try:
-        yield from parallel(calls)
+        with _interrupts_held_back():
+            results = parallel(calls)
+        yield from results
     except TerminatedWorkerError:
         raise KpcaError(
             "A worker process was ended by the system, most likely for want of memory; use fewer "
             "--jobs, then run the same command again: what is done is kept."
         ) from None
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Start workers that leave an interrupt at the keyboard to this process, which ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _publish(done: Done, folder: Path, manifest: Manifest, token: str, force: bool) -> ImageOutcome:
