@@ -19,7 +19,7 @@ from kpca_apps.files.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.png import carry_metadata, read_png, write_png
-from kpca_apps.files.tiff import read_tiff
+from kpca_apps.files.tiff import EXTRA, read_tiff
 from kpca_apps.files.tiff_writing import TiffWriter, directory_of_metadata
 
 __all__ = ["FORMATS", "SUFFIXES", "ImageFile", "encode_image", "read_image", "write_image"]
@@ -177,7 +177,16 @@ def target_format(like: ImageFile, format: str) -> str:
     if format == "png" and (len(like.pages) > 1 or like.pages[0].dtype.kind == "f"):
         what = f"{len(like.pages)} pages" if len(like.pages) > 1 else "floats"
         raise ConfigError(f"{like.label}: has {what}, which PNG cannot hold; leave out --format.")
+    if format == "png" and like.directories and _is_premultiplied(like):
+        raise ConfigError(
+            f"{like.label}: its colours are multiplied by their transparency, which PNG cannot "
+            "hold; leave out --format."
+        )
     return format
+
+
+def _is_premultiplied(like: ImageFile) -> bool:
+    return like.pages[0].alpha and like.directories[0].integer(EXTRA, 0) == 1
 
 
 def _checked(pixels: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -35,6 +35,10 @@ _ICC = b"ICC_PROFILE\0"
 # Frames: baseline, extended and progressive are read; 0xC4, 0xC8 and 0xCC are no frames.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _READ_FRAMES = frozenset({0xC0, 0xC1, 0xC2})
+# Each block of 8 x 8 pixels takes at least one bit of the file.
+_PIXELS_PER_BYTE = 8 * 64
+# The decoder goes over the whole image for each scan; progressive files have about ten.
+_MAX_SCANS = 100
 # Tables the decoder needs: Huffman, quantisation, restart interval.
 _TABLES = frozenset({0xC4, 0xDB, 0xDD})
 
@@ -63,7 +67,19 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         page = _page(segments)
     except _Damage as damage:
         raise InputError(f"{label}: {damage}.") from None
-    check_promise(label, page.height, page.width, page.channels)
+    check_promise(
+        label,
+        page.height,
+        page.width,
+        page.channels,
+        len(data) - scan,
+        ratio=_PIXELS_PER_BYTE * page.channels,
+    )
+    if data.count(bytes([0xFF, _SCAN]), scan) > _MAX_SCANS:
+        raise InputError(
+            f"{label}: is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
+            "anew as JPEG or PNG."
+        )
     notes: tuple[str, ...] = ()
     if any(code == bytes([_ICC_SEGMENT]) and c.startswith(b"MPF\0") for code, c in segments):
         notes = ("Of the pictures in the file, the first is denoised and kept.",)
@@ -98,7 +114,8 @@ def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Segments) ->
     """
     buffer = io.BytesIO()
     picture = Image.fromarray(np.ascontiguousarray(pixels))
-    picture.save(buffer, "JPEG", quality=QUALITY, subsampling=0, optimize=True)
+    # Tables fitted to the image would save 3 %, but Pillow then fails on much noise in colour.
+    picture.save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     own, scan = _segments(buffer.getvalue())
     has_jfif = any(code == bytes([_JFIF]) for code, _ in carried)
     if has_jfif:

@@ -17,9 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images_limits import check_promise
+from kpca_apps.files.images_limits import check_size
 from kpca_apps.files.images_types import ImageFile, Metadata, Page
-from kpca_apps.files.tiff_packing import OLD_ZIP, PLAIN, UNPACKED, ZIP, undo_predictor, unpack
+from kpca_apps.files.limits import require_memory
+from kpca_apps.files.tiff_packing import (
+    OLD_ZIP,
+    PLAIN,
+    RATIOS,
+    UNPREDICTED,
+    ZIP,
+    undo_predictor,
+    unpack,
+)
 from kpca_apps.files.tiff_tags import (
     ORIENTATION,
     Directory,
@@ -59,6 +68,8 @@ class Structure:
     places, sizes : tuple of int
         Where the blocks stand, and their packed bytes.
     tiled : bool
+    negative : bool
+        Whether 0 is white.
     """
 
     page: Page
@@ -70,6 +81,13 @@ class Structure:
     places: tuple[int, ...]
     sizes: tuple[int, ...]
     tiled: bool
+    negative: bool
+
+    @property
+    def decoded(self) -> int:
+        """Bytes of the pixels, decoded."""
+        page = self.page
+        return page.height * page.width * page.channels * page.dtype.itemsize
 
 
 def read_tiff(data: bytes, label: str) -> ImageFile:
@@ -85,7 +103,7 @@ def read_tiff(data: bytes, label: str) -> ImageFile:
     Returns
     -------
     ImageFile
-        Pages are decoded when asked for.
+        Pages are decoded when asked for. Integers that count from white come out from black.
 
     Raises
     ------
@@ -105,6 +123,7 @@ def read_tiff(data: bytes, label: str) -> ImageFile:
         _structure(directory, len(data), f"{label}, page {number}" if several else label)
         for number, directory in enumerate(directories, 1)
     )
+    _check_all(structures, len(data), label)
 
     def decode(number: int) -> NDArray[Any]:
         where = f"{label}, page {number + 1}" if several else label
@@ -140,13 +159,23 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
             )
 
 
+def _check_all(structures: tuple[Structure, ...], n_bytes: int, label: str) -> None:
+    """Refuse pages that only together hold more than the file can, as they share their pixels."""
+    if sum(one.decoded / RATIOS[one.packing] for one in structures) > n_bytes + 4096:
+        raise InputError(
+            f"{label}: its {len(structures)} pages promise more pixels than its {n_bytes} bytes "
+            "can hold; it is damaged, fetch the file again."
+        )
+    require_memory(label, max(one.decoded for one in structures))
+
+
 def _structure(directory: Directory, n_bytes: int, label: str) -> Structure:
     """Check what a page says of its pixels."""
     height, width = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     page, planar = _page(directory, height, width, label)
     packing = directory.integer(PACKING, PLAIN)
-    predictor = directory.integer(PREDICTOR, 1)
-    if packing not in UNPACKED or directory.integer(FILL_ORDER, 1) != 1:
+    predictor = 1 if packing in UNPREDICTED else directory.integer(PREDICTOR, 1)
+    if packing not in RATIOS or directory.integer(FILL_ORDER, 1) != 1:
         raise InputError(
             f"{label}: its compression (TIFF scheme {packing}) is not read; save it with LZW, "
             "Deflate or no compression."
@@ -162,17 +191,12 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> Structure:
     else:
         block = min(directory.integer(STRIP_ROWS, height), height), width
         places, sizes = directory.integers(STRIPS), directory.integers(STRIP_BYTES)
-    bounded = packing in (PLAIN, ZIP, OLD_ZIP)
-    check_promise(
-        label,
-        height,
-        width,
-        page.channels * page.dtype.itemsize,
-        min(sum(sizes), n_bytes) if bounded else None,
-    )
+    pixel_bytes = page.channels * page.dtype.itemsize
+    check_size(label, height, width, pixel_bytes, min(sum(sizes), n_bytes), RATIOS[packing])
     _check_blocks(label, page, planar, block, places, sizes, n_bytes, tiled)
     dtype = page.dtype.newbyteorder(directory.layout.order)
-    return Structure(page, dtype, packing, predictor, planar, block, places, sizes, tiled)
+    negative = directory.integer(MEANING, 1) == 0 and page.dtype.kind == "u"
+    return Structure(page, dtype, packing, predictor, planar, block, places, sizes, tiled, negative)
 
 
 def _page(directory: Directory, height: int, width: int, label: str) -> tuple[Page, bool]:
@@ -254,7 +278,14 @@ def _decode(data: bytes, structure: Structure, label: str) -> NDArray[Any]:
                 values = undo_predictor(rows, structure.predictor, structure.dtype, samples)
                 target = whole[top : top + tall, left : left + wide, channels]
                 target[...] = values[: target.shape[0], : target.shape[1]]
+    if structure.negative:
+        invert(whole[..., :1])
     return whole[..., 0] if page.channels == 1 else whole
+
+
+def invert(values: NDArray[Any]) -> None:
+    """Turn integers that count from white into such that count from black, or back, in place."""
+    np.subtract(np.iinfo(values.dtype).max, values, out=values)
 
 
 def _metadata(directory: Directory) -> Metadata:
@@ -266,7 +297,7 @@ def _metadata(directory: Directory) -> Metadata:
         exif = write_exif(Directory(Layout(directory.layout.order), tags, directory.children))
     return Metadata(
         exif=exif,
-        icc=profile.data if profile else None,
+        icc=(profile.data or None) if profile else None,
         orientation=orientation if 1 <= orientation <= 8 else 1,
     )
 

@@ -15,12 +15,23 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kpca_apps.files.images_limits import DEFLATE_RATIO
 from kpca_apps.files.tiff_tags import TiffError
 
-__all__ = ["PLAIN", "UNPACKED", "ZIP", "apply_predictor", "undo_predictor", "unpack"]
+__all__ = ["PLAIN", "RATIOS", "UNPREDICTED", "ZIP", "apply_predictor", "undo_predictor", "unpack"]
 
 PLAIN, LZW, ZIP, OLD_ZIP, PACKBITS, LZMA = 1, 5, 8, 32946, 32773, 34925
-UNPACKED = frozenset({PLAIN, LZW, ZIP, OLD_ZIP, PACKBITS, LZMA})
+# The schemes that are read, and how many bytes one packed byte can at most become.
+RATIOS = {
+    PLAIN: 1,
+    PACKBITS: 64,
+    ZIP: DEFLATE_RATIO,
+    OLD_ZIP: DEFLATE_RATIO,
+    LZW: 2800,
+    LZMA: 16_000,
+}
+# With these a predictor is named in vain, as libtiff has it.
+UNPREDICTED = frozenset({PLAIN, PACKBITS})
 _CLEAR, _END, _FIRST = 256, 257, 258
 
 
@@ -31,7 +42,7 @@ def unpack(packed: bytes, scheme: int, n_bytes: int) -> bytes:
     ----------
     packed : bytes
     scheme : int
-        TIFF's number, one of `UNPACKED`.
+        TIFF's number, one of `RATIOS`.
     n_bytes : int
         Bytes expected; no more are made.
 

@@ -40,6 +40,8 @@ _SIZES |= {kind: 2 * struct.calcsize(code) for kind, code in _RATIONALS.items()}
 _MAX_TAGS = 4096
 _MAX_PAGES = 100_000
 _MAX_VALUE = 1 << 28
+# Bytes of tags read for each byte of the file; in a sound file they do not overlap.
+_MAX_OVERLAP = 4
 
 
 class TiffError(ValueError):
@@ -149,14 +151,35 @@ class Directory:
         -------
         tuple of int
         """
-        found = self.tags.get(tag)
-        if found is None or not found.count or found.kind not in _INTEGERS:
+        found = self._of_integers(tag)
+        if found is None:
             return default
         return struct.unpack(f"{self.layout.order}{found.count}{_CODES[found.kind]}", found.data)
 
     def integer(self, tag: int, default: int) -> int:
         """Return the first value of a tag of integers; see `integers`."""
-        return self.integers(tag, (default,))[0]
+        found = self._of_integers(tag)
+        if found is None:
+            return default
+        return int(struct.unpack_from(self.layout.order + _CODES[found.kind], found.data)[0])
+
+    def _of_integers(self, tag: int) -> Tag | None:
+        found = self.tags.get(tag)
+        if found is None or not found.count or found.kind not in _INTEGERS:
+            return None
+        return found
+
+
+class _Allowance:
+    """How many bytes of tags may still be read: tags that overlap can be endless."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._left = _MAX_OVERLAP * n_bytes
+
+    def take(self, n_bytes: int) -> None:
+        self._left -= n_bytes
+        if self._left < 0:
+            raise TiffError("its tags lie one over the other")
 
 
 def read_layout(data: bytes) -> tuple[Layout, int]:
@@ -191,15 +214,18 @@ def read_directories(data: bytes) -> Iterator[Directory]:
     """
     layout, place = read_layout(data)
     seen: set[int] = set()
+    allowance = _Allowance(len(data))
     while place:
         if place in seen or len(seen) >= _MAX_PAGES:
             raise TiffError("its pages run in a circle")
         seen.add(place)
-        directory, place = _read_directory(data, place, layout, depth=2)
+        directory, place = _read_directory(data, place, layout, 2, allowance)
         yield directory
 
 
-def _read_directory(data: bytes, place: int, layout: Layout, depth: int) -> tuple[Directory, int]:
+def _read_directory(
+    data: bytes, place: int, layout: Layout, depth: int, allowance: _Allowance
+) -> tuple[Directory, int]:
     width = struct.calcsize(layout.entry)
     if place >= len(data):
         raise TiffError("a directory lies beyond the end of the file")
@@ -208,6 +234,7 @@ def _read_directory(data: bytes, place: int, layout: Layout, depth: int) -> tupl
         start = place + struct.calcsize(layout.number)
         if n_tags > _MAX_TAGS:
             raise TiffError(f"a directory of {n_tags} tags")
+        allowance.take(width * n_tags)
         entries = [
             struct.unpack_from(layout.entry, data, start + width * at) for at in range(n_tags)
         ]
@@ -219,16 +246,18 @@ def _read_directory(data: bytes, place: int, layout: Layout, depth: int) -> tupl
     for number, kind, count, value in entries:
         if kind not in _SIZES:
             continue
-        tag = _read_tag(data, layout, kind, count, value)
+        tag = _read_tag(data, layout, kind, count, value, allowance)
         if number not in EXIF_POINTERS:
             tags[number] = tag
         elif depth:
             alone = Directory(layout, {number: tag}).integer(number, 0)
-            children[number] = _read_directory(data, alone, layout, depth - 1)[0]
+            children[number] = _read_directory(data, alone, layout, depth - 1, allowance)[0]
     return Directory(layout, tags, children), following
 
 
-def _read_tag(data: bytes, layout: Layout, kind: int, count: int, value: bytes) -> Tag:
+def _read_tag(
+    data: bytes, layout: Layout, kind: int, count: int, value: bytes, allowance: _Allowance
+) -> Tag:
     size = count * _SIZES[kind]
     if size > _MAX_VALUE:
         raise TiffError("a tag of absurd size")
@@ -237,6 +266,7 @@ def _read_tag(data: bytes, layout: Layout, kind: int, count: int, value: bytes) 
     place = struct.unpack(layout.place, value)[0]
     if place + size > len(data):
         raise TiffError("a tag lies beyond the end of the file")
+    allowance.take(size)
     return Tag(kind, count, data[place : place + size])
 
 

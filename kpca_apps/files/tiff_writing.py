@@ -12,6 +12,8 @@ from kpca_apps.errors import InputError
 from kpca_apps.files.images_types import Metadata
 from kpca_apps.files.tiff import (
     BITS,
+    DESCRIPTION,
+    DNG_VERSION,
     EXTRA,
     FORMAT,
     HEIGHT,
@@ -25,6 +27,7 @@ from kpca_apps.files.tiff import (
     STRIP_ROWS,
     STRIPS,
     WIDTH,
+    invert,
 )
 from kpca_apps.files.tiff_packing import PLAIN, ZIP, apply_predictor
 from kpca_apps.files.tiff_tags import (
@@ -89,7 +92,8 @@ class TiffWriter:
         Parameters
         ----------
         pixels : ndarray of shape (h, w) or (h, w, 2..4)
-            uint8, uint16, float32 or float64.
+            uint8, uint16, float32 or float64. Integers count from black, as they are read,
+            whatever the tags say.
         like : Directory
             The tags to carry over. Pages that were not compressed stay so; others are written
             with Deflate.
@@ -101,6 +105,9 @@ class TiffWriter:
         """
         channels = 1 if pixels.ndim == 2 else pixels.shape[2]
         values = pixels.reshape(*pixels.shape[:2], channels)
+        if like.integer(MEANING, 1) == 0 and values.dtype.kind == "u":
+            values = values.copy()
+            invert(values[..., :1])
         plain = like.integer(PACKING, PLAIN) == PLAIN
         predicted = not plain and values.dtype.kind == "u"
         planar = channels > 1 and like.integer(PLANAR, 1) == 2
@@ -206,8 +213,11 @@ def directory_of_metadata(metadata: Metadata) -> Directory:
             pass
     tags = {number: tag for number, tag in found.tags.items() if number not in _DROPPED}
     tags[PACKING] = found.layout.numbers(3, ZIP)
-    tags.pop(MEANING, None)
-    tags.pop(EXTRA, None)
+    # Of pixels that were another file's, or that would make this file a RAW file or a stack.
+    for number in (MEANING, EXTRA, DNG_VERSION):
+        tags.pop(number, None)
+    if DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ"):
+        del tags[DESCRIPTION]
     if metadata.icc is not None:
         tags[ICC] = Tag(7, len(metadata.icc), metadata.icc)
     return Directory(found.layout, tags, found.children)

@@ -1,0 +1,160 @@
+"""Small image files that promise endless work are refused from what their headers say."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kpca_apps.errors import InputError
+from kpca_apps.files.jpeg import read_jpeg
+from kpca_apps.files.png import SIGNATURE, read_png
+from kpca_apps.files.tiff import read_tiff
+from kpca_apps.files.tiff_tags import TiffError, read_directories
+from tests.hostile.images import png, saved, texture, tiff
+
+READERS = {"png": read_png, "jpeg": read_jpeg, "tiff": read_tiff}
+# Width, height, bits, packing, meaning, strip, channels, rows, bytes of the strip.
+Entries = list[tuple[int, int, int, int]]
+
+
+def entries(width: int, height: int, place: int, n_bytes: int, packing: int = 1) -> Entries:
+    longs = {256: width, 257: height, 273: place, 278: height, 279: n_bytes}
+    shorts = {258: 8, 259: packing, 262: 1, 277: 1}
+    both = [(tag, 4, 1, value) for tag, value in longs.items()]
+    return sorted(both + [(tag, 3, 1, value) for tag, value in shorts.items()])
+
+
+def directory(tags: Entries, following: int = 0) -> bytes:
+    packed = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+    return struct.pack("<H", len(tags)) + packed + struct.pack("<I", following)
+
+
+def chain(tags: Entries, n_pages: int, pixels: bytes) -> bytes:
+    """A TIFF whose pages all have the same tags."""
+    size = len(directory(tags))
+    first = 8 + len(pixels)
+    places = [first + size * number for number in range(n_pages)]
+    pages = (directory(tags, following) for following in [*places[1:], 0])
+    return struct.pack("<2sHI", b"II", 42, first) + pixels + b"".join(pages)
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_of_more_pixels_than_its_bits_is_refused(progressive: bool) -> None:
+    content = saved(texture(16, 16, 3), "JPEG", progressive=progressive)
+    frame = content.index(b"\xff\xc2" if progressive else b"\xff\xc0")
+    lie = content[: frame + 5] + struct.pack(">HH", 13000, 13600) + content[frame + 9 :]
+    with pytest.raises(InputError, match=r"13600 x 13000 pixels, more than its .* bytes"):
+        read_jpeg(lie, "a.jpg")
+
+
+def test_a_jpeg_of_one_colour_is_no_lie() -> None:
+    for mode in ("L", "RGB"):
+        for options in ({}, {"progressive": True}):
+            file = io.BytesIO()
+            picture = Image.new(mode, (3000, 2000), 77)
+            picture.save(file, "JPEG", quality=1, optimize=True, **options)
+            assert read_jpeg(file.getvalue(), "a.jpg").page(0).shape[:2] == (2000, 3000)
+
+
+def test_a_jpeg_of_thousands_of_scans_is_refused() -> None:
+    content = saved(texture(16, 16), "JPEG", progressive=True)
+    last = content.rindex(b"\xff\xda")
+    lie = content[:last] + content[last:-2] * 3000 + content[-2:]
+    with pytest.raises(InputError, match=r"more than 100 scans, .*; save it anew"):
+        read_jpeg(lie, "a.jpg")
+
+
+def test_tags_that_lie_over_one_another_are_refused() -> None:
+    n_bytes = 20_000
+    tags = entries(4, 4, 8, 16) + [(60_000 + at, 7, n_bytes, 8) for at in range(1000)]
+    content = struct.pack("<2sHI", b"II", 42, 8 + n_bytes) + bytes(n_bytes) + directory(tags)
+    with pytest.raises(InputError, match=r"one over the other.*fetch the file again"):
+        read_tiff(content, "a.tif")
+    with pytest.raises(TiffError):
+        next(read_directories(content))
+    lie = saved(texture(8, 8), "PNG", exif=content)
+    assert read_png(lie, "a.png").metadata.orientation == 1
+
+
+def test_directories_that_lie_over_one_another_are_refused() -> None:
+    # Each directory of 4000 tags begins one tag after the one before.
+    n_tags, n_pages = 4000, 400
+    slots = np.zeros((n_tags + n_pages + 1, 6), "<u2")
+    slots[:] = (n_tags, 1, 1, 0, 0, 0)
+    places = 8 + 12 * np.arange(1, n_pages + 1)
+    body = bytearray(slots.tobytes())
+    for number, following in enumerate(places):
+        struct.pack_into("<I", body, 12 * (number + n_tags) + 2, following)
+    content = struct.pack("<2sHI", b"II", 42, 8) + bytes(body)
+    with pytest.raises(InputError, match="tags lie one over the other"):
+        read_tiff(content, "a.tif")
+
+
+@pytest.mark.parametrize("packing", [1, 8, 5, 34925])
+def test_pages_that_share_their_pixels_are_refused(packing: int) -> None:
+    side = 3000
+    pixels = zlib.compress(bytes(side * side)) if packing == 8 else bytes(4096)
+    if packing == 1:
+        side = 64
+    one = entries(side, side, 8, len(pixels), packing)
+    assert len(read_tiff(chain(one, 1, pixels), "a.tif").pages) == 1
+    with pytest.raises(InputError, match=r"1500 pages promise more pixels than its .* bytes"):
+        read_tiff(chain(one, 1500, pixels), "a.tif")
+
+
+def test_many_honest_pages_are_read() -> None:
+    pixels = [texture(4, 5) for _ in range(500)]
+    file = io.BytesIO()
+    pictures = [Image.fromarray(page) for page in pixels]
+    pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
+    image = read_tiff(file.getvalue(), "a.tif")
+    assert len(image.pages) == 500
+    np.testing.assert_array_equal(image.page(499), pixels[499])
+
+
+SMALL = {
+    "png grey": ("png", saved(texture(5, 6), "PNG")),
+    "png interlaced": ("png", png(6, 5, bytes(500), depth=16, colour=6, lacing=1)),
+    "png transparent": ("png", saved(texture(5, 6), "PNG", transparency=3)),
+    "jpeg grey": ("jpeg", saved(texture(9, 10), "JPEG")),
+    "jpeg progressive": ("jpeg", saved(texture(9, 10, 3), "JPEG", progressive=True)),
+    "tiff tiles": ("tiff", tiff(texture(9, 10), tile=(16, 16), compression="zlib")),
+    "tiff lzw": ("tiff", saved(texture(9, 10), "TIFF", compression="tiff_lzw")),
+    "tiff big": ("tiff", tiff(texture(9, 10), bigtiff=True, byteorder=">")),
+}
+
+
+@pytest.mark.parametrize("what", SMALL)
+def test_cut_anywhere_or_one_byte_wrong_it_is_read_or_refused_in_one_line(what: str) -> None:
+    kind, content = SMALL[what]
+    n_refused = 0
+    for place in range(len(content)):
+        for damaged in (
+            content[:place],
+            content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :],
+        ):
+            damaged = _with_right_sums(damaged) if kind == "png" else damaged
+            try:
+                image = READERS[kind](damaged, "a")
+                assert image.page(0).shape == image.pages[0].shape
+            except InputError as error:
+                n_refused += 1
+                assert str(error).isprintable()
+    assert n_refused > len(content) / 3
+
+
+def _with_right_sums(content: bytes) -> bytes:
+    """Give each PNG chunk the checksum it should have, so that the damage lies in what it says."""
+    fixed, place = bytearray(content), len(SIGNATURE)
+    while place + 12 <= len(content):
+        end = place + 12 + int.from_bytes(content[place : place + 4], "big")
+        if end > len(content):
+            break
+        fixed[end - 4 : end] = struct.pack(">I", zlib.crc32(content[place + 4 : end - 4]))
+        place = end
+    return bytes(fixed)
