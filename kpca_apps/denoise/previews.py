@@ -14,7 +14,7 @@ from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 __all__ = ["make_previews", "turned"]
 
-VIEW, THUMB, CROP = 560, 120, 128
+VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128
 # Noise is most of what these files hold; more would make it no plainer to see.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
@@ -74,8 +74,8 @@ def make_previews(
         for kind, left, top in _places(after)
     )
     return ImagePreviews(
-        before=show.encoded(_fitted(shown_before, VIEW), _JPEG_QUALITY),
-        after=show.encoded(_fitted(shown_after, VIEW), _JPEG_QUALITY),
+        before=show.encoded(_viewed(shown_before), _JPEG_QUALITY),
+        after=show.encoded(_viewed(shown_after), _JPEG_QUALITY),
         thumb=show.encoded(_fitted(shown_after, THUMB), _JPEG_QUALITY),
         residual=_residual(before, after),
         crops=crops,
@@ -152,7 +152,13 @@ class _Showing:
         return np.asarray(np.clip(np.rint(scaled), 0, 255), np.uint8)
 
 
-def _fitted(picture: Image.Image, most: int) -> Image.Image:
+def _viewed(picture: Image.Image) -> Image.Image:
+    """Reduce a picture to the area of a square of `VIEW`, so that panoramas stay visible."""
+    width, height = picture.size
+    return _fitted(picture, min(LONGEST, VIEW * (max(width, height) / min(width, height)) ** 0.5))
+
+
+def _fitted(picture: Image.Image, most: float) -> Image.Image:
     """Reduce a picture to at most so many pixels wide and high; never enlarge it."""
     scale = most / max(picture.size)
     if scale >= 1:
@@ -166,7 +172,7 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
     difference = before.astype(np.float32) - after
     if difference.ndim == 3:
         difference = difference.mean(axis=2)
-    reduced = np.asarray(_fitted(Image.fromarray(difference), VIEW), np.float32)
+    reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float32)
     sd = float(reduced.std()) or 1.0
     grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
     buffer = io.BytesIO()

@@ -33,6 +33,7 @@ MAX_BYTES = 6_000_000  # of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50
+TILE = 72  # CSS pixels of a component's picture
 PARTS = ("denoising.css", "slider.js")
 
 
@@ -186,8 +187,8 @@ def _tiles(result: DenoisingResult) -> list[dict[str, Any]]:
         {
             "number": component.number,
             "share": f"{number(100 * component.share, 2)} %",
-            "below": shown(component.below, most=96, least=64),
-            "above": shown(component.above, most=96, least=64),
+            "below": shown(component.below, TILE),
+            "above": shown(component.above, TILE),
         }
         for component in components
     ]

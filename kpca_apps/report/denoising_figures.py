@@ -24,7 +24,7 @@ from kpca_apps.report.text import count, join
 __all__ = ["denoising_drawings", "denoising_figures"]
 
 MOST_NAMED = 40  # lines that still have room for a name
-LINE, FEWEST_INCHES, MOST_INCHES = 0.2, 1.3, 8.0
+LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {
     "noisy": ("o", "muted", "none"),
     "denoised": ("o", "blue", "blue"),
@@ -123,11 +123,12 @@ def _whose(images: Sequence[object]) -> str:
 
 def _start(name: str, title: str, images: Sequence[ImageOutcome]) -> tuple[Axes, Drawing]:
     """Start a figure with a line for each image, the last on top."""
-    height = min(max(0.8 + LINE * len(images), FEWEST_INCHES), MOST_INCHES)
+    named = len(images) <= MOST_NAMED
+    height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
     figure, (axes,) = new_axes(5.6, height)
     places = np.arange(len(images))
     axes.set_ylim(-0.7, len(images) - 0.3)
-    if len(images) <= MOST_NAMED:
+    if named:
         axes.set_yticks(places, [shown(image.name, 28) for image in images])
         axes.hlines(
             places, 0, 1, transform=axes.get_yaxis_transform(), color=PALETTE["rule"], lw=0.6

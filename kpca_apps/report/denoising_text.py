@@ -107,18 +107,18 @@ def _noise_range(images: Sequence[ImageOutcome]) -> str:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
     if all(image.noise == "speckle" for image in known):
-        return f"{was} {_range([100 * (i.sigma or 0.0) for i in known])} % of the intensity"
+        return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
     ranges = {image.data_range for image in known}
     where = " where brightest" if all(image.noise == "poisson" for image in known) else ""
     if len(ranges) == 1 and None not in ranges:
         most = number(ranges.pop() or 0.0)
         return f"{was} {_range([image.sigma or 0.0 for image in known])} of {most}{where}"
     levels = [100 * (image.sigma or 0.0) / (image.data_range or 1.0) for image in known]
-    return f"{was} {_range(levels)} % of the range of values{where}"
+    return f"{was} {_range(levels, 2)} % of the range of values{where}"
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = number(min(values)), number(max(values))
+def _range(values: Sequence[float], digits: int = 3) -> str:
+    low, high = number(min(values), digits), number(max(values), digits)
     return low if low == high else f"{low} to {high}"
 
 
@@ -224,7 +224,7 @@ def residual_sentence(image: ImageOutcome) -> str:
         )
     if residual.edge_correlation == residual.flat_correlation == 0:
         return f"{start}; the image is too small to tell whether structure shows in it."
-    return f"{start}. It looks like noise: no structure shows in it."
+    return f"{start}. It looks like noise: no structure was found in it."
 
 
 def likeness_sentence(comparison: Comparison) -> str:

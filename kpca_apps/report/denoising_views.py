@@ -44,8 +44,10 @@ __all__ = [
 
 MAX_NAME = 200
 MAX_NOTES = 20
-WIDE, SMALL = 560, 128  # CSS pixels that a view and a crop may take
+SMALL, THUMB = 256, 80  # CSS pixels that a crop and a picture in a list may take
 MAX_ZOOM = 16
+TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
+MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,18 @@ class Shown:
     picture: Preview
     width: int
     zoomed: bool
+
+    @property
+    def height(self) -> int:
+        """Height it is shown at."""
+        return max(1, round(self.width * self.picture.height / self.picture.width))
+
+    @property
+    def form(self) -> str:
+        """How to place words on it: ``"narrow"``, ``"short"`` or ``"wide"``."""
+        if self.width < MIN_FOR_WORDS:
+            return "narrow"
+        return "short" if self.width > 4 * self.height or self.height < MIN_HEIGHT else "wide"
 
 
 @dataclass(frozen=True)
@@ -156,17 +170,24 @@ def change_of(image: ImageOutcome) -> float:
     return image.residual.sd / (image.data_range or 1.0)
 
 
-def shown(picture: Preview, most: int = WIDE, least: int = 256) -> Shown:
-    """Choose the width of a picture: its own, or a whole multiple where it is tiny.
+def shown(picture: Preview, least: int = 560) -> Shown:
+    """Show a picture as it is, or by a whole factor larger while it stays below `least` pixels.
 
     Examples
     --------
-    >>> shown(Preview("image/png", b"", 8, 8)).width, shown(Preview("image/png", b"", 560, 9)).width
-    (128, 560)
+    >>> [shown(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
+    [128, 400, 500]
     """
+    zoom = max(1, min(least // max(picture.width, picture.height), MAX_ZOOM))
+    return Shown(picture, zoom * picture.width, zoom > 1)
+
+
+def _thumb(picture: Preview) -> Shown:
+    """Show a picture small, so that screens of more pixels have something to show."""
     side = max(picture.width, picture.height)
-    zoom = max(1, min(least // side, MAX_ZOOM))
-    return Shown(picture, min(zoom * picture.width, most), zoom > 1)
+    if side <= THUMB:
+        return shown(picture, THUMB)
+    return Shown(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
 
 
 def _image(image: ImageOutcome, number: int, images: str, apart: bool) -> ImageView:
@@ -188,10 +209,8 @@ def _image(image: ImageOutcome, number: int, images: str, apart: bool) -> ImageV
         before=shown(previews.before) if previews else None,
         after=shown(previews.after) if previews else None,
         residual=shown(previews.residual) if previews else None,
-        thumb=shown(previews.thumb, least=64) if previews else None,
-        crops=tuple(_crop(crop) for crop in previews.crops)
-        if previews and _has_more(image)
-        else (),
+        thumb=_thumb(previews.thumb) if previews else None,
+        crops=_crops(previews) if previews else (),
         glance=_glance(previews) if previews else None,
     )
 
@@ -236,30 +255,33 @@ def _size(image: ImageOutcome) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _has_more(image: ImageOutcome) -> bool:
-    """Tell whether crops show what the view of the whole does not."""
-    previews: ImagePreviews | None = image.previews
-    if previews is None or not previews.crops:
-        return False
-    piece = previews.crops[0].after
-    whole = previews.after
-    return (piece.width, piece.height) != (whole.width, whole.height) or any(
-        crop.reference is not None for crop in previews.crops
-    )
+def _crops(previews: ImagePreviews) -> tuple[CropView, ...]:
+    """Return the crops, unless they show no more than the view of the whole."""
+    if not _is_whole(previews):
+        return tuple(_crop(crop, TITLES.get(crop.kind, crop.kind)) for crop in previews.crops)
+    with_reference = [crop for crop in previews.crops if crop.reference is not None]
+    return tuple(_crop(crop, "Beside the clean image") for crop in with_reference)
+
+
+def _is_whole(previews: ImagePreviews) -> bool:
+    """Tell whether the view shows every pixel and the first crop as many."""
+    sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
+    return len(sizes) == 1
 
 
 def _glance(previews: ImagePreviews) -> CropView | None:
-    return _crop(replace(previews.crops[0], reference=None)) if previews.crops else None
+    if not previews.crops:
+        return None
+    return _crop(replace(previews.crops[0], reference=None), "A piece")
 
 
-def _crop(crop: Crop) -> CropView:
-    titles = {"detail": "Most detail", "flat": "Least detail"}
+def _crop(crop: Crop, title: str) -> CropView:
     pieces = [("before", crop.before), ("after", crop.after)]
     if crop.reference is not None:
         pieces.append(("clean", crop.reference))
     return CropView(
-        title=titles.get(crop.kind, crop.kind),
-        pieces=tuple((label, shown(piece, 2 * SMALL)) for label, piece in pieces),
+        title=title,
+        pieces=tuple((label, shown(piece, SMALL)) for label, piece in pieces),
     )
 
 

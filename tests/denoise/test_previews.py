@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from kpca_apps.denoise.previews import CROP, THUMB, VIEW, make_previews, turned
+from kpca_apps.denoise.previews import CROP, LONGEST, THUMB, VIEW, make_previews, turned
 from kpca_apps.denoise.result import Preview
 from tests.denoise.toy import picture
 
@@ -56,13 +56,22 @@ def test_crops_show_detail_and_evenness_at_full_size() -> None:
     assert (after[flat.top : flat.top + CROP, flat.left : flat.left + CROP] == 120).all()
 
 
-def test_sizes_are_bounded_and_never_enlarged() -> None:
-    large = make_previews(*[np.zeros((900, 1800, 3), np.uint8)] * 2)
-    assert (large.before.width, large.before.height) == (VIEW, VIEW // 2)
-    assert (large.thumb.width, large.thumb.height) == (THUMB, THUMB // 2)
-    assert (large.residual.width, large.residual.height) == (VIEW, VIEW // 2)
+@pytest.mark.parametrize("shape", [(900, 1800, 3), (1200, 1200), (100, 5000), (5000, 100, 3)])
+def test_sizes_are_bounded(shape: tuple[int, ...]) -> None:
+    previews = make_previews(*[np.zeros(shape, np.uint8)] * 2)
+    for view in (previews.before, previews.after, previews.residual):
+        assert view.width * view.height <= 1.01 * VIEW**2
+        assert max(view.width, view.height) <= LONGEST
+        assert view.width / view.height == pytest.approx(shape[1] / shape[0], rel=0.02)
+        at_most = view.width * view.height >= 0.99 * VIEW**2
+        assert at_most or max(view.width, view.height) == LONGEST
+    assert max(previews.thumb.width, previews.thumb.height) == THUMB
+
+
+def test_nothing_is_enlarged() -> None:
     small = make_previews(*[np.zeros((3, 1), np.uint8)] * 2)
-    assert (small.before.width, small.before.height) == (1, 3)
+    for view in (small.before, small.after, small.residual, small.thumb):
+        assert (view.width, view.height) == (1, 3)
 
 
 def test_the_residual_is_on_middle_grey() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from kpca_apps.report.denoising import render_denoising, render_trial
 from kpca_apps.report.render import render_comparison, render_screening
-from tests.report import examples
+from tests.report import denoising_examples, examples
 
 pytestmark = pytest.mark.browser
 
@@ -25,6 +26,13 @@ OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+)
+
+BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed")
+PAGES = (
+    *("usual", "hostile", "long_names", "two_columns", "with_labels", "comparison", "trial"),
+    *(f"{name}/report" for name in BATCHES),
+    "many/details/0003",
 )
 
 
@@ -48,6 +56,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "comparison.html").write_text(
         render_comparison(examples.comparison()), encoding="utf-8"
     )
+    for name in BATCHES:
+        for file, page in render_denoising(denoising_examples.BATCHES[name]()).items():
+            path = folder / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(page, encoding="utf-8")
+    page = render_trial(denoising_examples.trial())
+    (folder / "trial.html").write_text(page, encoding="utf-8")
     return folder
 
 
@@ -64,9 +79,7 @@ def open_page(
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize(
-    "name", ["usual", "hostile", "long_names", "two_columns", "with_labels", "comparison"]
-)
+@pytest.mark.parametrize("name", PAGES)
 def test_no_page_scrolls_sideways_or_complains(
     browser: Any, folder: Path, name: str, width: int
 ) -> None:
@@ -150,4 +163,94 @@ def test_paper_shows_the_folds_and_no_controls(browser: Any, folder: Path) -> No
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".ranked tbody tr:visible").count() == 25
     assert page.get_by_text("On paper only the first 25").is_visible()
+    page.close()
+
+
+def clip_of(page: Any) -> str:
+    return str(page.locator(".under").first.evaluate("box => getComputedStyle(box).clipPath"))
+
+
+def test_the_line_between_before_and_after_moves_by_keyboard(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "real/report.html")
+    name = denoising_examples.real().images[1].name
+    slider = page.get_by_label(f"before left of the line, after right of it: {name}")
+    assert slider.evaluate("input => input.type") == "range"
+    assert clip_of(page) == "inset(0px 50% 0px 0px)"
+    slider.focus()
+    outline = "box => getComputedStyle(box).outlineStyle"
+    assert page.locator(".stage").first.evaluate(outline) == "solid"
+    slider.press("ArrowLeft")
+    assert clip_of(page) == "inset(0px 51% 0px 0px)"
+    assert slider.get_attribute("aria-valuetext") == "49 % before"
+    slider.press("End")
+    assert clip_of(page) == "inset(0px 0% 0px 0px)"
+    slider.press("Home")
+    assert clip_of(page) == "inset(0px 100% 0px 0px)"
+    assert page.complaints == []
+    page.close()
+
+
+def test_the_line_follows_the_pointer(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "real/report.html")
+    stage = page.locator(".stage").first
+    stage.scroll_into_view_if_needed()
+    box = stage.bounding_box()
+    page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 0.3 * box["height"])
+    assert abs(float(page.locator(".stage input").first.input_value()) - 80) <= 1
+    page.close()
+
+
+def test_before_and_after_stand_side_by_side_without_script(browser: Any, folder: Path) -> None:
+    context = browser.new_context(
+        java_script_enabled=False, viewport={"width": 1280, "height": 800}
+    )
+    page = context.new_page()
+    page.goto((folder / "real/report.html").as_uri())
+    assert page.locator("input").count() == 0
+    before, after = (page.locator(place).first.bounding_box() for place in (".under", ".over"))
+    assert before["x"] + before["width"] <= after["x"]
+    assert before["y"] == after["y"]
+    assert page.locator(".under figcaption").first.inner_text() == "before"
+    context.close()
+
+
+def test_before_and_after_stand_side_by_side_on_paper(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "real/report.html", 700, 900)
+    page.emulate_media(media="print")
+    before, after = (page.locator(place).first.bounding_box() for place in (".under", ".over"))
+    assert before["x"] + before["width"] <= after["x"]
+    assert clip_of(page) == "none"
+    assert not page.locator(".stage input").first.is_visible()
+    page.close()
+
+
+def test_pictures_load_and_keep_their_form(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "real/report.html", 360, 740)
+    sizes = page.locator("img").evaluate_all(
+        "all => all.map(i => [i.naturalWidth / i.naturalHeight, i.clientWidth / i.clientHeight])"
+    )
+    assert len(sizes) > 20
+    for natural, shown in sizes:
+        assert shown == pytest.approx(natural, rel=0.08)
+    page.close()
+
+
+def test_a_large_batch_sorts_filters_and_leads_on(browser: Any, folder: Path) -> None:
+    page = open_page(browser, folder / "many/report.html")
+    rows = page.locator("table.batch tbody tr")
+    page.get_by_role("button", name="taken out").press("Enter")
+    values = (
+        "all => all.map(r => Number(r.querySelector('[data-name=\"taken out\"]').dataset.value))"
+    )
+    taken = rows.evaluate_all(values)
+    assert taken == sorted(taken)
+    page.get_by_label("Filter").last.fill("007.png")
+    assert rows.evaluate_all("all => all.filter(row => !row.hidden).length") == 1
+    page.get_by_role("link", name="roll 0/007.png", exact=True).last.click()
+    assert page.locator("h1").inner_text() == "roll 0/007.png"
+    page.get_by_role("link", name="next").click()
+    assert page.locator("h1").inner_text() == "roll 1/008.png"
+    page.get_by_role("link", name="All images").click()
+    assert "30 of 50 images denoised" in page.locator("h1").inner_text()
+    assert page.complaints == []
     page.close()

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from functools import cache
-from html.parser import HTMLParser
 from importlib import resources
 
 import pytest
@@ -14,53 +13,13 @@ from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.render import render_comparison, render_screening
 from kpca_apps.report.text import count
 from tests.report import examples
+from tests.report.pages import Page
 
 
 @cache
 def rendered(name: str) -> str:
     """Render an example once; tests of repeatability render again."""
     return render_screening(examples.SCREENINGS[name]())
-
-
-VOID = {"meta", "link", "br", "img", "input", "hr"}
-
-
-class Page(HTMLParser):
-    """Collects what a test asks of a page, and checks that every tag is closed."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.text = ""
-        self.csp = ""
-        self.scripts: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        values = {key: value or "" for key, value in attrs}
-        self.attributes += values.items()
-        if values.get("http-equiv") == "Content-Security-Policy":
-            self.csp = values["content"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(key, value or "") for key, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.scripts.append(data)
-        elif not self.open or self.open[-1] != "style":
-            self.text += data
 
 
 @pytest.mark.parametrize("name", examples.SCREENINGS)

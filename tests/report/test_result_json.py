@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.report.denoising_text import headline
 from kpca_apps.report.result_json import result_to_json
-from tests.report import examples
+from kpca_apps.report.text import writable
+from tests.report import denoising_examples, examples
 
 
 @pytest.mark.parametrize("make", examples.SCREENINGS.values(), ids=examples.SCREENINGS.keys())
@@ -46,3 +50,41 @@ def test_a_comparison_becomes_json() -> None:
     methods = content["evaluations"][0]["methods"]
     assert [method["name"] for method in methods][:2] == ["kernel PCA", "Parzen"]
     assert all("seconds" not in method for method in methods)
+
+
+@pytest.mark.parametrize(
+    "make", denoising_examples.BATCHES.values(), ids=denoising_examples.BATCHES
+)
+def test_every_batch_becomes_json(make: Callable[[], DenoisingResult]) -> None:
+    result = make()
+    text = result_to_json(result)
+    content = json.loads(text, parse_constant=lambda name: pytest.fail(f"not JSON: {name}"))
+    assert list(content) == sorted(content)
+    assert content["kind"] == "denoising"
+    assert content["sentence"] == writable(headline(result))
+    assert content["n_images"] == len(result.images)
+    assert content["n_failed"] == result.n_failed
+    for told, image in zip(content["images"], result.images, strict=True):
+        assert not {"previews", "seconds", "resumed"} & set(told)
+        assert told["name"] == image.name
+        assert told["sigma"] == image.sigma
+        assert (told["residual"] or {}).get("sd") == (image.residual and image.residual.sd)
+    assert len(text) < 4000 * (1 + len(result.images))
+
+
+def test_a_batch_gives_the_same_json_however_long_it_took() -> None:
+    result = denoising_examples.real()
+    resumed = tuple(replace(image, seconds=1e9, resumed=True) for image in result.images)
+    assert result_to_json(replace(result, images=resumed, seconds=1e9)) == result_to_json(result)
+
+
+def test_pictures_of_components_and_trials_stay_out() -> None:
+    content = json.loads(result_to_json(denoising_examples.with_dictionary()))
+    assert content["dictionary"]["components"][0] == {"number": 1, "share": 0.5}
+    content = json.loads(result_to_json(denoising_examples.trial()))
+    assert content["kind"] == "trial of denoising"
+    assert content["trials"][0] == {
+        "option": "--strength 0.5",
+        "residual_sd": 10.0,
+        "strength": 0.5,
+    }

@@ -1,0 +1,54 @@
+"""What tests ask of a page."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects what a test asks of a page, and checks that every tag is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.csp = ""
+        self.scripts: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+        values = self.elements[-1][1]
+        if values.get("http-equiv") == "Content-Security-Policy":
+            self.csp = values["content"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif not self.open or self.open[-1] != "style":
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        """Return the attributes of every element of a kind."""
+        return [values for name, values in self.elements if name == tag]
+
+    def _note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {key: value or "" for key, value in attrs}
+        self.tags.append(tag)
+        self.attributes += values.items()
+        self.elements.append((tag, values))
