@@ -10,6 +10,8 @@ The result is .7 B + .3 Q after three passes and (B + Q2) / 2 after four. Y is t
 s2 the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is
 that of t Y + (1 - t) X when X is a projection of Y.
 
+The same is done at half the scale, and so on, for the low frequencies of photographs (scales.py).
+
 References
 ----------
 Osher, Burger, Goldfarb, Xu & Yin 2005, Multiscale Model. Simul. 4(2).
@@ -18,11 +20,14 @@ Herbreteau & Kervrann 2022, SIAM J. Imaging Sci. 15(4) (the linear limit of pass
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kpca_apps.denoise.bands import Strip, noise_excess, project, reach, wiener
 from kpca_apps.denoise.parameters import PassSettings, Plan, plan_for
+from kpca_apps.denoise.scales import average_low_frequencies, halve
 from kpca_apps.errors import ConfigError
 
 __all__ = ["KERNELS", "denoise_plane", "denoise_planes"]
@@ -38,6 +43,9 @@ STRIP_SAMPLES = 12_000_000
 
 AGAIN = np.float32(0.3)
 LAST = np.float32(0.4)
+
+SMALLEST = 16
+"""Pixels a side of the smallest scale, at the least: two patches."""
 
 
 def denoise_plane(
@@ -106,6 +114,7 @@ def denoise_planes(
     match: NDArray[np.floating] | None = None,
     n_jobs: int | None = None,
     strip_samples: int = STRIP_SAMPLES,
+    scales: bool = True,
 ) -> Planes:
     """Remove white Gaussian noise from planes of one scene, matched in the first of them.
 
@@ -120,6 +129,9 @@ def denoise_planes(
     strip_samples : int
         Pixels times channels worked on at once; larger images are cut into strips of rows that
         overlap as far as the passes reach. The result does not depend on it.
+    scales : bool
+        Whether photographs are denoised at half the scale too, and so on. Only for white noise:
+        of other noise more than half is left there.
 
     Returns
     -------
@@ -144,10 +156,51 @@ def denoise_planes(
     if match is None and not active[0]:
         match = result[0]
     guide = None if match is None else np.array(match, np.float32, order="C")
-    planes = result[active]
-    strips = _Strips(planes, levels[active], guide, plan, kernel == "rbf", n_jobs)
-    result[active] = strips.run(strip_samples)
+    planes, levels = result[active], levels[active]
+    excess = noise_excess(planes[0], float(levels[0]), plan.first)
+    way = _Way(quality, content, kernel == "rbf", excess, n_jobs, strip_samples)
+    scales = scales and content == "photo"
+    result[active] = _denoise_scales(planes, levels, guide, way, scales)
     return result
+
+
+@dataclass(frozen=True)
+class _Way:
+    """What is the same at every scale.
+
+    Attributes
+    ----------
+    quality, content : str
+        What plans are made of.
+    rbf : bool
+        Kernel of the Wiener pass.
+    excess : float
+        From `noise_excess`: of the finest scale, for at others detail passes for noise.
+    n_jobs : int or None
+        Threads.
+    strip_samples : int
+        Pixels times channels worked on at once.
+    """
+
+    quality: str
+    content: str
+    rbf: bool
+    excess: float
+    n_jobs: int | None
+    strip_samples: int
+
+
+def _denoise_scales(
+    planes: Planes, sigmas: NDArray[np.float32], guide: Planes | None, way: _Way, scales: bool
+) -> Planes:
+    """Denoise at this scale and, where asked to, at half of it, and so on."""
+    plan = plan_for(float(sigmas[0]), way.quality, way.content)
+    fine = _Strips(planes, sigmas, guide, plan, way).run()
+    if scales and min(planes.shape[1:]) >= 2 * SMALLEST:
+        half_guide = None if guide is None else halve(guide)
+        half = np.float32(0.5) * sigmas
+        average_low_frequencies(fine, _denoise_scales(halve(planes), half, half_guide, way, scales))
+    return fine
 
 
 class _Strips:
@@ -163,10 +216,8 @@ class _Strips:
         Image to match in; ``None`` for the first plane and its estimates.
     plan : Plan
         The passes.
-    rbf : bool
-        Kernel of the Wiener pass.
-    n_jobs : int or None
-        Threads.
+    way : _Way
+        The rest.
     """
 
     def __init__(
@@ -175,18 +226,15 @@ class _Strips:
         sigmas: NDArray[np.float32],
         guide: Planes | None,
         plan: Plan,
-        rbf: bool,
-        n_jobs: int | None,
+        way: _Way,
     ) -> None:
-        self.planes, self.guide, self.plan, self.rbf = planes, guide, plan, rbf
+        self.planes, self.guide, self.plan, self.way = planes, guide, plan, way
         self.variances = sigmas**2
-        self.n_jobs = n_jobs
-        self.excess = noise_excess(planes[0], float(sigmas[0]), plan.first)
 
-    def run(self, samples: int) -> Planes:
+    def run(self) -> Planes:
         """Work through the strips, each with a margin that is cut off again."""
         channels, height, width = self.planes.shape
-        rows = max(1, samples // (channels * width))
+        rows = max(1, self.way.strip_samples // (channels * width))
         if rows >= height:
             return self._chain(0, height)
         margin = sum(reach(settings) for settings in self.plan.passes)
@@ -201,13 +249,19 @@ class _Strips:
     def _chain(self, first: int, end: int) -> Planes:
         """Run every pass of the plan on the rows from first to end."""
         plan, planes = self.plan, np.ascontiguousarray(self.planes[:, first:end])
-        strip = Strip(first, end - first, self.planes.shape[1:], self.n_jobs)
+        strip = Strip(first, end - first, self.planes.shape[1:], self.way.n_jobs)
         none_left = np.ones_like(planes)
         pilot, leverage = self._project(planes, planes, none_left, np.float32(1), plan.first, strip)
         if plan.second is not None:
             pilot, leverage = self._project(planes, pilot, leverage, AGAIN, plan.second, strip)
         smooth, smooth_leverage = wiener(
-            planes, pilot, self._guide(pilot, strip), self.variances, plan.wiener, self.rbf, strip
+            planes,
+            pilot,
+            self._guide(pilot, strip),
+            self.variances,
+            plan.wiener,
+            self.way.rbf,
+            strip,
         )
         if plan.last is None:
             return np.float32(0.7) * smooth + np.float32(0.3) * pilot
@@ -228,10 +282,9 @@ class _Strips:
         """Project an estimate with the share t of its noise added back."""
         s2 = self.variances[:, None, None]
         left = self.variances[0] * leverage[0] if self.guide is None else np.zeros_like(leverage[0])
-        return project(
-            estimate + t * (noisy - estimate), self._guide(estimate, strip),
-            s2 * (t * t + (np.float32(1) - t * t) * leverage), left, settings, self.excess, strip,
-        )  # fmt: skip
+        variance = s2 * (t * t + (np.float32(1) - t * t) * leverage)
+        again, guide = estimate + t * (noisy - estimate), self._guide(estimate, strip)
+        return project(again, guide, variance, left, settings, self.way.excess, strip)
 
     def _guide(self, estimate: Planes, strip: Strip) -> Planes:
         """Image to match in: the one given, or the first plane of an estimate."""

@@ -64,7 +64,10 @@ def denoise_white(planes: NDArray[np.float32], sigma: float | None, settings: Se
 
 
 def clean_planes(
-    planes: NDArray[np.float32], sigma: tuple[float, ...], settings: Settings
+    planes: NDArray[np.float32],
+    sigma: tuple[float, ...],
+    settings: Settings,
+    scales: bool = True,
 ) -> NDArray[np.float32]:
     """Return grey or opponent planes without their noise.
 
@@ -75,6 +78,8 @@ def clean_planes(
     sigma : tuple of float
         Deviation of the noise in each, before the factors ``luma`` and ``chroma``.
     settings : Settings
+    scales : bool
+        As for `kpca_apps.denoise.local.denoise_planes`.
 
     Returns
     -------
@@ -93,6 +98,7 @@ def clean_planes(
         kernel=settings.kernel,
         content=settings.content,
         n_jobs=settings.n_jobs,
+        scales=scales,
     )
     cleaned[levels == 0] = planes[levels == 0]
     return cleaned

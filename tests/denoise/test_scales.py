@@ -1,0 +1,39 @@
+"""Going to half the scale and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kpca_apps.denoise.scales import average_low_frequencies, enlarge, halve
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (17, 16), (16, 19), (2, 3), (33, 41)])
+def test_a_ramp_survives_inside(shape: tuple[int, int]) -> None:
+    ramp = np.add.outer(np.arange(shape[0]), 2.0 * np.arange(shape[1])).astype(np.float32)
+    back = enlarge(halve(ramp), shape)
+    assert back.shape == shape and back.dtype == np.float32
+    inner = slice(1, shape[0] // 2 * 2 - 1), slice(1, shape[1] // 2 * 2 - 1)
+    np.testing.assert_allclose(back[inner], ramp[inner], rtol=1e-5, atol=1e-4)
+
+
+def test_noise_stays_white_with_half_the_deviation() -> None:
+    noise = np.random.default_rng(3).standard_normal((2, 400, 400)).astype(np.float32)
+    half = halve(noise)
+    assert half.std() == pytest.approx(0.5, abs=0.005)
+    assert abs(np.mean(half[:, :, 1:] * half[:, :, :-1])) < 0.003
+    assert abs(np.mean(half[:, 1:] * half[:, :-1])) < 0.003
+
+
+def test_low_frequencies_move_halfway_and_high_ones_stay() -> None:
+    high = (np.indices((32, 32)).sum(axis=0) % 2).astype(np.float32)
+    fine = np.stack([high, high + 6])
+    average_low_frequencies(fine, np.stack([halve(high) + 4, halve(high)]))
+    np.testing.assert_allclose(fine, np.stack([high + 2, high + 3]), atol=1e-5)
+
+
+def test_an_estimate_that_agrees_changes_nothing() -> None:
+    fine = np.random.default_rng(4).normal(100, 30, (1, 21, 34)).astype(np.float32)
+    before = fine.copy()
+    average_low_frequencies(fine, halve(before))
+    np.testing.assert_array_equal(fine, before)
