@@ -1,0 +1,296 @@
+"""``kpca denoise`` as a user meets it: files, words, exit codes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kpca_apps.cli.denoise_steps import IMAGES
+from kpca_apps.cli.main import main
+from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
+from kpca_apps.denoise.manifest import MANIFEST
+from tests.cli.conftest import Done, Run
+from tests.denoise.toy import contents
+
+FAST = ("--quality", "fast", "--jobs", 1)
+
+
+def noisy(seed: int = 0, shape: tuple[int, ...] = (40, 48), sigma: float = 20.0) -> np.ndarray:
+    """Stripes and noise."""
+    columns = np.arange(shape[1]).reshape((-1,) + (1,) * (len(shape) - 2))
+    clean = np.broadcast_to(120 + 60 * np.sin(columns / 5), shape)
+    noise = np.random.default_rng(seed).normal(0, sigma, shape)
+    return np.clip(np.rint(clean + noise), 0, 255).astype(np.uint8)
+
+
+def save(name: str, pixels: np.ndarray, **options: object) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(name, **options)
+
+
+def load(name: str | Path) -> np.ndarray:
+    with Image.open(name) as image:
+        return np.asarray(image)
+
+
+def result(folder: str = "kpca-denoised/report") -> dict[str, object]:
+    loaded: dict[str, object] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@pytest.fixture
+def kpca(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Run ``kpca denoise ...`` in a folder with two grey images and a coloured one in ``in``."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("kpca_apps.report.denoising_figures.denoising_figures", lambda result: {})
+    save("in/a.png", noisy(0))
+    save("in/sub/b.png", noisy(1, (40, 40, 3)))
+    save("in/c.tif", noisy(2))
+
+    def run(*words: object) -> Done:
+        capsys.readouterr()
+        code = main(["denoise", *map(str, words)])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
+    done = kpca("run", "in", *FAST)
+    assert (done.code, done.out) == (0, "kpca-denoised/report/report.html\n"), done.err
+    images = Path("kpca-denoised", IMAGES)
+    assert sorted(contents(images)) == ["a.png", "c.tif", "sub/b.png"]
+    expected = denoise_kpca(noisy(0), quality="fast", noise="auto")
+    assert np.array_equal(load(images / "a.png"), np.clip(np.rint(expected), 0, 255))
+    report = contents(Path("kpca-denoised/report"))
+    assert sorted(report) == ["report.html", "result.json", "run.json"]
+    assert b"../images/sub/b.png" in report["report.html"]
+    assert done.err.startswith("3 images denoised; the noise was ")
+    assert max(map(len, done.err.splitlines())) <= 80
+
+
+def test_one_worker_and_two_leave_the_same_bytes(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.cli.denoise_progress._START_UP", 1)
+    made = []
+    for jobs in (1, 2):
+        assert kpca("run", "in", "--quality", "fast", "--jobs", jobs).code == 0
+        folder = Path("kpca-denoised")
+        made.append(contents(folder))
+        run = json.loads(made[-1].pop("report/run.json"))
+        assert run["workers"] == jobs
+        folder.rename(f"made{jobs}")
+    assert made[0] == made[1]
+
+
+def test_the_same_command_goes_on_where_it_was(kpca: Run) -> None:
+    kpca("run", "in", *FAST)
+    before = contents(Path("kpca-denoised"))
+    Path("kpca-denoised", IMAGES, "a.png").unlink()
+    done = kpca("run", "in", *FAST)
+    assert done.code == 0, done.err
+    assert "2 were done by an earlier run." in done.err
+    after = contents(Path("kpca-denoised"))
+    assert json.loads(before.pop("report/run.json"))["resumed"] == 0
+    assert json.loads(after.pop("report/run.json"))["resumed"] == 2
+    assert before == after
+
+
+def test_other_settings_replace_only_by_force(kpca: Run) -> None:
+    kpca("run", "in", *FAST)
+    before = contents(Path("kpca-denoised"))
+    refused = kpca("run", "in", *FAST, "--sigma", 30)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (4, "", 1)
+    assert "--force" in refused.err
+    assert contents(Path("kpca-denoised")) == before
+    assert kpca("run", "in", *FAST, "--sigma", 30, "--force").code == 0
+    assert [image["sigma"] for image in result()["images"]] == [30.0] * 3  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--sigma", 35),
+        ("--noise", "camera"),
+        ("--noise", "poisson"),
+        ("--quality", "balanced"),
+        ("--content", "text"),
+        ("--kernel", "rbf"),
+        ("--luma", 0.5),
+        ("--chroma", 0),
+        ("--strength", 0.5),
+        ("--data-range", 500, "--noise", "poisson", "--sigma", 20),
+    ],
+)
+def test_every_option_changes_the_image(words: tuple[object, ...], kpca: Run) -> None:
+    plain = denoise_kpca(noisy(1, (40, 40, 3)), channel_axis=-1, quality="fast", noise="auto")
+    done = kpca("run", "in/sub/b.png", *FAST, *words)
+    assert done.code == 0, done.err
+    made = load(Path("kpca-denoised", IMAGES, "b.png"))
+    assert not np.array_equal(made, np.clip(np.rint(plain), 0, 255))
+
+
+def test_a_reference_and_rivals(kpca: Run) -> None:
+    for name in ("a.png", "c.tif"):
+        save(f"clean/{name}", noisy(0, sigma=0.0))
+    words = ("in/a.png", "in/c.tif", "--reference", "clean", "--compare", *FAST)
+    done = kpca("run", *words)
+    assert done.code == 0, done.err
+    mean = result()["mean_comparison"]
+    assert isinstance(mean, dict)
+    assert set(mean["rivals"]) == {"nl_means", "wavelet"}
+    assert mean["denoised"]["psnr"] > mean["noisy"]["psnr"] + 3
+    assert "PSNR rose from " in done.err
+    alone = kpca("run", "in", "--compare", *FAST)
+    assert (alone.code, "--reference" in alone.err) == (2, True)
+
+
+def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
+    Path("in/bad.png").write_bytes(Path("in/a.png").read_bytes()[:100])
+    Path("in/empty.jpg").write_bytes(b"")
+    done = kpca("run", "in", *FAST, "--quiet")
+    assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
+    said = done.err.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith("failed: bad.png: ")
+    assert said[1].startswith("failed: empty.jpg: the file is empty")
+    assert sorted(contents(Path("kpca-denoised", IMAGES))) == ["a.png", "c.tif", "sub/b.png"]
+    assert b"bad.png" in Path("kpca-denoised/report/report.html").read_bytes()
+
+
+def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
+    Path("bad.png").write_bytes(b"\x89PNG\r\n\x1a\nno")
+    done = kpca("run", "bad.png", *FAST)
+    assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
+    assert "The only image could not be denoised: bad.png" in done.err
+    assert list(Path("kpca-denoised", IMAGES).iterdir()) == [
+        Path("kpca-denoised", IMAGES, MANIFEST)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("run", "nothing.png"), 3, "no such file or folder"),
+        (("run", "in", "--sigma", "-3"), 2, "--sigma is '-3'; give a number of 0 or more"),
+        (("run", "in", "--sigma", "nan"), 2, "--sigma is 'nan'"),
+        (("run", "in", "--sigma", "much"), 2, "--sigma is 'much'"),
+        (("run", "in", "--strength", "2"), 2, "strength is 2"),
+        (("run", "in", "--luma", "-1"), 2, "luma is -1"),
+        (("run", "in", "--data-range", "0"), 2, "--data-range is 0"),
+        (("run", "in", "--jobs", "0"), 2, "--jobs is 0"),
+        (("run", "in", "--noise", "pink"), 2, "Invalid value for '--noise'"),
+        (("run", "in", "--out", "in/a.png"), 4, "is a file"),
+        (("run", "in", "--out", "no/where"), 3, "parent folder does not exist"),
+        (("run", "in", "--reference", "nowhere"), 3, "no such folder of clean images"),
+        (("run", "in", "--model", "no.kpca"), 3, "no.kpca: no such file"),
+        (("run", "in", "--model", "x", "--quality", "high"), 2, "--quality means nothing with"),
+        (("run", "in", "--model", "x", "--preview"), 2, "--preview means nothing with --model"),
+        (("run",), 2, "Missing argument 'INPUTS...'"),
+        (("noise", "nothing.png"), 3, "no such file or folder"),
+        (("fit", "in"), 2, "Missing option '--model'"),
+        (("fit", "in/a.png", "--model", "in/a.png"), 4, "in/a.png"),
+    ],
+)
+def test_mistakes_are_one_line_and_write_nothing(
+    words: tuple[str, ...], code: int, message: str, kpca: Run
+) -> None:
+    before = contents(Path())
+    done = kpca(*words)
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done.err
+    assert message in done.err
+    assert contents(Path()) == before
+    assert not Path("kpca-denoised").exists()
+
+
+def test_what_is_in_the_way_is_kept(kpca: Run) -> None:
+    Path("kpca-denoised/report").mkdir(parents=True)
+    Path("kpca-denoised/report/notes.txt").write_text("mine", encoding="utf-8")
+    done = kpca("run", "in", *FAST, "--force")
+    assert (done.code, done.err.count("\n")) == (4, 1)
+    assert contents(Path("kpca-denoised")) == {"report/notes.txt": b"mine"}
+
+
+def test_results_are_no_inputs_of_the_next_run(kpca: Run) -> None:
+    for inputs in ((".",), ("**/*.png",), ("in", "kpca-denoised"), ("in", "kpca-denoised")):
+        done = kpca("run", *inputs, *FAST, "--dry-run")
+        assert len(done.out.splitlines()) == (2 if inputs == ("**/*.png",) else 3)
+        save("kpca-denoised/images/a.png", noisy())
+        save("kpca-denoised/report/figures/noise.png", noisy())
+
+
+def test_hostile_names_reach_no_terminal(kpca: Run) -> None:
+    name = "\x1b[31m<b>&\u202e.png"
+    save(name, noisy())
+    save("-rf.png", noisy())
+    for words in ((name,), ("--", "-rf.png")):
+        for extra in (("--dry-run",), ()):
+            done = kpca("run", *FAST, *extra, *words)
+            assert done.code == 0, done.err
+            assert not {"\x1b", "\u202e"} & set(done.out + done.err)
+        command = shlex.split(str(result()["command"]))
+        assert kpca(*command[2:]).code == 0 or name in words
+        page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
+        assert "<b>&" not in page
+
+
+def test_json_config_and_dry_run(kpca: Run) -> None:
+    config = 'quality = "fast"\nsigma = "12"\njobs = 1\n'
+    Path("run.toml").write_text(config, encoding="utf-8")
+    dry = kpca("run", "in", "--config", "run.toml", "--dry-run")
+    assert (dry.code, dry.err) == (0, "")
+    assert dry.out.splitlines()[0] == "a.png -> kpca-denoised/images/a.png"
+    assert not Path("kpca-denoised").exists()
+    rows = json.loads(kpca("run", "in", "--dry-run", "--json", "--format", "png").out)
+    assert rows[1] == {"name": "c.tif", "output": "kpca-denoised/images/c.png"}
+    done = kpca("run", "in", "--config", "run.toml", "--json", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == result()
+    assert done.out == Path("kpca-denoised/report/result.json").read_text(encoding="utf-8")
+    settings = result()["settings"]
+    assert isinstance(settings, dict)
+    assert (settings["quality"], settings["sigma"]) == ("fast", 12.0)
+    command = str(result()["command"])
+    assert command == "kpca denoise run in --sigma 12 --quality fast"
+
+
+def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
+    Path("in/bad.png").write_bytes(b"")
+    done = kpca("noise", "in")
+    assert done.code == 5
+    assert done.err.startswith("failed: bad.png: the file is empty")
+    head, *rows = done.out.splitlines()
+    assert head.split()[:2] == ["file", "sigma"]
+    assert [row.split()[0] for row in rows] == ["a.png", "c.tif", "sub/b.png"]
+    expected = measure_noise(noisy(0)).sigma
+    assert rows[0].split()[1] == f"{expected:.3g}"
+    told = json.loads(kpca("noise", "in", "--json").out)
+    assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
+    assert told[0]["sigma"] == expected
+    assert len(told[3]["channel_sigma"]) == 3
+
+
+def test_a_preview_offers_three_strengths(kpca: Run) -> None:
+    done = kpca("run", "in", *FAST, "--preview", "--luma", 1.2)
+    assert (done.code, done.out) == (0, "kpca-preview-a/report.html\n"), done.err
+    assert "A preview of a.png, the first of 3 images" in " ".join(done.err.split())
+    assert not Path("kpca-denoised").exists()
+    told = result("kpca-preview-a")
+    assert str(told["command"]) == "kpca denoise run in --quality fast --luma 1.2"
+    trials = told["trials"]
+    assert isinstance(trials, list)
+    assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
+    taken = [one["residual_sd"] for one in trials]
+    assert taken[0] < 0.7 * taken[1]
+    assert kpca("run", "in", *FAST, "--preview", "--json").out.startswith("{")

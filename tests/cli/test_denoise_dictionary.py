@@ -1,0 +1,135 @@
+"""Dictionaries on the command line: learned, used, shown, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from kpca_apps.cli.denoise_steps import IMAGES
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from tests.cli.conftest import Run
+from tests.cli.test_denoise import kpca, load, result, save
+
+__all__ = ["kpca"]
+
+MODEL = ("--model", "digits.kpca")
+
+
+@pytest.fixture
+def digits(kpca: Run) -> np.ndarray:
+    """Sixty clean digits in ``clean`` and three with noise in ``noisy``."""
+    images = np.asarray(load_digits().images[:63] * 15.9, np.uint8)
+    noise = np.random.default_rng(0).normal(0, 50, images.shape)
+    for number, image in enumerate(images[:60]):
+        save(f"clean/{number:02}.png", image)
+    for number, image in enumerate(np.clip(images + noise, 0, 255)[60:]):
+        save(f"noisy/{number:02}.png", image.astype(np.uint8))
+    return images
+
+
+def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
+    fitted = kpca("fit", "clean", *MODEL, "--sigma", 50)
+    assert (fitted.code, fitted.out) == (0, "digits.kpca\n"), fitted.err
+    heard = " ".join(fitted.err.split())
+    assert "Learned 60 whole images of 8 x 8 pixels from 60 files." in heard
+    assert "what denoised held-out examples best at the noise level given" in heard
+    assert "share it as you would share the images" in heard
+
+    done = kpca("run", "noisy", *MODEL, "--jobs", 1)
+    assert done.code == 0, done.err
+    model = DictionaryDenoiser.load("digits.kpca")
+    for number in range(3):
+        before, after = (
+            load(f"noisy/{number:02}.png"),
+            load(Path("kpca-denoised", IMAGES, f"{number:02}.png")),
+        )
+        assert np.array_equal(after, np.rint(model.denoise(before)))
+        clean = digits[60 + number].astype(float)
+        assert np.mean((after - clean) ** 2) < 0.7 * np.mean((before - clean) ** 2)
+    shown = result()["dictionary"]
+    assert isinstance(shown, dict)
+    assert (shown["name"], shown["n_examples"], shown["shape"]) == ("digits.kpca", 60, [8, 8, 1])
+    page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
+    assert "Learned from 60 whole images" in page
+    assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50).code == 4
+    assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50, "--force").code == 0
+
+
+def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:
+    assert kpca("fit", "clean", *MODEL, "--components", 20, "--bandwidth", 1e6, "-q").code == 0
+    done = kpca("run", "noisy", "in", *MODEL, "--jobs", 1)
+    assert done.code == 5
+    said = " ".join(done.err.split())
+    assert "failed: in/a.png: is 40 x 48 pixels, but the model learned whole images of 8" in said
+    assert "failed: in/sub/b.png: " in said
+    assert "3 of 6 images denoised" in said
+    dictionary = result()["dictionary"]
+    assert isinstance(dictionary, dict)
+    assert dictionary["rule"] == "The bandwidth and the number of components are as given."
+    assert dictionary["n_components"] == 20
+
+
+def test_patches_of_any_images(kpca: Run) -> None:
+    words = ("--patch-size", 6, "--max-examples", 80, "--sigma", 20, "--stride", 3)
+    fitted = kpca("fit", "in/a.png", "in/c.tif", "--model", "p.kpca", *words, "--json", "--quiet")
+    assert (fitted.code, fitted.err) == (0, "")
+    told = json.loads(fitted.out)
+    assert (told["patch_size"], told["n_examples"], told["shape"]) == (6, 80, [6, 6, 1])
+    assert [choice["level"] for choice in told["choices"]] == [pytest.approx(20 / 255)]
+    other = kpca("fit", "in/a.png", "in/c.tif", "--model", "q.kpca", *words, "--seed", 7)
+    assert other.code == 0
+    assert Path("p.kpca").read_bytes() != Path("q.kpca").read_bytes()
+    done = kpca("run", "in/a.png", "--model", "p.kpca", "--jobs", 1)
+    assert done.code == 0, done.err
+    colour = kpca("run", "in/sub/b.png", "--model", "p.kpca", "--jobs", 1, "--out", "other")
+    assert (colour.code, "has 3 channels" in " ".join(colour.err.split())) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("in",), 3, "sub/b.png: is 40 x 40"),
+        (("large.png",), 2, "--patch-size 8"),
+        (("clean", "bad.png"), 3, "bad.png: "),
+        (("clean", "deep.png"), 3, "give examples of one type"),
+        (("clean", "--components", "0"), 2, "n_components is 0"),
+        (("clean", "--bandwidth", "-1"), 2, "bandwidth is -1"),
+        (("in/a.png",), 3, "give at least 5"),
+        (("in/a.png", "--patch-size", "60"), 3, "a.png"),
+    ],
+)
+def test_mistakes_are_one_line_and_make_no_model(
+    words: tuple[str, ...], code: int, message: str, kpca: Run, digits: np.ndarray
+) -> None:
+    Path("bad.png").write_bytes(b"no image")
+    save("deep.png", np.zeros((8, 8), np.uint16))
+    save("large.png", np.zeros((200, 200), np.uint8))
+    done = kpca("fit", *words, *MODEL)
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done.err
+    assert message in done.err
+    assert not Path("digits.kpca").exists()
+
+
+def test_a_dry_run_lists_the_examples(kpca: Run, digits: np.ndarray) -> None:
+    done = kpca("fit", "clean", *MODEL, "--dry-run")
+    assert (done.code, len(done.out.splitlines())) == (0, 61)
+    assert done.out.splitlines()[1].split() == ["00.png", "8", "x", "8", "uint8"]
+    rows = json.loads(kpca("fit", "clean", *MODEL, "--dry-run", "--json").out)
+    assert rows[0] == {"name": "00.png", "shape": [8, 8]}
+    assert not Path("digits.kpca").exists()
+
+
+def test_a_model_is_replaced_only_by_force_and_other_files_never(
+    kpca: Run, digits: np.ndarray
+) -> None:
+    words = ("fit", "clean", *MODEL, "--components", 10, "--bandwidth", 1e6)
+    assert kpca(*words).code == 0
+    assert kpca(*words).code == 4
+    assert kpca(*words, "--force").code == 0
+    Path("digits.kpca").write_bytes(b"mine")
+    assert kpca(*words, "--force").code == 4
+    assert Path("digits.kpca").read_bytes() == b"mine"

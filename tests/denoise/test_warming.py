@@ -1,0 +1,63 @@
+"""The inner loops are compiled once for a machine, and it is said."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from kpca_apps.denoise import compiled, warming
+
+# The whole would take a minute in an empty folder; what is asked first takes a second.
+ASKED = "from kpca_apps.denoise import warming; print(warming.is_kept(), warming._is_compiled())"
+
+
+def asked(**environment: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_what_was_compiled_before_is_not_announced() -> None:
+    warming.warm_up(lambda: None)
+    announced: list[int] = []
+    warming.warm_up(lambda: announced.append(1))
+    assert announced == []
+    assert asked() == ["True", "True"]
+
+
+def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
+    monkeypatch.setattr(warming, "_is_compiled", lambda: False)
+    announced: list[int] = []
+    warming.warm_up(lambda: announced.append(1))
+    assert announced == [1]
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_a_folder(**options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(compiled, "njit", without_a_folder)
+
+    def double(x: float) -> float:
+        return 2 * x
+
+    made: Any = compiled.compiled(double)
+    assert (made(4.0), len(made.signatures)) == (8.0, 1)
+    monkeypatch.setattr(warming, "_LAST", made)
+    assert not warming.is_kept()
