@@ -246,11 +246,17 @@ def _task(
     rivals: Sequence[str],
 ) -> Task:
     target = folder / image.output
-    if not target.parent.resolve().is_relative_to(folder):
+    if not Path(os.path.realpath(target.parent)).is_relative_to(folder):
         raise RefusedError(
             f"{one_line(image.output)}: a link in the output folder leads out of it; remove the "
             "link, or choose another folder with --out."
         )
+    for parent in PurePosixPath(image.output).parents:
+        if os.path.lexists(folder / parent) and not (folder / parent).is_dir():
+            raise RefusedError(
+                f"{one_line(str(parent))}: is a file in the output folder where a folder of "
+                "results would stand; choose another with --out."
+            )
     return Task(
         planned=image,
         folder=folder,

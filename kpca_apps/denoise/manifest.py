@@ -196,7 +196,9 @@ def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> st
 
 
 def hash_file(path: Path) -> str | None:
-    """Return the SHA-256 of a file, or None if it cannot be read."""
+    """Return the SHA-256 of a file, or None if it cannot be read, or is a pipe or a device."""
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -88,9 +88,9 @@ def plan_outputs(
     planned = tuple(
         Planned(source, name, output) for (name, source), output in zip(found, outputs, strict=True)
     )
-    sources = {source.resolve(): name for name, source in found}
+    sources = {_real(source): name for name, source in found}
     for image in planned:
-        taken = sources.get(Path(out, image.output).resolve())
+        taken = sources.get(_real(Path(out, image.output)))
         if taken is not None:
             raise RefusedError(
                 f"{one_line(taken)}: the result would take the place of this input; choose "
@@ -124,7 +124,7 @@ def find_images(
     RefusedError
         If two different files have one name.
     """
-    left_out = Path(out).resolve() if out is not None else None
+    left_out = _real(Path(out)) if out is not None else None
     given = list(inputs)
     roots = [Path(one) for one in given if Path(one).is_dir()]
     found: dict[str, Path] = {}
@@ -137,7 +137,7 @@ def find_images(
                 n_passed += 1
                 continue
             other = found.setdefault(name, source)
-            if other.resolve() != source.resolve():
+            if _real(other) != _real(source):
                 raise RefusedError(
                     f"{one_line(name)}: two inputs have this name, "
                     f'"{one_line(str(other))}" and "{one_line(str(source))}"; give the folder '
@@ -155,9 +155,14 @@ def find_images(
 
 def _lies_in(source: Path, out: Path, *, below: Path) -> bool:
     """Whether a file found in a folder is in the output folder below that; then it is a result."""
-    base = below.resolve()
+    base = _real(below)
     is_below = base.is_dir() and out != base and out.is_relative_to(base)
-    return is_below and source.resolve().is_relative_to(out)
+    return is_below and _real(source).is_relative_to(out)
+
+
+def _real(path: Path) -> Path:
+    """Return where links lead; those that run in a circle lead to themselves."""
+    return Path(os.path.realpath(path))
 
 
 def _expand(one: str | Path, *, several: bool) -> Iterator[tuple[str, Path]]:
@@ -200,7 +205,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(folder / entry.name)
-        elif entry.is_file():
+        elif (folder / entry.name).is_file():
             yield folder / entry.name
 
 

@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+# What file systems hold.
+_MAX_NAME = 255
+
+
 class NoiseInfo(Protocol):
     """What a denoising function says of an image; see `kpca_apps.denoise.denoiser.DenoiseInfo`."""
 
@@ -151,8 +155,9 @@ def work(task: Task, denoise: Denoise) -> Done:
         reason = "takes more memory than there is; use fewer workers, or cut the image."
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, OSError) as error:
         reason = f"unexpected {type(error).__name__}: {error}"
-    named = reason if reason.startswith(planned.name) else f"{one_line(planned.name)}: {reason}"
-    return Done(planned, ImageOutcome(planned.name, "failed", reason=one_line(named, 400)))
+    label = one_line(planned.name, 200)
+    named = reason if reason.startswith(label) else f"{label}: {reason}"
+    return Done(planned, ImageOutcome(planned.name, "failed", reason=one_line(named, 500)))
 
 
 def partial_path(folder: Path, output: str, token: str) -> Path:
@@ -164,6 +169,7 @@ def partial_path(folder: Path, output: str, token: str) -> Path:
 def _fresh(task: Task, denoise: Denoise) -> Done:
     image = read_image(task.planned.source, label=task.planned.name)
     written = target_format(image, task.format)
+    _require_name(task.planned)
     reference = _reference(task, image)
     partial = partial_path(task.folder, task.planned.output, task.token)
     infos: list[NoiseInfo] = []
@@ -199,6 +205,16 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _require_name(planned: Planned) -> None:
+    """Refuse an image whose result would have too long a name, before the long work."""
+    name = Path(planned.output).name
+    if len(os.fsencode(name)) > _MAX_NAME:
+        raise InputError(
+            f"{one_line(planned.name, 200)}: the name of its result would be longer than "
+            f"{_MAX_NAME} bytes; give the image a shorter name."
+        )
 
 
 def _resumed(task: Task) -> Done:
@@ -271,6 +287,9 @@ def _store(partial: Path, pages: Iterator[NDArray[Any]], image: ImageFile, task:
             os.fsync(file.fileno())
     except OSError as error:
         partial.unlink(missing_ok=True)
+        if error.errno is None:
+            # Not the system's word on a file, but a library's on an image.
+            raise
         return _unwritable(task, error)
     return ""
 

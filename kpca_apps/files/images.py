@@ -26,6 +26,7 @@ __all__ = ["FORMATS", "SUFFIXES", "ImageFile", "encode_image", "read_image", "wr
 
 FORMATS = ("same", "png", "tiff")
 SUFFIXES = {"png": ".png", "tiff": ".tif", "jpeg": ".jpg"}
+_HEAD = 32
 _READERS = {"png": read_png, "tiff": read_tiff, "jpeg": read_jpeg}
 
 
@@ -65,12 +66,7 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
-    data = _read_bytes(path, label)
-    if not data:
-        raise InputError(f"{label}: the file is empty; fetch it again.")
-    kind = image_kind(data[:32], path.name)
-    if kind not in _READERS:
-        raise InputError(f"{label}: {refusal(kind)}")
+    kind, data = _read_bytes(path, label)
     image = _READERS[kind](data, label)
     return replace(image, sha256=hashlib.sha256(data).hexdigest(), n_bytes=len(data))
 
@@ -198,15 +194,22 @@ def _checked(pixels: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any])
     return pixels
 
 
-def _read_bytes(path: Path, label: str) -> bytes:
+def _read_bytes(path: Path, label: str) -> tuple[str, bytes]:
+    """Return an image's kind and content; of a file of another kind only the head is read."""
     try:
         if path.is_dir():
             raise InputError(f"{label}: this is a folder; name a file in it.")
         if path.exists() and not path.is_file():
             raise InputError(f"{label}: this is no regular file; name an image file.")
         with path.open("rb") as file:
+            head = file.read(_HEAD)
+            if not head:
+                raise InputError(f"{label}: the file is empty; fetch it again.")
+            kind = image_kind(head, path.name)
+            if kind not in _READERS:
+                raise InputError(f"{label}: {refusal(kind)}")
             require_memory(label, path.stat().st_size)
-            return file.read()
+            return kind, head + file.read()
     except FileNotFoundError:
         raise InputError(f"{label}: no such file.") from None
     except PermissionError:

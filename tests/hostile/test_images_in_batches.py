@@ -1,0 +1,171 @@
+"""A batch meets pipes, links in a circle, names too long and files in the way: the rest goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpca_apps.denoise.batch import run_batch
+from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.images import read_image
+from tests.hostile.images import refused_images, saved, texture
+
+GREY = saved(texture(20, 30), "PNG")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and free links are POSIX's")
+
+
+def keep(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]:
+    return pixels.astype(np.float32), SimpleNamespace(
+        noise="gaussian", sigma=1.0, estimated=False, correlated=False, data_range=255.0
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one good image."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "good.png").write_bytes(GREY)
+    return folder
+
+
+def run(inputs: Path | list[Path], **options: Any) -> DenoisingResult:
+    given = inputs if isinstance(inputs, list) else [inputs]
+    folder = given[0] if given[0].is_dir() else given[0].parent
+    result = run_batch(
+        given, folder.parent / "out", {}, denoise=options.pop("denoise", keep), **options
+    )
+    for image in result.images:
+        assert image.reason.isprintable()
+    left = [path.name for path in folder.parent.rglob("*") if path.name.endswith(".partial")]
+    assert left == []
+    return result
+
+
+def outcomes(result: DenoisingResult) -> dict[str, str]:
+    return {image.name: image.reason or image.status for image in result.images}
+
+
+def circle(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def astray(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@posix
+@pytest.mark.parametrize("make", [os.mkfifo, circle, astray, Path.mkdir])
+def test_what_is_no_file_is_passed_over_in_a_folder(
+    make: Callable[[Path], None], folder: Path
+) -> None:
+    make(folder / "a.png")
+    assert outcomes(run(folder)) == {"good.png": "ok"}
+
+
+@posix
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(os.mkfifo, "no regular file"), (circle, "cannot be read"), (astray, "no such")],
+)
+def test_what_is_no_file_is_listed_where_it_was_named(
+    make: Callable[[Path], None], words: str, folder: Path
+) -> None:
+    make(folder / "a.png")
+    named = [folder / "a.png", folder / "good.png"]
+    (folder.parent / "out").mkdir()
+    for _ in range(2):
+        found = outcomes(run(named))
+        assert words in found["a.png"]
+        assert found["good.png"] == "ok"
+
+
+@posix
+def test_an_input_that_became_a_pipe_does_not_hold_up_the_next_run(folder: Path) -> None:
+    run(folder)
+    (folder / "good.png").unlink()
+    os.mkfifo(folder / "good.png")
+    with pytest.raises(RefusedError, match="another input"):
+        run([folder / "good.png"])
+
+
+@posix
+@pytest.mark.parametrize("name", ["h\n(c).png", "\x1b[31m.png", "\u202egnp.png", "\U0001f600.png"])
+def test_a_failure_names_its_file_once(name: str, folder: Path) -> None:
+    (folder / name).write_bytes(GREY[:50])
+    shown = repr(name)[1:-1] if not name.startswith("\U0001f600") else name
+    assert outcomes(run(folder))[name] == f"{shown}: is cut short; fetch the file again."
+
+
+@posix
+def test_a_result_of_too_long_a_name_fails_alone(folder: Path) -> None:
+    (folder / ("x" * 255)).write_bytes(GREY)
+    found = outcomes(run(folder, format="tiff"))
+    assert "give the image a shorter name" in found["x" * 255]
+    assert found["good.png"] == "ok"
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(folder: Path) -> None:
+    (folder / "sub" / "deep").mkdir(parents=True)
+    (folder / "sub" / "deep" / "b.png").write_bytes(GREY)
+    (folder.parent / "out").mkdir()
+    (folder.parent / "out" / "sub").write_bytes(b"mine")
+    with pytest.raises(RefusedError, match=r"^sub: is a file in the output folder"):
+        run(folder)
+    assert (folder.parent / "out" / "sub").read_bytes() == b"mine"
+
+
+@posix
+def test_links_in_a_circle_in_the_place_of_folders_are_refused(folder: Path) -> None:
+    circle(folder.parent / "out")
+    with pytest.raises(InputError, match="cannot be made"):
+        run(folder)
+    (folder.parent / "out").unlink()
+    (folder / "sub").mkdir()
+    (folder / "sub" / "b.png").write_bytes(GREY)
+    (folder.parent / "out").mkdir()
+    circle(folder.parent / "out" / "sub")
+    with pytest.raises(RefusedError, match=r"^sub: is a file in the output folder"):
+        run(folder)
+
+
+def test_an_error_of_a_library_ends_its_image_and_not_the_batch(folder: Path) -> None:
+    def fail(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]:
+        if pixels.shape == (9, 9):
+            raise OSError("broken data stream")
+        return keep(pixels, channel_axis)
+
+    (folder / "a.png").write_bytes(saved(texture(9, 9), "PNG"))
+    found = outcomes(run(folder, denoise=fail))
+    assert "broken data stream" in found["a.png"]
+    assert found["good.png"] == "ok"
+
+
+def test_each_refused_image_is_listed_and_the_rest_goes_on(folder: Path) -> None:
+    expected = {}
+    for number, (name, content, words) in enumerate(refused_images().values()):
+        (folder / f"{number:02}-{name}").write_bytes(content)
+        expected[f"{number:02}-{name}"] = words
+    found = outcomes(run(folder))
+    assert found.pop("good.png") == "ok"
+    assert found.keys() == expected.keys()
+    for name, words in expected.items():
+        assert found[name].startswith(f"{name}: ")
+        assert words in found[name]
+
+
+def test_a_huge_file_of_another_kind_is_refused_by_its_head(tmp_path: Path) -> None:
+    path = tmp_path / "film.gif"
+    with path.open("wb") as file:
+        file.write(b"GIF89a")
+        file.truncate(1 << 40)
+    with pytest.raises(ValueError, match="is a GIF"):
+        read_image(path)
