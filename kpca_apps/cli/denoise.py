@@ -91,7 +91,7 @@ def fit(
     components: o.Components = None,
     bandwidth: o.Bandwidth = None,
     force: o.ForceModel = False,
-    jobs: o.Jobs = None,
+    jobs: o.Threads = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
     dry_run: o.DryRun = False,
@@ -99,8 +99,8 @@ def fit(
 ) -> None:
     """Learn from clean images what they have in common, to denoise others that resemble them.
 
-    A dictionary is good at images of one kind: digits, glyphs, parts on a conveyor, aligned
-    faces. For photographs at large kpca denoise run without a model is better by decibels.
+    A dictionary is good at images of one kind: digits, glyphs, aligned faces. For photographs at
+    large kpca denoise run without a model is better by decibels.
 
     The model file holds the examples: share it as you would share the images.
     """
@@ -115,7 +115,7 @@ def noise(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGES...", help="Image files, folders, patterns.", show_default=False
+            metavar="IMAGES", help="Image files, folders, patterns.", show_default=False
         ),
     ],
     data_range: o.DataRange = None,

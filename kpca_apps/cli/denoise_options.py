@@ -69,7 +69,7 @@ def _option(*flags: str, help: str, panel: str, metavar: str | None = None, **mo
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="INPUTS...",
+        metavar="INPUTS",
         help="PNG, TIFF or JPEG files, folders (with what is below them) and quoted patterns.",
         show_default=False,
     ),
@@ -77,7 +77,7 @@ Inputs = Annotated[
 Examples = Annotated[
     list[str],
     typer.Argument(
-        metavar="IMAGES...", help="Images to learn from, folders of them, patterns.",
+        metavar="IMAGES", help="Images to learn from, folders of them, patterns.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -323,6 +323,9 @@ ExamplesSigma = Annotated[
         panel=_NOISE,
         metavar="S",
     ),
+]
+Threads = Annotated[
+    int | None, _option("--jobs", help="Threads; changes no number.", panel=_TALK, metavar="N")
 ]
 ForceModel = Annotated[bool, _option("--force", help="Replace a file of that name.", panel=_TALK)]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+
+from kpca_apps.compiling import machine_code
 
 __all__ = ["Scalar", "compiled"]
 
@@ -34,9 +34,5 @@ def compiled(function: Function) -> Function:
         Takes the same arguments; compiled when first called, and released from the
         interpreter's lock while it runs.
     """
-    compiler = partial(njit, nogil=True, error_model="numpy", fastmath=REASSOCIATING)
-    try:
-        return cast(Function, compiler(cache=True)(function))
-    except RuntimeError:
-        # There is no folder the machine code could be kept in: it is made anew in each process.
-        return cast(Function, compiler()(function))
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": REASSOCIATING}
+    return machine_code(**options)(function)

@@ -8,15 +8,16 @@ W3C, Portable Network Graphics, third edition (2025), section 9.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from kpca_apps.compiling import machine_code
 
 __all__ = ["filter_rows", "unfilter_rows"]
 
 _BAND = 128
 
 
-@njit(cache=True)
+@machine_code()
 def unfilter_rows(rows: NDArray[np.uint8], step: int) -> int:
     """Undo the filters of an image's rows in place.
 

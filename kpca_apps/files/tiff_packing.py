@@ -12,9 +12,9 @@ import zlib
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kpca_apps.compiling import machine_code
 from kpca_apps.files.images_limits import DEFLATE_RATIO
 from kpca_apps.files.tiff_tags import TiffError
 
@@ -131,7 +131,7 @@ def apply_predictor(values: NDArray[Any]) -> NDArray[Any]:
     return differences
 
 
-@njit(cache=True)
+@machine_code()
 def _unpack_bits(packed: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
     """Unpack run lengths; return the number of bytes made."""
     place = 0
@@ -154,7 +154,7 @@ def _unpack_bits(packed: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
     return made
 
 
-@njit(cache=True)
+@machine_code()
 def _unpack_lzw(packed: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
     """Unpack LZW codes, highest bit first; return the number of bytes made.
 

@@ -11,7 +11,9 @@ from typing import Any
 import numba
 import pytest
 
-from kpca_apps.denoise import compiled, warming
+from kpca_apps import compiling
+from kpca_apps.denoise import warming
+from kpca_apps.denoise.compiled import compiled
 
 # The whole would take a minute in an empty folder; what is asked first takes a second.
 ASKED = "from kpca_apps.denoise import warming; print(warming.is_kept(), warming._is_compiled())"
@@ -52,12 +54,12 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
             raise RuntimeError("cannot cache function: no locator available")
         return numba.njit(**options)
 
-    monkeypatch.setattr(compiled, "njit", without_a_folder)
+    monkeypatch.setattr(compiling, "njit", without_a_folder)
 
     def double(x: float) -> float:
         return 2 * x
 
-    made: Any = compiled.compiled(double)
+    made: Any = compiled(double)
     assert (made(4.0), len(made.signatures)) == (8.0, 1)
     monkeypatch.setattr(warming, "_LAST", made)
     assert not warming.is_kept()
