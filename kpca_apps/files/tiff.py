@@ -44,6 +44,7 @@ WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
 FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284
 PREDICTOR, TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 317, 322, 323, 324, 325
 EXTRA, FORMAT, ICC, DNG_VERSION, DESCRIPTION = 338, 339, 34675, 50706, 270
+SUB_IMAGES, DEPTH = 330, 32997
 _RAW_MEANINGS = frozenset({32803, 34892})
 _MEANINGS = {3: "a palette of colours", 4: "a mask", 5: "CMYK inks", 6: "YCbCr", 8: "CIELab"}
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
@@ -141,13 +142,19 @@ def read_tiff(data: bytes, label: str) -> ImageFile:
 
 
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
-    """Refuse what only looks like a TIFF image: RAW files and stacks of one directory."""
+    """Refuse what only looks like a TIFF image: RAW files, volumes, stacks of one directory."""
     for directory in directories:
         meaning = directory.integer(MEANING, 1)
         if DNG_VERSION in directory.tags or meaning in _RAW_MEANINGS:
             raise InputError(
                 f"{label}: is a camera's RAW file, which is not read; develop it to a 16-bit TIFF "
                 "first, without its denoising."
+            )
+        slices = directory.integer(DEPTH, 1)
+        if slices > 1:
+            raise InputError(
+                f"{label}: holds a volume of {slices} slices in one page; save it with a page for "
+                "each slice first."
             )
     described = directories[0].tags.get(DESCRIPTION)
     if described is not None and len(directories) == 1:
@@ -307,10 +314,12 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if any(
-        directory.integer(SAMPLES, 1) == 4 and not directory.integers(EXTRA)[:1]
+        directory.integer(SAMPLES, 1) == 4 and directory.integer(EXTRA, 0) == 0
         for directory in directories
     ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
+    if any(SUB_IMAGES in directory.tags for directory in directories):
+        notes.append("Further images inside its pages, such as smaller copies, are not kept.")
     if any(structure.packing not in (PLAIN, ZIP, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
     return tuple(notes)

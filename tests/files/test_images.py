@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import struct
 import zlib
@@ -52,7 +53,9 @@ def exif_with_orientation(value: int) -> bytes:
     return exif.tobytes().removeprefix(b"Exif\0\0")
 
 
+@functools.cache
 def profile() -> bytes:
+    """A profile; made once, as the time it is made stands in it."""
     return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 

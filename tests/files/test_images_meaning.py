@@ -12,7 +12,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images import encode_image, read_image, write_image
 from kpca_apps.files.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.tiff import read_tiff
@@ -119,3 +119,23 @@ def test_files_are_read_alike_by_others(tmp_path: Path) -> None:
             # Pillow, which imageio uses, holds colours of 16 bits as the upper 8 of them.
             cut = pixels >> 8 if dtype is np.uint16 and len(shape) == 3 else pixels
             np.testing.assert_array_equal(seen, cut)
+
+
+def test_tiff_volumes_are_refused_and_not_cut_to_one_slice() -> None:
+    content = tiff(
+        texture(16, 32, 32), volumetric=True, tile=(16, 16, 16), photometric="minisblack"
+    )
+    with pytest.raises(InputError, match="a volume of 16 slices"):
+        read_tiff(content, "a.tif")
+
+
+def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
+    file = io.BytesIO()
+    with tifffile.TiffWriter(file) as writer:
+        writer.write(texture(64, 64), subifds=1)
+        writer.write(texture(32, 32), subfiletype=1)
+    image = read_tiff(file.getvalue(), "a.tif")
+    assert len(image.pages) == 1
+    assert "not kept" in image.notes[0]
+    unknown = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["unspecified"])
+    assert "taken as transparency" in read_tiff(unknown, "a.tif").notes[0]
