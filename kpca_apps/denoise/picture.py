@@ -180,6 +180,7 @@ def _range(colours: NDArray[Any], data_range: float | None) -> tuple[float, floa
     if kind == "f" and low >= 0.0 and high <= 1.0:
         return float(data_range or 1.0), 0.0
     span = high - low
-    if not np.isfinite(span * SCALE):
+    # Planes, previews and most results are of single precision, and must not overflow either.
+    if not span * SCALE < float(np.finfo(np.float32).max):
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
     return float(data_range or span or 1.0), low

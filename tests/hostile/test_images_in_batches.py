@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from kpca_apps.denoise.batch import run_batch
+from kpca_apps.denoise.modes import LocalMode
 from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.denoise.settings import Settings
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.images import read_image
-from tests.hostile.images import refused_images, saved, texture
+from tests.hostile.images import refused_images, saved, texture, tiff
 
 GREY = saved(texture(20, 30), "PNG")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and free links are POSIX's")
@@ -160,6 +162,20 @@ def test_each_refused_image_is_listed_and_the_rest_goes_on(folder: Path) -> None
     for name, words in expected.items():
         assert found[name].startswith(f"{name}: ")
         assert words in found[name]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(np.nan, "holds nan at row 3, column 4"), (-np.inf, "holds -inf"), (3e38, "too wide")],
+)
+def test_float_pixels_that_cannot_be_computed_with_are_listed(
+    value: float, words: str, folder: Path
+) -> None:
+    pixels = texture(20, 30).astype(np.float32)
+    pixels[3, 4] = value
+    (folder / "a.tif").write_bytes(tiff(pixels))
+    mode = LocalMode(Settings(quality="fast"), sigma=9.0)
+    assert words in outcomes(run([folder / "a.tif"], denoise=mode))["a.tif"]
 
 
 def test_a_huge_file_of_another_kind_is_refused_by_its_head(tmp_path: Path) -> None:
