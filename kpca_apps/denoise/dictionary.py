@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,18 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.dictionary_choice import LevelChoice, choose
+from kpca_apps.denoise.dictionary_impulse import without_outliers
 from kpca_apps.denoise.dictionary_level import LOWEST, ResidualLevel
 from kpca_apps.denoise.dictionary_rows import (
     FEWEST,
-    PatchAverage,
     as_given,
     as_pixels,
     examples_from,
-    patch_bands,
-    patch_means,
+    over_patches,
     require_room,
     size_text,
-    stacked_images,
     unit_of,
 )
 from kpca_apps.denoise.dictionary_state import load_dictionary, save_dictionary
@@ -179,7 +178,7 @@ class DictionaryDenoiser:
         InputError
             If an image cannot be used, or there are too few.
         """
-        self._check_parameters()
+        self.check_parameters()
         names = names or [f"image {i}" for i in range(len(images))]
         pixels = [as_pixels(x, n, data_range) for x, n in zip(images, names, strict=True)]
         if not pixels:
@@ -212,10 +211,13 @@ class DictionaryDenoiser:
         *,
         sigma: float | None = None,
         data_range: float | None = None,
+        noise: str = "gaussian",
         name: str = "image",
     ) -> NDArray[np.floating[Any]]:
         """Return the denoised image; see `denoise_with_info`."""
-        return self.denoise_with_info(image, sigma=sigma, data_range=data_range, name=name)[0]
+        return self.denoise_with_info(
+            image, sigma=sigma, data_range=data_range, noise=noise, name=name
+        )[0]
 
     def denoise_with_info(
         self,
@@ -223,6 +225,7 @@ class DictionaryDenoiser:
         *,
         sigma: float | None = None,
         data_range: float | None = None,
+        noise: str = "gaussian",
         name: str = "image",
     ) -> tuple[NDArray[np.floating[Any]], DictionaryInfo]:
         """Denoise one image.
@@ -237,6 +240,10 @@ class DictionaryDenoiser:
             examples beyond what they have there.
         data_range : float, optional
             As for `fit`.
+        noise : {"gaussian", "impulse"}
+            "impulse": pixels far from their denoised value are trusted less and the image is
+            denoised anew, nine times in all; its noise level is the root mean square of what the
+            impulses change.
         name : str
             What errors call the image.
 
@@ -252,7 +259,7 @@ class DictionaryDenoiser:
         InputError
             If the image cannot be used or does not fit the examples.
         ConfigError
-            If ``sigma`` is negative or not finite.
+            If ``sigma`` is negative or not finite, or ``noise`` is neither kind.
         """
         image = np.asarray(image)
         pixels = self._fitting(as_pixels(image, name, data_range), name)
@@ -262,24 +269,23 @@ class DictionaryDenoiser:
         if sigma == 0.0:
             return as_given(pixels * unit, image), DictionaryInfo(0.0, False, 0, 0.0, 1.0)
         level = self._level(pixels) if sigma is None else sigma / unit
-        _, subspace = self.at_level(level)
-        if self.patch_size is None:
-            found = self._pre_images(subspace, pixels.reshape(1, -1))
-            result, course = found.points.reshape(pixels.shape), _course(found)
-        else:
-            result, course = self._average(subspace, pixels, self.patch_size)
-        iterations, converged, n = course
+        result, (iterations, converged, n) = self._denoised(pixels[None], level, noise)
         info = DictionaryInfo(
             sigma=level * unit,
             estimated=sigma is None,
-            n_components=subspace.n_components,
+            n_components=self.at_level(level)[1].n_components,
             iterations=float(iterations / n),
             converged=float(converged / n),
         )
-        return as_given(result * unit, image), info
+        return as_given(result[0] * unit, image), info
 
     def denoise_stack(
-        self, images: NDArray[Any], sigma: float, *, data_range: float | None = None
+        self,
+        images: NDArray[Any],
+        sigma: float,
+        *,
+        data_range: float | None = None,
+        noise: str = "gaussian",
     ) -> NDArray[np.floating[Any]]:
         """Denoise many whole images of one noise level at once: as one by one, but faster.
 
@@ -288,8 +294,8 @@ class DictionaryDenoiser:
         images : ndarray of shape (n, h, w) or (n, h, w, channels)
         sigma : float > 0
             In the units of the images.
-        data_range : float, optional
-            As for `fit`.
+        data_range, noise
+            As for `denoise_with_info`.
 
         Returns
         -------
@@ -297,15 +303,16 @@ class DictionaryDenoiser:
         """
         if self.patch_size is not None:
             raise ConfigError("denoise_stack is for whole images: use denoise for each of these")
+        if not (np.isfinite(sigma) and sigma > 0.0):
+            raise ConfigError(f"sigma is {sigma}; give a finite number > 0")
         names = [f"image {i}" for i in range(len(images))]
         pixels = [
             self._fitting(as_pixels(image, name, data_range), name)
             for image, name in zip(images, names, strict=True)
         ]
         unit = unit_of(images, data_range)
-        rows = stacked_images(pixels, names)
-        found = self._pre_images(self.at_level(sigma / unit)[1], rows)
-        return as_given(found.points * unit, images)
+        result, _ = self._denoised(np.stack(pixels), sigma / unit, noise)
+        return as_given(result * unit, images)
 
     def component_images(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return pre-images two standard deviations to either side of the mean.
@@ -351,7 +358,8 @@ class DictionaryDenoiser:
         model.n_jobs = n_jobs
         return model
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of their range, by a `ConfigError`."""
         for name, least, number in (
             ("n_components", 1, self.n_components),
             ("patch_size", 2, self.patch_size),
@@ -401,26 +409,37 @@ class DictionaryDenoiser:
         nearest = int(np.argmin(ratios))
         return self.choices_[nearest], self.subspaces_[nearest]
 
+    def _denoised(self, stack: Matrix, level: float, noise: str) -> tuple[Matrix, Course]:
+        """Denoise images (n, h, w, channels), one alone in patches.
+
+        Returned beside them: how many steps were taken, how many pre-images converged, and how
+        many there were.
+        """
+        if noise not in ("gaussian", "impulse"):
+            raise ConfigError(f"noise is {noise!r}; a dictionary knows 'gaussian' and 'impulse'")
+        course = np.zeros(3, dtype=np.int64)
+
+        def rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
+            found = self._pre_images(subspace, noisy)
+            course[:] += found.iterations.sum(), found.converged.sum(), len(noisy)
+            return found.points
+
+        def once(subspace: KernelSubspace, stack: Matrix) -> Matrix:
+            if self.patch_size is None:
+                return rows(subspace, stack.reshape(len(stack), -1)).reshape(stack.shape)
+            stride = self.stride or max(self.patch_size // 4, 1)
+            return over_patches(partial(rows, subspace), stack[0], self.patch_size, stride)[None]
+
+        found = once(self.at_level(level)[1], stack)
+        if noise == "impulse":
+            # Once the wildest pixels count for little, about half of the noise is left.
+            choice, subspace = self.at_level(level / 2.0)
+            spread = max(float(np.sqrt(choice.error)), LOWEST)
+            found = without_outliers(partial(once, subspace), stack, found, spread)
+        return found, course
+
     def _pre_images(self, subspace: KernelSubspace, rows: Matrix) -> PreImages:
         T = subspace.project(rows, n_jobs=self.n_jobs)
         return fixed_point(
             subspace, T, rows, tolerance=TOLERANCE, max_iter=MAX_ITER, n_jobs=self.n_jobs
         )
-
-    def _average(
-        self, subspace: KernelSubspace, pixels: Matrix, patch_size: int
-    ) -> tuple[Matrix, Course]:
-        """Denoise all patches of an image and average them; return the sums of their courses."""
-        stride = self.stride or max(patch_size // 4, 1)
-        average, course = PatchAverage(pixels.shape, patch_size), np.zeros(3, dtype=np.int64)
-        for rows, columns, patches in patch_bands(pixels, patch_size, stride):
-            means = patch_means(patches, pixels.shape[2])
-            found = self._pre_images(subspace, patches - means)
-            average.add(rows, columns, found.points + means)
-            course += _course(found)
-        return average.result(), course
-
-
-def _course(found: PreImages) -> Course:
-    """Return how many steps were taken, how many pre-images converged, and how many there are."""
-    return np.array([found.iterations.sum(), found.converged.sum(), len(found.points)])

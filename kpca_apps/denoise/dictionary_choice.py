@@ -30,8 +30,9 @@ from kpca_apps.engine.preimage import fixed_point
 __all__ = ["LevelChoice", "choose"]
 
 Matrix = NDArray[np.float64]
-Trial = tuple[float, Matrix, Matrix]
-"""A noise level, held-out rows with such noise, and what their denoised form is compared with."""
+Trial = tuple[float, Matrix, Matrix, float]
+"""A noise level, held-out rows with such noise, what their denoised form is compared with, and
+the noise of that comparison as a mean square."""
 
 LEVELS = (0.125, 0.25, 0.5, 1.0)
 """Noise levels tried where none is expected, in standard deviations of the examples' pixels."""
@@ -67,7 +68,7 @@ class LevelChoice:
     components : int
         Number of components.
     error : float
-        Mean squared error a pixel; of noisy examples it holds the noise of the comparison.
+        Mean squared error a pixel; where the examples are noisy, an estimate.
     """
 
     level: float
@@ -125,8 +126,8 @@ def choose(
         errors = {bandwidth: errors_at(bandwidth)}
     raised = len(examples) / len(fitted) if n_components is None else 1.0
     return tuple(
-        _cheapest(level, {c: by_level[i] for c, by_level in errors.items()}, counts, raised)
-        for i, (level, _, _) in enumerate(trials)
+        _cheapest(trial, {c: by_level[i] for c, by_level in errors.items()}, counts, raised)
+        for i, trial in enumerate(trials)
     )
 
 
@@ -163,7 +164,7 @@ def _errors(
         n_jobs=n_jobs,
     )
     errors = np.empty((len(trials), len(counts)))
-    for row, (_, noisy, target) in zip(errors, trials, strict=True):
+    for row, (_, noisy, target, _) in zip(errors, trials, strict=True):
         T = subspace.project(noisy, n_jobs=n_jobs)
         for column, q in enumerate(counts):
             part = subspace.leading(q)
@@ -174,13 +175,15 @@ def _errors(
 
 
 def _cheapest(
-    level: float, errors: dict[float, Matrix], counts: list[int], raised: float
+    trial: Trial, errors: dict[float, Matrix], counts: list[int], raised: float
 ) -> LevelChoice:
     """Return the best bandwidth with the fewest components that do as well: errors are flat."""
     c = min(errors, key=lambda c: errors[c].min())
     as_good = errors[c] <= (1.0 + INDIFFERENT) * errors[c].min()
     first = int(as_good.argmax())
-    return LevelChoice(level, float(c), round(raised * counts[first]), float(errors[c][first]))
+    level, _, _, inherent = trial
+    error = max(float(errors[c][first]) - inherent, 0.0)
+    return LevelChoice(level, float(c), round(raised * counts[first]), error)
 
 
 def _split(examples: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
@@ -204,10 +207,12 @@ def _trials(
 ) -> list[Trial]:
     noise = rng.standard_normal(held_out.shape)
     if examples_sigma == 0.0:
-        return [(level, held_out + level * noise, held_out) for level in levels]
+        return [(level, held_out + level * noise, held_out, 0.0) for level in levels]
     level = examples_sigma * float(np.hypot(1.0, RECORRUPTION))
     added = examples_sigma * noise
-    return [(level, held_out + RECORRUPTION * added, held_out - added / RECORRUPTION)]
+    target = held_out - added / RECORRUPTION
+    inherent = examples_sigma**2 * (1.0 + RECORRUPTION**-2)
+    return [(level, held_out + RECORRUPTION * added, target, inherent)]
 
 
 def _counts(n: int) -> list[int]:

@@ -88,8 +88,11 @@ class ResidualLevel:
         """
         mean, directions = arrays["mean"], arrays["directions"]
         energy = float(meta["clean_energy"])
-        fits = mean.ndim == 1 and directions.ndim == 2 and len(directions) == len(mean)
-        if not fits or not np.isfinite([energy, mean.sum(), directions.sum()]).all():
+        fits = mean.ndim == 1 and directions.ndim == 2
+        fits = fits and directions.shape[1] < len(directions) == len(mean)
+        # Columns of length 1 and a mean whose square does not overflow; NaN is in no range.
+        fits = fits and bool((np.abs(directions) < 2.0).all() and (np.abs(mean) < 1e100).all())
+        if not (fits and 0.0 <= energy < np.inf):
             raise ModelFileError("its noise level is spoilt")
         return cls(mean, directions, energy)
 

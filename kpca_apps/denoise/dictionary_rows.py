@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "drawn_patches",
     "examples_from",
     "grid",
+    "over_patches",
     "patch_bands",
     "patch_means",
     "require_room",
@@ -230,6 +231,29 @@ class PatchAverage:
         """Return the mean image; every pixel must have been covered."""
         mean: Matrix = self.sums / self.counts
         return mean
+
+
+def over_patches(
+    function: Callable[[Matrix], Matrix], image: Matrix, patch_size: int, stride: int
+) -> Matrix:
+    """Apply a function to all patches of an image, without their means, and average the results.
+
+    Parameters
+    ----------
+    function : callable
+        Maps patches ``(n, pixels)`` to as many.
+    image : ndarray of shape (h, w, channels)
+    patch_size, stride : int
+
+    Returns
+    -------
+    ndarray of shape (h, w, channels)
+    """
+    average = PatchAverage(image.shape, patch_size)
+    for rows, columns, patches in patch_bands(image, patch_size, stride):
+        means = patch_means(patches, image.shape[2])
+        average.add(rows, columns, function(patches - means) + means)
+    return average.result()
 
 
 def require_room(image: Matrix, patch_size: int, name: str) -> None:

@@ -26,6 +26,9 @@ __all__ = ["dictionary_state", "load_dictionary", "restore_dictionary", "save_di
 Arrays = dict[str, NDArray[Any]]
 
 KIND = "denoise-dictionary"
+LARGEST = 1e100
+"""Modulus above which no number of a fitted dictionary lies."""
+
 _GIVEN = ("n_components", "bandwidth", "sigma", "examples_sigma")
 
 
@@ -98,7 +101,7 @@ def restore_dictionary(
     """
     try:
         return _restore(make, meta, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         reason = str(error) if isinstance(error, ModelFileError) else f"unusable part: {error}"
         raise ModelFileError(
             f"The dictionary in the model file is damaged ({reason}); fit it again."
@@ -141,16 +144,30 @@ def _number(value: Any) -> Any:
 
 def _check_fit(model: DictionaryDenoiser) -> None:
     """Refuse parts that do not fit together here, before they fail in a user's run."""
+    model.check_parameters()
     levels = np.array([choice.level for choice in model.choices_])
+    errors = np.array([choice.error for choice in model.choices_])
     pixels = int(np.prod(model.shape_))
     fits = (
         len(model.shape_) == 3
         and len(levels) == len(model.subspaces_) > 0
         and bool(np.isfinite(levels).all() and (levels > 0.0).all())
+        and bool(np.isfinite(errors).all() and (errors >= 0.0).all())
         and len(model.level_.mean) == pixels
-        and all(isinstance(s.kernel, RBF) for s in model.subspaces_)
-        and all(s.points.shape[1] == pixels for s in model.subspaces_)
+        and all(s.points.shape[1] == pixels and _usable(s) for s in model.subspaces_)
         and model.patch_size in (None, model.shape_[0])
     )
     if not fits:
         raise ModelFileError("its parts do not fit together")
+
+
+def _usable(subspace: KernelSubspace) -> bool:
+    """Return whether a subspace can have been fitted here, and no square in it overflows."""
+    kernel = subspace.kernel
+    arrays = (subspace.points, subspace.weights, subspace.offset, subspace.mean_weights)
+    return (
+        isinstance(kernel, RBF)
+        and kernel.gamma < LARGEST
+        and bool((subspace.variances >= 0.0).all())
+        and all(np.abs(array).max(initial=0.0) < LARGEST for array in arrays)
+    )
