@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpca_apps.cli.console import Console, say_line
+from kpca_apps.cli.console import MAX_LINE, Console, say_line
+from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -165,6 +166,6 @@ class _Bar:
 
         self.n_failed += 1
         if self.n_failed <= MOST_FAILURES:
-            self.bar.console.print(Text(f"failed: {outcome.reason}"))
+            self.bar.console.print(Text(one_line(f"failed: {outcome.reason}", MAX_LINE)))
         elif self.n_failed == MOST_FAILURES + 1:
             self.bar.console.print("More failures are listed in the report.")

@@ -127,7 +127,8 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
         console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")
     if result.n_resumed:
-        console.say(f"{result.n_resumed} were done by an earlier run.")
+        were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed} were"
+        console.say(f"{were} done by an earlier run.")
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):

@@ -7,8 +7,9 @@ import os
 import secrets
 import signal
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -131,7 +132,7 @@ def run_batch(
         tasks = [_resuming(task, manifest, force) for task in tasks]
         outcomes: dict[str, ImageOutcome] = {}
         try:
-            with closing(_finished(tasks, denoise, jobs)) as finished:
+            with _ended_quietly(_finished(tasks, denoise, jobs)) as finished:
                 for done in finished:
                     outcome = _publish(done, folder, manifest, token, force)
                     outcomes[done.planned.name] = outcome
@@ -327,6 +328,17 @@ def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done,
             "A worker process was ended by the system, most likely for want of memory; use fewer "
             "--jobs, then run the same command again: what is done is kept."
         ) from None
+
+
+@contextmanager
+def _ended_quietly(finished: Generator[Done, None, None]) -> Iterator[Generator[Done, None, None]]:
+    """End the work with the block; what is not done is said by whoever stopped it."""
+    try:
+        yield finished
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            finished.close()
 
 
 @contextmanager

@@ -23,12 +23,15 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["novelty", "screen", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["novelty", "screen", "--help"], ["denoise", "run", "--help"], ["--version"]],
+)
 def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
     done = python(
         "import sys; from kpca_apps.cli.main import main\n"
         f"code = main({words!r})\n"
-        "heavy = {'sklearn', 'scipy', 'numpy', 'matplotlib', 'polars', 'jinja2'}\n"
+        "heavy = {'sklearn', 'scipy', 'numpy', 'numba', 'matplotlib', 'polars', 'jinja2'}\n"
         "print(code, sorted(heavy & set(sys.modules)))\n"
     )
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
@@ -41,7 +44,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["novelty"], *([["novelty", c, "--help"] for c in ("screen", "fit", "score", "compare")])],
+    [
+        *([], ["novelty"], ["denoise"]),
+        *([["novelty", c, "--help"] for c in ("screen", "fit", "score", "compare")]),
+        *([["denoise", c, "--help"] for c in ("run", "fit", "noise")]),
+    ],
 )
 def test_help_fits_80_columns_without_colour(words: list[str]) -> None:
     shown = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, words)

@@ -1,0 +1,128 @@
+"""What a terminal shows while a batch runs, and what is said when it is stopped."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kpca_apps.cli.console import Console
+from kpca_apps.cli.denoise_progress import count_samples, showing_progress
+from kpca_apps.denoise.result import ImageOutcome
+from tests.cli.conftest import Run
+from tests.cli.test_denoise import FAST, kpca, save
+
+__all__ = ["kpca"]
+
+STOPPED = "interrupted; run the same command again to go on: 1 of 3 are done"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def outcome(name: str, **fields: Any) -> ImageOutcome:
+    return ImageOutcome(name, fields.pop("status", "ok"), **fields)
+
+
+def test_a_terminal_shows_a_bar_and_failures_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"{number}.png" for number in range(9)]
+    with showing_progress(Console(), dict.fromkeys(names, 100)) as show:
+        show(outcome(names[0], resumed=True))
+        for name in names[1:]:
+            show(outcome(name, status="failed", reason=f"{name}: \x1b[31mis cut short."))
+    shown = terminal.getvalue()
+    assert shown.count("failed: ") == 5
+    assert "More failures are listed in the report." in shown
+    assert "9 of 9" in shown
+    assert "\x1b[31mis cut" not in shown
+
+
+def test_elsewhere_failures_are_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet in (False, True):
+        with showing_progress(Console(quiet), {"a.png": 1, "b.png": 1}) as show:
+            show(outcome("a.png"))
+            show(outcome("b.png", status="failed", reason="b.png: \x07is empty."))
+        assert capsys.readouterr().err == "failed: b.png: \\x07is empty.\n"
+
+
+@pytest.mark.parametrize("shape", [(20, 30), (20, 30, 3), (20, 30, 4)])
+def test_samples_are_counted_by_the_header(shape: tuple[int, ...], tmp_path: Path) -> None:
+    Image.fromarray(np.zeros(shape, np.uint8)).save(tmp_path / "a.png")
+    assert count_samples(tmp_path / "a.png") == 600 * min(shape[2] if shape[2:] else 1, 3)
+
+
+def test_what_is_no_image_counts_by_its_size(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"123")
+    assert count_samples(tmp_path / "a.png") == 3
+    assert count_samples(tmp_path / "none.png") == 0
+
+
+def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kpca_apps.denoise import modes
+
+    whole, calls = modes.denoise_with_info, []
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return whole(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(modes, "denoise_with_info", interrupted)
+        done = kpca("run", "in", *FAST)
+    assert (done.code, done.out, done.err) == (130, "", f"error: {STOPPED}\n")
+    assert not Path("kpca-denoised/report").exists()
+    again = kpca("run", "in", *FAST)
+    assert again.code == 0
+    assert "1 was done by an earlier run" in again.err
+
+
+def test_an_interrupt_in_the_report_leaves_the_images(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(result: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kpca_apps.report.denoising.denoising_pages", interrupted)
+    done = kpca("run", "in", *FAST)
+    assert (done.code, "the images are done and the report is not" in done.err) == (130, True)
+    assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups to interrupt")
+def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
+    kpca: Run, tmp_path: Path
+) -> None:
+    for number in range(12):
+        save(f"many/{number:02}.png", np.full((160, 160), 100 + number, np.uint8))
+    words = ["run", "many", "--sigma", "10", "--jobs", "2"]
+    code = f"from kpca_apps.cli.main import main; raise SystemExit(main(['denoise', *{words!r}]))"
+    process = subprocess.Popen(
+        [sys.executable, "-W", "default", "-c", code],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    record = tmp_path / "kpca-denoised" / "images" / "manifest.jsonl"
+    while process.poll() is None and not (record.exists() and record.read_bytes().count(b"\n") > 1):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.startswith("error: interrupted; run the same command again to go on: ")
+    assert said.count("\n") == 1
