@@ -10,11 +10,15 @@ import imageio.v3 as imageio
 import numpy as np
 import pytest
 import tifffile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images import encode_image, read_image, write_image
 from kpca_apps.files.jpeg import read_jpeg, write_jpeg
+from kpca_apps.files.png import read_png
 from kpca_apps.files.tiff import read_tiff
 from tests.hostile.images import saved, texture, tiff
 
@@ -139,3 +143,36 @@ def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
     assert "not kept" in image.notes[0]
     unknown = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["unspecified"])
     assert "taken as transparency" in read_tiff(unknown, "a.tif").notes[0]
+
+
+@settings(max_examples=50)
+@given(
+    pixels=arrays(
+        st.sampled_from([np.uint8, np.uint16]),
+        st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(*[st.integers(3, 4)] * 3),
+    ),
+    packing=st.sampled_from([None, "zlib"]),
+    order=st.sampled_from("<>"),
+)
+def test_any_pixels_come_through_tiff_and_png(
+    pixels: np.ndarray, packing: str | None, order: str
+) -> None:
+    colour = pixels.ndim == 3
+    content = tiff(
+        pixels,
+        compression=packing,
+        predictor=packing is not None,
+        byteorder=order,
+        photometric="rgb" if colour else "minisblack",
+        extrasamples=["unassalpha"] if pixels.shape[2:] == (4,) else None,
+    )
+    like, files = read_tiff(content, "a.tif"), {"same": io.BytesIO(), "png": io.BytesIO()}
+    np.testing.assert_array_equal(like.pixels, pixels)
+    for format, file in files.items():
+        encode_image(file, like.pixels, like, format=format)
+    stored = io.BytesIO(files["same"].getvalue())
+    np.testing.assert_array_equal(tifffile.imread(stored), pixels)
+    np.testing.assert_array_equal(read_png(files["png"].getvalue(), "a.png").pixels, pixels)
+    if pixels.dtype == np.uint8 or not colour:
+        with Image.open(files["png"]) as seen:
+            np.testing.assert_array_equal(np.array(seen), pixels)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 
+from kpca_apps.denoise import work
 from kpca_apps.denoise.batch import run_batch
 from kpca_apps.denoise.modes import LocalMode
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.images import read_image
+from kpca_apps.files.images import ImageFile, encode_image, read_image
 from tests.hostile.images import refused_images, saved, texture, tiff
 
 GREY = saved(texture(20, 30), "PNG")
@@ -162,6 +164,29 @@ def test_each_refused_image_is_listed_and_the_rest_goes_on(folder: Path) -> None
     for name, words in expected.items():
         assert found[name].startswith(f"{name}: ")
         assert words in found[name]
+
+
+def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "next.png").write_bytes(GREY)
+
+    def fill(file: IO[bytes], pages: Any, like: ImageFile, *, format: str) -> None:
+        encode_image(file, pages, like, format=format)
+        if like.label == "next.png":
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "encode_image", fill)
+        with pytest.raises(InputError, match=r"next\.png: .*No space left.*; make room"):
+            run(folder)
+    out = folder.parent / "out"
+    assert sorted(path.name for path in out.iterdir()) == ["good.png", "manifest.jsonl"]
+    again = run(folder)
+    assert [(image.name, image.resumed) for image in again.images] == [
+        ("good.png", True),
+        ("next.png", False),
+    ]
 
 
 @pytest.mark.parametrize(
