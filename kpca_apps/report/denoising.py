@@ -29,7 +29,7 @@ from kpca_apps.report.text import cut, number, plain
 __all__ = ["denoising_pages", "render_denoising", "render_trial"]
 
 MAX_TOGETHER = 12  # images whose pictures stand in one page
-MAX_BYTES = 6_000_000  # of the pictures in one page
+MAX_BYTES = 4_500_000  # of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50

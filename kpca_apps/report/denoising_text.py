@@ -25,6 +25,7 @@ __all__ = [
     "kind_text",
     "level_text",
     "likeness_sentence",
+    "looks_like",
     "noise_sentence",
     "reason_text",
     "residual_sentence",
@@ -64,7 +65,7 @@ def headline(result: DenoisingResult) -> str:
     Examples
     --------
     >>> def image(name, sigma):
-    ...     return ImageOutcome(name, "ok", sigma=sigma, data_range=255.0, noise="gaussian")
+    ...     return ImageOutcome(name, "ok", sigma=sigma, estimated=True, data_range=255.0)
     >>> failed = ImageOutcome("c.png", "failed", reason="c.png: is empty.")
     >>> headline(DenoisingResult((image("a.png", 18.2), image("b.png", 25.0), failed)))
     '2 of 3 images denoised; the noise was 18.2 to 25 of 255; 1 failed: c.png.'
@@ -206,8 +207,35 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     return f"{text} Neighbouring pixels share it{advice}."
 
 
-def residual_sentence(image: ImageOutcome) -> str:
-    """Say how much was taken out, and whether it looks like noise."""
+def looks_like(image: ImageOutcome) -> str:
+    """Say in a word or two what the residual looks like."""
+    residual = image.residual
+    if residual is None:
+        return ""
+    if residual.sd == 0:
+        return "nothing"
+    if residual.structured:
+        return "noise and structure"
+    # Both are 0 only where the image was too small to measure them.
+    return (
+        "noise" if residual.edge_correlation or residual.flat_correlation else "too small to tell"
+    )
+
+
+def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
+    """Say how much was taken out, and whether it looks like noise.
+
+    Parameters
+    ----------
+    image : ImageOutcome
+    has_strength : bool
+        Whether a lower strength can be asked for; a dictionary has none.
+
+    Returns
+    -------
+    str
+        Empty if it was not measured.
+    """
     residual = image.residual
     if residual is None:
         return ""
@@ -218,11 +246,9 @@ def residual_sentence(image: ImageOutcome) -> str:
     beside = f", beside noise of {number(image.sigma or 0.0)}" if in_units else ""
     start = f"What was taken out has a standard deviation of {size}{beside}"
     if residual.structured:
-        return (
-            f"{start}, and structure shows in it: some detail went with the noise. A --strength "
-            "below 1 keeps more of both."
-        )
-    if residual.edge_correlation == residual.flat_correlation == 0:
+        advice = " A --strength below 1 keeps more of both." if has_strength else ""
+        return f"{start}, and structure shows in it: some detail went with the noise.{advice}"
+    if looks_like(image) == "too small to tell":
         return f"{start}; the image is too small to tell whether structure shows in it."
     return f"{start}. It looks like noise: no structure was found in it."
 
@@ -230,7 +256,11 @@ def residual_sentence(image: ImageOutcome) -> str:
 def likeness_sentence(comparison: Comparison) -> str:
     """Say how near to the clean image one image came."""
     noisy, denoised = comparison.noisy, comparison.denoised
-    text = f"PSNR {decibels(noisy.psnr)} to {decibels(denoised.psnr)} dB"
+    if not math.isfinite(denoised.psnr):
+        return "The denoised image is equal to the clean one."
+    if not math.isfinite(noisy.psnr):
+        return f"The image was equal to the clean one before; now PSNR is {denoised.psnr:.2f} dB."
+    text = f"PSNR {noisy.psnr:.2f} to {denoised.psnr:.2f} dB"
     if noisy.ssim is not None and denoised.ssim is not None:
         text += f", SSIM {noisy.ssim:.3f} to {denoised.ssim:.3f}"
     rivals = [

@@ -22,6 +22,7 @@ from kpca_apps.report.denoising_text import (
     decibels,
     level_text,
     likeness_sentence,
+    looks_like,
     noise_sentence,
     reason_text,
     residual_sentence,
@@ -97,6 +98,8 @@ class ImageView:
         Noise and what was taken out, on their scale.
     level_value, taken_value : float
         The same as shares of the range of values, to sort by.
+    looks : str
+        What the residual looks like.
     is_structured : bool
     sentences, notes : tuple of str
     before, after, residual : Shown or None
@@ -115,6 +118,7 @@ class ImageView:
     taken: str
     level_value: float
     taken_value: float
+    looks: str
     is_structured: bool
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
@@ -155,7 +159,10 @@ def image_views(result: DenoisingResult, images: str, *, apart: bool) -> list[Im
         Whether each image has a page of its own.
     """
     done = [image for image in result.images if image.status == "ok"]
-    return [_image(image, number, images, apart) for number, image in enumerate(done, 1)]
+    return [
+        _image(image, number, images, apart, has_strength=result.dictionary is None)
+        for number, image in enumerate(done, 1)
+    ]
 
 
 def failure_views(result: DenoisingResult) -> list[FailureView]:
@@ -190,7 +197,9 @@ def _thumb(picture: Preview) -> Shown:
     return Shown(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
 
 
-def _image(image: ImageOutcome, number: int, images: str, apart: bool) -> ImageView:
+def _image(
+    image: ImageOutcome, number: int, images: str, apart: bool, *, has_strength: bool
+) -> ImageView:
     previews = image.previews
     address = quote(os.fsencode(image.output), safe="/")
     return ImageView(
@@ -203,8 +212,9 @@ def _image(image: ImageOutcome, number: int, images: str, apart: bool) -> ImageV
         taken="" if image.residual is None else level_text(_in_units(image), image.residual.sd),
         level_value=_share(image),
         taken_value=change_of(image),
+        looks=looks_like(image),
         is_structured=image.residual is not None and image.residual.structured,
-        sentences=_sentences(image),
+        sentences=_sentences(image, has_strength),
         notes=tuple(cut(note, 400) for note in image.notes[:MAX_NOTES]),
         before=shown(previews.before) if previews else None,
         after=shown(previews.after) if previews else None,
@@ -225,8 +235,8 @@ def _share(image: ImageOutcome) -> float:
     return sigma if image.noise == "speckle" else sigma / (image.data_range or 1.0)
 
 
-def _sentences(image: ImageOutcome) -> tuple[str, ...]:
-    sentences = [noise_sentence(image), residual_sentence(image)]
+def _sentences(image: ImageOutcome, has_strength: bool) -> tuple[str, ...]:
+    sentences = [noise_sentence(image), residual_sentence(image, has_strength=has_strength)]
     if image.comparison is not None:
         sentences.insert(0, likeness_sentence(image.comparison))
     if image.n_pages > 1:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality, Residual
+from kpca_apps.report.denoising import render_denoising
 from kpca_apps.report.denoising_text import (
     best_rival,
     decibels,
@@ -16,6 +17,7 @@ from kpca_apps.report.denoising_text import (
     headline_parts,
     level_text,
     likeness_sentence,
+    looks_like,
     noise_sentence,
     reason_text,
     residual_sentence,
@@ -130,31 +132,43 @@ def test_noise_is_told_with_how_it_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("residual", "expected"),
+    ("residual", "words", "expected"),
     [
-        (Residual(18.0, 0.02, 0.01, structured=False), "no structure was found in it"),
-        (Residual(18.0, 0.40, 0.01, structured=True), "structure shows in it"),
-        (Residual(18.0, 0.0, 0.0, structured=False), "too small to tell"),
-        (Residual(0.0, 0.0, 0.0, structured=False), "Nothing was taken out."),
+        (Residual(18.0, 0.02, 0.01, structured=False), "noise", "no structure was found in it"),
+        (Residual(18.0, 0.40, 0.01, structured=True), "noise and structure", "A --strength below"),
+        (Residual(18.0, 0.0, 0.0, structured=False), "too small to tell", "too small to tell"),
+        (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was taken out."),
     ],
 )
-def test_what_was_taken_out_is_judged(residual: Residual, expected: str) -> None:
+def test_what_was_taken_out_is_judged(residual: Residual, words: str, expected: str) -> None:
     sentence = residual_sentence(image(residual=residual))
+    assert looks_like(image(residual=residual)) == words
     assert expected in sentence
     assert ("18, beside noise of 20" in sentence) == (residual.sd > 0)
 
 
 def test_other_scales_are_not_set_beside_the_residual() -> None:
     assert "beside" not in residual_sentence(image(sigma=0.2, noise="speckle"))
-    assert residual_sentence(image(residual=None)) == ""
+    assert residual_sentence(image(residual=None)) == looks_like(image(residual=None)) == ""
+
+
+def test_a_strength_is_advised_only_where_there_is_one() -> None:
+    structured = image(residual=Residual(18.0, 0.4, 0.01, structured=True))
+    assert "--strength" not in residual_sentence(structured, has_strength=False)
+    with_one = with_dictionary()
+    batch = replace(with_one, images=(structured,))
+    assert "--strength" not in render_denoising(batch)["report.html"]
+    assert "--strength" in render_denoising(replace(batch, dictionary=None))["report.html"]
 
 
 def test_likeness_without_ssim_and_of_equal_images() -> None:
     assert likeness_sentence(compared(20.0, 30.0, nl_means=28.0)) == (
         "PSNR 20.00 to 30.00 dB, SSIM 0.400 to 0.800 (non-local means 28.00 dB)."
     )
-    tiny = Comparison(Quality(20.0, None), Quality(math.inf, None))
-    assert likeness_sentence(tiny) == "PSNR 20.00 to equal dB."
+    tiny = Comparison(Quality(20.0, None), Quality(25.0, None))
+    assert likeness_sentence(tiny) == "PSNR 20.00 to 25.00 dB."
+    assert "is equal to the clean one" in likeness_sentence(compared(20.0, math.inf))
+    assert "was equal to the clean one before" in likeness_sentence(compared(math.inf, 40.0))
     assert decibels(math.inf) == "equal"
     assert similarity(tiny.noisy) == ""
 
