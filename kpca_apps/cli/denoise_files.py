@@ -164,7 +164,7 @@ def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     colour = any(len(one.channel_sigma) > 1 for one in files)
     head = ("file", "sigma", "% of range", *(["red, green, blue"] if colour else []))
-    rows = [(*head, "shared", "type", "size")]
+    rows = [(*head, "correlated", "type", "size")]
     for one in files:
         channels = ", ".join(f"{sigma:.3g}" for sigma in one.channel_sigma)
         rows.append(

@@ -119,9 +119,14 @@ def _with_dictionary(context: typer.Context, result: DenoisingResult) -> Denoisi
 
 def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> None:
     """Say in a few lines what became of a batch; failures were said as they happened."""
-    from kpca_apps.report.denoising_text import headline
+    from kpca_apps.report.denoising_text import headline, standing_sentences
+    from kpca_apps.report.text import plain
 
     console.say(headline(result))
+    for sentence in standing_sentences(result):
+        console.say(plain(sentence))
+    if result.mean_comparison is not None:
+        console.say(_noise_range(result))
     n_camera = sum(image.noise == "camera" for image in result.images)
     if n_camera and result.settings.get("noise") == "auto":
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
@@ -133,6 +138,17 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):
         console.say(f"The images are in {near(batch.images.resolve())}.")
+
+
+def _noise_range(result: DenoisingResult) -> str:
+    """Say how strong the noise was, where the headline speaks of something else."""
+    shares = [
+        100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
+        for image in result.images
+        if image.sigma is not None and image.data_range
+    ]
+    low, high = f"{min(shares):.3g}", f"{max(shares):.3g}"
+    return f"The noise was {low if low == high else f'{low} to {high}'} % of the range of values."
 
 
 def _print_outcome(
