@@ -238,9 +238,9 @@ def nearest_points(
 def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
     """Return |P phi(x)|^2 for projections ``T``, shape ``(n,)``."""
     along = T * subspace.gain
-    norms: Matrix = (
-        subspace.mean_norm + 2.0 * along @ subspace.offset + np.einsum("ij,ij->i", along, along)
-    )
+    # Not one product with the offset: its rounding would depend on the number of rows.
+    explained = np.einsum("ij,ij->i", along, along + 2.0 * subspace.offset)
+    norms: Matrix = subspace.mean_norm + explained
     return norms
 
 

@@ -105,7 +105,8 @@ def gradient_descent(
     kernel_rows = subspace.kernel.against(subspace.points)
 
     def descend(rows: slice) -> PreImages:
-        g = subspace.expansion(T[rows])
+        batch = batch_of(np.arange(len(begin[rows])))
+        g = subspace.expansion(T[rows][batch])
         norms = projection_norms(subspace, T[rows])
 
         def objective(z: Matrix, index: Index) -> Matrix:

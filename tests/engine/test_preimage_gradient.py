@@ -115,6 +115,22 @@ def test_workers_change_no_bit():
     assert np.array_equal(one.points, two.points)
 
 
+@pytest.mark.parametrize("name", ["rbf", "polynomial", "laplacian", "cosine"])
+def test_a_row_depends_on_no_other_row(name):
+    subspace = exact(PSD_KERNELS[name], normal_rows(40, 6), n_components=5)
+    T, new = subspace.project(normal_rows(200, 6, seed=1)), normal_rows(200, 6, seed=1)
+    whole = gradient_descent(subspace, T, new, max_iter=20)
+    for rows in (slice(7, 8), slice(100, 109)):
+        few = gradient_descent(subspace, T[rows], new[rows], max_iter=20)
+        assert np.array_equal(whole.points[rows], few.points)
+        assert np.array_equal(whole.residual[rows], few.residual)
+
+
+def test_no_rows():
+    subspace = exact(RBF(0.2), normal_rows(20), n_components=3)
+    assert gradient_descent(subspace, np.empty((0, 3))).points.shape == (0, 4)
+
+
 def test_indefinite_kernels_are_refused():
     subspace = exact(Sigmoid(0.1), normal_rows(10), n_components=2)
     with pytest.raises(ValueError, match="indefinite, so there is no distance"):

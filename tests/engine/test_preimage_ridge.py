@@ -8,6 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, OnColumns
@@ -61,6 +64,23 @@ def test_auto_takes_what_the_kernel_allows(kernel, chosen):
     assert model.preimage_ == chosen
     assert model.inverse_transform(model.transform(X)).shape == X.shape
     assert clone(model).set_params(preimage=chosen).fit(X).preimage_ == chosen
+
+
+@pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "ridge"])
+def test_parameters_are_searched_by_the_error_of_reconstruction(preimage):
+    X = np.random.default_rng(0).permutation(load_iris().data)[:60]
+    steps = make_pipeline(StandardScaler(), KernelPCA(gamma=0.1, preimage=preimage, alpha=0.01))
+
+    def negative_error(model, X, y=None):
+        return -np.mean((model.inverse_transform(model.transform(X)) - X) ** 2)
+
+    search = GridSearchCV(
+        steps, {"kernelpca__n_components": [0, 1, 3]}, scoring=negative_error, cv=3
+    ).fit(X)
+    scores = search.cv_results_["mean_test_score"]
+    assert (np.diff(scores) > 0.0).all()
+    # Three components of four columns explain far more than the half.
+    assert scores[-1] > 0.5 * scores[0]
 
 
 def test_rows_come_back_from_all_components():
