@@ -76,7 +76,7 @@ class ImagePreviews:
     Attributes
     ----------
     before, after : Preview
-        The whole image, at most 560 pixels wide and high.
+        The whole image, at most as many pixels as 560 x 560, and at most 1100 wide and high.
     thumb : Preview
         The denoised image, at most 120 pixels wide and high.
     residual : Preview

@@ -37,11 +37,11 @@ def _clean() -> dict[str, np.ndarray]:
     """Small pieces of photographs: grey and colour, 16 bits, wide and high."""
     astronaut, camera = data.astronaut(), data.camera()
     return {
-        "camera.png": camera[100:240, 180:320],
+        "camera.png": camera[100:240, 180:312],
         "deep.tif": camera[100:180, 180:260].astype(np.uint16) * 100,
         "eye.png": data.chelsea()[90:160, 120:210],
-        "high.png": astronaut[:300, 200:230],
-        "sub folder/wide #1.png": astronaut[100:140, :400],
+        "high.png": astronaut[:160, 200:220],
+        "sub folder/wide #1.png": astronaut[100:124, :200],
         "tiny.png": camera[200:208, 240:248],
     }
 
