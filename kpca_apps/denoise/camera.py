@@ -1,191 +1,149 @@
-"""Noise from a camera: shared by neighbouring pixels, so taken out coarse to fine.
+"""Noise from a camera: shared by neighbouring pixels, so made white before it is taken out.
 
-Demosaicking and JPEG make noise smooth: much of it hides in low frequencies, which patches of a
-few pixels cannot tell from the image, and white-noise denoising leaves it as blotches. On a scale
-reduced by two the same noise is whiter and as wide as a pixel. So the coarse image is denoised
-first, its low frequencies replace those of the fine one, and what is left there is fine noise.
+Demosaicking and JPEG make noise smooth: it is strong at low frequencies, where white-noise
+denoising leaves it as blotches, and weak at high ones, where detail is then wiped out. The
+spectrum of the noise is measured in flat patches of each plane; dividing the plane's spectrum by
+it makes the noise white, at the price of a sharpened image, which is as similar to itself as the
+image was. That is denoised, and the spectrum is multiplied back. Before all that, brightness is
+bent so that noise is as strong in the dark as in the light.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import dct, dctn, idctn
+from scipy.fft import dctn, idctn
+from scipy.integrate import cumulative_trapezoid
 
 from kpca_apps.denoise.colour import OPPONENT, from_opponent, to_opponent
-from kpca_apps.denoise.noise import WIDTH, sample_patches
+from kpca_apps.denoise.noise import WIDTH
+from kpca_apps.denoise.noise_spectrum import (
+    COLOUR_GROWTH,
+    LUMINANCE_GROWTH,
+    noise_by_brightness,
+    noise_spectrum,
+)
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.white import Denoised, clean_planes
 
-__all__ = ["band_deviation", "denoise_camera"]
+__all__ = ["denoise_camera"]
 
-LEVELS = 3
-SMALLEST = 32  # pixels a side of the coarsest image
-# Noise assumed at each level, fine to coarse, as a multiple of that measured: the spectrum of a
-# band is uneven and must be covered at its strongest, and it falls from level to level.
-FACTORS = (1.7, 1.1, 0.8)
-FADING = 0.85  # most that is left of luminance noise from one level to the next
-AXES = (-2, -1)
-BRIGHTNESS_BINS = 8
-UPPER_SHARE = 0.75  # of all frequencies, those a half-size image does not hold
-QUIET, FEWEST_QUIET = 0.02, 25  # share and number of the patches of one brightness taken as flat
+# Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
+# rather than have the image's finest detail (and rounding) blown up.
+LEAST_GAIN = 0.25
+# Brightness is bent on so many knots, and as far beyond the image's as denoised values may lie.
+KNOTS, MARGIN = 1024, 256.0
 
 
 def denoise_camera(
     planes: NDArray[np.float32], sigma: float | None, settings: Settings
 ) -> Denoised:
-    """Denoise planes whose noise is correlated, coarse to fine.
+    """Denoise planes whose noise is correlated, by whitening it.
 
     Parameters
     ----------
     planes : ndarray of shape (1, h, w) or (3, h, w)
         Grey, or red, green and blue, on the scale 0..255.
     sigma : float or None
-        Deviation of the noise, all frequencies together. The share of each is measured in any
-        case; None takes the measured total as well.
+        Deviation of the noise, all frequencies together. The share of each frequency and plane is
+        measured in any case; None takes the measured total as well.
     settings : Settings
 
     Returns
     -------
     Denoised
 
-    References
-    ----------
-    M. Lebrun, M. Colom, J.-M. Morel (2015), "The noise clinic: a blind image denoising algorithm",
-    IPOL 5 (coarse to fine, noise measured at each scale).
-    N. Pierazzo, J.-M. Morel, G. Facciolo (2017), "Multi-scale DCT denoising", IPOL 7, section 3
-    (scales by truncated cosine transforms, so that white noise stays white).
-    """
-    if len(planes) == 1:
-        cleaned, measured = _coarse_to_fine(planes, sigma, settings)
-        return Denoised(cleaned, tuple(measured.tolist()))
-    cleaned, measured = _coarse_to_fine(to_opponent(planes), sigma, settings)
-    levels = np.sqrt(np.square(OPPONENT).T @ np.square(measured))
-    return Denoised(from_opponent(cleaned), tuple(levels.tolist()))
-
-
-def _coarse_to_fine(
-    planes: NDArray[np.float32], sigma: float | None, settings: Settings
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return the planes denoised and the deviation of the noise taken out of each."""
-    pyramid = [planes]
-    while len(pyramid) < LEVELS and min(pyramid[-1].shape[1:]) >= 2 * SMALLEST:
-        pyramid.append(_halved(pyramid[-1]))
-    bands = _plausible([[band_deviation(plane) for plane in level] for level in pyramid])
-    totals = _total_deviation(bands)
-    if sigma is not None:
-        bands *= sigma / np.sqrt(np.mean(np.square(totals)))
-        totals = _total_deviation(bands)
-    cleaned = pyramid[-1]
-    for level in range(len(pyramid) - 1, -1, -1):
-        noisy = pyramid[level]
-        if level < len(pyramid) - 1:
-            noisy = _with_low_frequencies(noisy, cleaned - pyramid[level + 1])
-        cleaned = clean_planes(noisy, tuple((FACTORS[level] * bands[level]).tolist()), settings)
-    return cleaned, totals
-
-
-def band_deviation(plane: NDArray[np.float32]) -> float:
-    """Return the deviation of the noise in the upper band of a plane's frequencies.
-
-    Flat patches are those with the least energy in the lower quarter of the 8 x 8 cosine
-    transform among those of like brightness; the mean square of their other coefficients,
-    which had no part in the choice, is the variance. The median over brightness is taken.
-
-    Parameters
-    ----------
-    plane : ndarray of shape (h, w)
-
-    Returns
-    -------
-    float
-        In the units of the plane: the deviation of white noise that is as strong in that band.
-
-    References
-    ----------
-    N. N. Ponomarenko et al. (2007), "An automatic approach to lossy compression of AVIRIS images",
-    IGARSS; M. Colom, A. Buades (2013), IPOL 3.
+    Notes
+    -----
+    Whitening a signal's noise before working on it is classical (North 1943; Van Trees 1968,
+    "Detection, Estimation, and Modulation Theory" I, section 4.3). The spectra and their
+    references: `kpca_apps.denoise.noise_spectrum`.
 
     Examples
     --------
-    >>> noise = np.random.default_rng(0).standard_normal((128, 128)).astype(np.float32)
-    >>> 4.5 < band_deviation(100 + 5 * noise) < 5.5
-    True
+    >>> noise = np.random.default_rng(0).standard_normal((1, 96, 97)).astype(np.float32)
+    >>> smooth = 100 + 10 * (noise[..., 1:] + noise[..., :-1])
+    >>> cleaned = denoise_camera(smooth, None, Settings(quality="fast")).planes
+    >>> bool(smooth.std() > 14), bool(cleaned.std() < 2)
+    (True, True)
     """
-    basis = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
-    coefficients = sample_patches(plane) @ np.kron(basis, basis).T
-    if not len(coefficients):
-        return float(plane.std())
-    order = np.arange(WIDTH)
-    lower = (np.maximum.outer(order, order) < WIDTH // 2).ravel()
-    upper_energy = np.square(coefficients[:, ~lower]).mean(axis=1)
-    lower[0] = False
-    lower_energy = np.square(coefficients[:, lower]).sum(axis=1)
-    by_brightness = np.argsort(coefficients[:, 0], kind="stable")
-    variances = []
-    for members in np.array_split(by_brightness, BRIGHTNESS_BINS):
-        if len(members):
-            few = max(FEWEST_QUIET, round(QUIET * len(members)))
-            quiet = members[np.argsort(lower_energy[members], kind="stable")[:few]]
-            variances.append(upper_energy[quiet].mean())
-    return float(np.sqrt(np.median(variances)))
+    bent = _Bent(planes)
+    opponent = bent.there(planes)
+    if len(planes) == 3:
+        opponent = to_opponent(opponent)
+    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
+    spectra = np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+    if sigma is not None:
+        total = np.sqrt(np.mean(np.square(spectra)))
+        spectra = spectra * (sigma / total) if total > 0 else np.full_like(spectra, sigma)
+    cleaned = _clean_whitened(opponent, spectra, settings)
+    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
+    if len(planes) == 3:
+        cleaned = from_opponent(cleaned)
+        levels = np.sqrt(np.square(OPPONENT).T @ np.square(levels))
+    return Denoised(bent.back(cleaned), tuple(levels.tolist()))
 
 
-def _plausible(measured: list[list[float]]) -> NDArray[np.float64]:
-    """Return the deviations (levels, c) with what must be texture of the image cut off.
+class _Bent:
+    """A bending of brightness that makes noise measured in luminance as strong everywhere.
 
-    On a coarse level texture is everywhere, while averaging pixels makes noise weaker, however
-    much they share of it. JPEG may have taken the finest colour noise away and left its blocks:
-    there the finest level counts as no better than the next, which is the strongest.
+    Its slope is the noise's root mean square over its deviation at that brightness (the classical
+    variance-stabilising transform, with a measured curve).
     """
-    bands = np.array(measured)
-    for level in range(1, len(bands)):
-        bands[level, 0] = min(bands[level, 0], FADING * bands[level - 1, 0])
-        if level == 1:
-            bands[0, 1:] = np.maximum(bands[0, 1:], bands[1, 1:])
-        bands[level, 1:] = np.minimum(bands[level, 1:], bands[level - 1, 1:])
-    return bands
+
+    def __init__(self, planes: NDArray[np.float32]) -> None:
+        grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
+        brightness, deviation = noise_by_brightness(grey)
+        low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
+        self.values = self.bent = np.linspace(low, high, KNOTS)
+        if deviation.min() > 0:
+            usual = np.sqrt(np.mean(np.square(deviation)))
+            slope = usual / np.interp(self.values, brightness, deviation)
+            self.bent = low + cumulative_trapezoid(slope, self.values, initial=0.0)
+
+    def there(self, planes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return planes bent, as a new array."""
+        bent = np.empty_like(planes)
+        for out, plane in zip(bent, planes, strict=True):
+            out[...] = np.interp(plane, self.values, self.bent)
+        return bent
+
+    def back(self, planes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return planes of which `there` made these, overwriting these."""
+        for plane in planes:
+            plane[...] = np.interp(plane, self.bent, self.values)
+        return planes
 
 
-def _total_deviation(bands: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the deviation over all frequencies (c,) from that of each level's band (levels, c)."""
-    variance = np.square(bands[-1])
-    for band in bands[-2::-1]:
-        variance = UPPER_SHARE * np.square(band) + variance
-    return np.asarray(np.sqrt(variance))
-
-
-def _halved(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the planes (c, h, w) at half the size: the same brightness, half the white noise.
-
-    The lower half of the cosine transform is kept, so that white noise stays white.
-    """
-    height, width = ((side + 1) // 2 for side in planes.shape[1:])
-    spectrum = dctn(planes, axes=AXES, norm="ortho")[:, :height, :width]
-    halved = idctn(spectrum, axes=AXES, norm="ortho")
-    return np.asarray(halved * _shrinkage(planes.shape, halved.shape), np.float32)
-
-
-def _with_low_frequencies(
-    planes: NDArray[np.float32], change: NDArray[np.float32]
+def _clean_whitened(
+    planes: NDArray[np.float32], spectra: NDArray[np.float64], settings: Settings
 ) -> NDArray[np.float32]:
-    """Return the planes with a change made to their half-size version added to them.
+    """Return the planes (c, h, w), which are overwritten, without noise of spectra (c, 8, 8)."""
+    strongest = spectra.max(axis=(1, 2))
+    floored = np.maximum(spectra, LEAST_GAIN * strongest[:, None, None])
+    gains = np.ones_like(spectra)
+    np.divide(floored, strongest[:, None, None], out=gains, where=strongest[:, None, None] > 0)
+    for plane, gain in zip(planes, gains, strict=True):
+        spectrum = dctn(plane, norm="ortho")
+        spectrum /= _widened(gain, plane.shape)
+        plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
+    cleaned = clean_planes(planes, tuple(strongest.tolist()), settings)
+    for plane, gain in zip(cleaned, gains, strict=True):
+        spectrum = dctn(plane, norm="ortho")
+        spectrum *= _widened(gain, plane.shape)
+        plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
+    return cleaned
 
-    The change fades towards the highest frequencies the half-size version has, lest a sharp cut
-    rings.
-    """
-    spectrum = dctn(change / _shrinkage(planes.shape, change.shape), axes=AXES, norm="ortho")
-    height, width = change.shape[1:]
-    spectrum *= _fade(height)[:, np.newaxis] * _fade(width)
-    wide = np.zeros_like(planes)
-    wide[:, :height, :width] = spectrum
-    return np.asarray(planes + idctn(wide, axes=AXES, norm="ortho"), np.float32)
+
+def _widened(gain: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Return the gain of each frequency of a plane from that of an 8 x 8 patch's, linearly."""
+    rows, columns = (_hats(length) for length in shape)
+    wide: NDArray[np.float32] = rows @ gain.astype(np.float32) @ columns.T
+    return wide
 
 
-def _shrinkage(fine: tuple[int, ...], coarse: tuple[int, ...]) -> np.float32:
-    return np.float32(np.sqrt(coarse[1] * coarse[2] / (fine[1] * fine[2])))
-
-
-def _fade(length: int) -> NDArray[np.float32]:
-    """Return 1 over the lower half of the frequencies, falling to 0 at the last."""
-    return np.minimum(2.0 - 2.0 * np.arange(length) / length, 1.0).astype(np.float32)
+def _hats(length: int) -> NDArray[np.float32]:
+    """Return the weight (length, 8) of each of a patch's frequencies at a plane's."""
+    position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
+    distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
+    return np.maximum(1.0 - distance, 0.0).astype(np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.camera import denoise_camera
 from kpca_apps.denoise.colour import to_opponent
-from kpca_apps.denoise.noise import NoiseEstimate, estimate_noise
+from kpca_apps.denoise.noise import MEASURABLE, NoiseEstimate, estimate_noise
 from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
 from kpca_apps.denoise.picture import Picture, read_picture
 from kpca_apps.denoise.settings import Settings
@@ -29,6 +29,10 @@ MODELS = {
 # Noise models that need to know which value means no light.
 FROM_BLACK = ("poisson", "speckle")
 MOST_SPECKLE = 2.0
+# Noise that channels do not share is in one of the colour planes at least as strong as in
+# luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
+# of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
+INDEPENDENT = 0.25
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,9 @@ class DenoiseInfo:
     estimated : bool
         Whether ``sigma`` was estimated from the image.
     correlated : bool
-        Whether neighbouring pixels share their noise, as in photographs from a camera; white-noise
-        denoising then leaves blotches, and ``noise="camera"`` is the better choice.
+        Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
+        camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
+        choice.
     whiteness : float
         Evenness of the noise's spectrum in (0, 1], 1 for white noise.
     data_range : float
@@ -240,9 +245,15 @@ def measure_noise(
 
 
 def _look(picture: Picture) -> NoiseEstimate:
-    """Return the noise of the grey or luminance plane."""
+    """Return the noise of the grey or luminance plane, correlated if channels share it too."""
     planes = picture.planes
-    return estimate_noise(planes[0] if len(planes) == 1 else to_opponent(planes)[0])
+    if len(planes) == 1:
+        return estimate_noise(planes[0])
+    opponent = to_opponent(planes)
+    luminance = estimate_noise(opponent[0])
+    colour = max(estimate_channels(opponent[1:]))
+    shared = luminance.sigma > MEASURABLE and colour < INDEPENDENT * luminance.sigma
+    return replace(luminance, correlated=luminance.correlated or shared)
 
 
 def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["WIDTH", "NoiseEstimate", "estimate_noise", "sample_patches"]
+__all__ = ["MEASURABLE", "WIDTH", "NoiseEstimate", "estimate_noise", "sample_patches"]
 
 WIDTH = 8
 PIXELS = WIDTH * WIDTH

@@ -1,12 +1,14 @@
-"""Correlated noise: measured per scale, and taken out better than as white noise."""
+"""Correlated noise: found, and taken out better than as white noise."""
+
+import io
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.camera import band_deviation
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
 
 CLEAN = data.astronaut()[0:160, 130:290].astype(float)
@@ -20,13 +22,6 @@ def shared_noise(shape: tuple[int, ...], width: float = 0.8, seed: int = 0) -> n
 
 def db(image: np.ndarray) -> float:
     return float(peak_signal_noise_ratio(CLEAN, np.clip(image, 0, 255), data_range=255))
-
-
-def test_band_deviation_is_that_of_white_noise_whatever_the_picture() -> None:
-    clean = data.camera()[:256, :256].astype(np.float32)
-    noise = np.random.default_rng(0).standard_normal(clean.shape).astype(np.float32)
-    for sigma in (10, 30):
-        assert band_deviation(clean + sigma * noise) == pytest.approx(sigma, rel=0.1)
 
 
 def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None:
@@ -56,3 +51,36 @@ def test_level_given_in_camera_mode_is_the_one_used() -> None:
     out, info = denoise_with_info(image, sigma=12, noise="camera", data_range=255, quality="fast")
     assert info.sigma == pytest.approx(12, rel=1e-3)
     assert out.shape == image.shape
+
+
+def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> None:
+    noisy = CLEAN + 20 * np.random.default_rng(2).standard_normal(CLEAN.shape)
+    image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
+    assert not denoise_with_info(image, strength=0, channel_axis=-1)[1].correlated
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "JPEG", quality=90, subsampling="4:2:0")
+    photograph = np.array(Image.open(stream))
+    camera, info = denoise_with_info(photograph, noise="auto", channel_axis=-1, quality="fast")
+    assert info.correlated
+    assert info.noise == "camera"
+    assert db(camera) > db(denoise_kpca(photograph, channel_axis=-1, quality="fast")) + 1
+
+
+def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() -> None:
+    noise = 15 * np.random.default_rng(4).standard_normal(CLEAN.shape)
+    for kept, shared in (([1, 1, 1], False), ([1, 0, 0], False), ([0, 1, 0], False)):
+        image = CLEAN + noise * kept
+        info = denoise_with_info(image, strength=0, data_range=255, channel_axis=-1)[1]
+        assert info.correlated == shared
+    alike = denoise_with_info(CLEAN + noise[..., :1], strength=0, data_range=255, channel_axis=-1)
+    assert alike[1].correlated
+
+
+def test_without_noise_or_colour_nothing_changes() -> None:
+    flat = np.full((40, 41, 3), 90, np.uint8)
+    np.testing.assert_allclose(denoise_kpca(flat, noise="camera", channel_axis=-1), 90, atol=1e-3)
+    image = np.clip(CLEAN + 15 * shared_noise(CLEAN.shape), 0, 255)
+    out = denoise_kpca(
+        image, noise="camera", luma=0, chroma=0, data_range=255, channel_axis=-1, quality="fast"
+    )
+    np.testing.assert_allclose(out, image, atol=1e-2)
