@@ -269,6 +269,10 @@ class DictionaryDenoiser:
         if sigma == 0.0:
             return as_given(pixels * unit, image), DictionaryInfo(0.0, False, 0, 0.0, 1.0)
         level = self._level(pixels) if sigma is None else sigma / unit
+        if sigma is None and data_range is None and level > 1.0:
+            raise InputError(
+                f"{name}: its noise measures {level:.3g} times the range; give the data range"
+            )
         result, (iterations, converged, n) = self._denoised(pixels[None], level, noise)
         info = DictionaryInfo(
             sigma=level * unit,

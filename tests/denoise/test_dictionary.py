@@ -317,6 +317,8 @@ def test_examples_that_cannot_be_used_are_named():
 def test_images_that_do_not_fit_the_model_are_refused(model):
     with pytest.raises(InputError, match=r"x\.png: is 8 x 9 pixels, but the model learned whole"):
         model.denoise(np.zeros((8, 9)), name="x.png")
+    with pytest.raises(InputError, match=r"x\.tif: its noise measures .* give the data range"):
+        model.denoise(255.0 * np.random.default_rng(0).random((8, 8)), name="x.tif")
     with pytest.raises(ConfigError, match="sigma is -1"):
         model.denoise(np.zeros((8, 8)), sigma=-1.0)
     with pytest.raises(ConfigError, match=r"sigma is 0\.0; give a finite number > 0"):
