@@ -1,14 +1,16 @@
-"""Local denoising: kernel PCA on groups of similar patches, in two to four passes.
+"""Local denoising: kernel PCA on groups of similar patches, in three to five passes.
 
 1. X, D1 = projection of Y.
-2. Q, D2 = projection of X + .3 (Y - X), whose noise variance is s2 (.09 + .91 D1): adding a part
-   of the noise back brings detail the first pass lost above the edge (Osher et al. 2005).
+2. Q, D2 = projection of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), t = .3:
+   adding a part of the noise back brings detail the first pass lost above the edge (Osher et al.
+   2005). Left out when it is to be fast: Q = X.
 3. B, D3 = Wiener kernel PCA of Y, learned on Q.
-4. A = .6 B + .4 Q; Q2 = projection of A + .4 (Y - A).
+4. A = .6 B + .4 Q, and Q becomes the projection of A + t (Y - A), in small patches: what they are
+   matched in is nearly clean by now.
+5. The same again.
 
-The result is .7 B + .3 Q after three passes and (B + Q2) / 2 after four. Y is the noisy image,
-s2 the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is
-that of t Y + (1 - t) X when X is a projection of Y.
+The result is .2 B + .8 Q. Y is the noisy image, s2 the variance of its noise and D s2 the variance
+of what is left of it: t^2 + (1 - t^2) D is that of t Y + (1 - t) X when X is a projection of Y.
 
 The same is done at half the scale, and so on, for the low frequencies of photographs (scales.py).
 
@@ -42,7 +44,10 @@ STRIP_SAMPLES = 12_000_000
 """Pixels times channels worked on at once, about: some 700 MB."""
 
 AGAIN = np.float32(0.3)
-LAST = np.float32(0.4)
+"""t: the share of the noise that is added back."""
+
+SMOOTH_IN_PILOT, SMOOTH_IN_RESULT = np.float32(0.6), np.float32(0.2)
+"""Weights of B in A and in the result."""
 
 SMALLEST = 16
 """Pixels a side of the smallest scale, at the least: two patches."""
@@ -67,7 +72,7 @@ def denoise_plane(
     sigma : float >= 0
         Standard deviation of the noise on the same scale; 0 returns the image.
     quality : {"fast", "balanced", "high"}
-        Two, three or four passes.
+        Three, four or five passes.
     kernel : {"linear", "rbf"}
         Kernel of the Wiener pass.
     content : {"photo", "text"}
@@ -254,21 +259,13 @@ class _Strips:
         pilot, leverage = self._project(planes, planes, none_left, np.float32(1), plan.first, strip)
         if plan.second is not None:
             pilot, leverage = self._project(planes, pilot, leverage, AGAIN, plan.second, strip)
-        smooth, smooth_leverage = wiener(
-            planes,
-            pilot,
-            self._guide(pilot, strip),
-            self.variances,
-            plan.wiener,
-            self.way.rbf,
-            strip,
-        )
-        if plan.last is None:
-            return np.float32(0.7) * smooth + np.float32(0.3) * pilot
-        pilot = np.float32(0.6) * smooth + np.float32(0.4) * pilot
-        leverage = np.float32(0.6) * smooth_leverage + np.float32(0.4) * leverage
-        last, _ = self._project(planes, pilot, leverage, LAST, plan.last, strip)
-        return np.float32(0.5) * (smooth + last)
+        guide, variances = self._guide(pilot, strip), self.variances
+        smooth, left = wiener(planes, pilot, guide, variances, plan.wiener, self.way.rbf, strip)
+        for settings in plan.last:
+            mixed = _mix(smooth, pilot, SMOOTH_IN_PILOT)
+            leverage = _mix(left, leverage, SMOOTH_IN_PILOT)
+            pilot, leverage = self._project(planes, mixed, leverage, AGAIN, settings, strip)
+        return _mix(smooth, pilot, SMOOTH_IN_RESULT)
 
     def _project(
         self,
@@ -291,3 +288,8 @@ class _Strips:
         rows = slice(strip.first, strip.first + strip.rows)
         guide: Planes = estimate[0] if self.guide is None else self.guide[rows]
         return guide
+
+
+def _mix(a: Planes, b: Planes, share: np.float32) -> Planes:
+    """Return share a + (1 - share) b."""
+    return share * a + (np.float32(1) - share) * b

@@ -47,31 +47,37 @@ class Plan:
 
     Attributes
     ----------
-    first, second, wiener, last : PassSettings or None
-        Projection of the image; projection of the re-noised first estimate; Wiener pass;
-        projection of the re-noised mixture. ``None`` for passes the preset leaves out.
+    first : PassSettings
+        Projection of the image.
+    second : PassSettings or None
+        Projection of the re-noised first estimate.
+    wiener : PassSettings
+        Wiener pass.
+    last : tuple of PassSettings
+        Projections of the re-noised mixture of the Wiener pass and the projection before.
     """
 
     first: PassSettings
     second: PassSettings | None
     wiener: PassSettings
-    last: PassSettings | None
+    last: tuple[PassSettings, ...]
 
     @property
     def passes(self) -> tuple[PassSettings, ...]:
         """The passes there are, in order."""
-        every = (self.first, self.second, self.wiener, self.last)
-        return tuple(settings for settings in every if settings is not None)
+        second = () if self.second is None else (self.second,)
+        return (self.first, *second, self.wiener, *self.last)
 
 
 FIRST = {"size": (6, 7, 8), "group": (40, 48, 64), "tie": (1.1, 1.1, 1.1)}
-AGAIN = {"size": (5, 6, 7), "group": (40, 48, 64), "tie": (8.0, 6.0, 4.0)}
+SECOND = {"size": (5, 6, 7), "group": (40, 48, 64), "tie": (8.0, 6.0, 4.0)}
 WIENER = {"size": (7, 8, 8), "group": (60, 90, 120), "tie": (0.0, 0.0, 0.0)}
+LAST = {"size": (4, 5, 6), "group": (28, 36, 48), "tie": (1.1, 1.1, 1.1)}
 
-STRIDES: dict[str, tuple[int | None, int | None, int, int | None]] = {
-    "fast": (6, None, 6, None),
-    "balanced": (5, 4, 4, None),
-    "high": (4, 4, 4, 4),
+STRIDES: dict[str, tuple[int, int | None, int, tuple[int, ...]]] = {
+    "fast": (6, None, 6, (4,)),
+    "balanced": (5, 5, 5, (3,)),
+    "high": (4, 4, 4, (3, 3)),
 }
 
 QUALITIES = tuple(STRIDES)
@@ -85,7 +91,7 @@ def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") ->
     sigma : float
         Standard deviation of the noise on the scale 0..255.
     quality : {"fast", "balanced", "high"}
-        Two, three or four passes.
+        Three, four or five passes.
     content : {"photo", "text"}
         Text and drawings want smaller patches.
 
@@ -111,13 +117,13 @@ def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") ->
     if content not in ("photo", "text"):
         raise ConfigError(f"content {content!r} is not one of photo, text")
     smaller = 1 if content == "text" else 0
-    made = [
-        None if stride is None else _settings(table, sigma, stride, smaller)
-        for table, stride in zip((FIRST, AGAIN, WIENER, AGAIN), STRIDES[quality], strict=True)
-    ]
-    first, second, wiener, last = made
-    assert first is not None and wiener is not None
-    return Plan(first, second, wiener, last)
+    first, second, wiener, last = STRIDES[quality]
+    return Plan(
+        _settings(FIRST, sigma, first, smaller),
+        None if second is None else _settings(SECOND, sigma, second, smaller),
+        _settings(WIENER, sigma, wiener, smaller),
+        tuple(_settings(LAST, sigma, stride, smaller) for stride in last),
+    )
 
 
 def _settings(
