@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.gram import centre_in_place, gram_product
 
-__all__ = ["Solver", "block_krylov", "choose_solver", "krylov_basis_limit", "leading_eigenpairs"]
+__all__ = [
+    "TOLERANCE",
+    "Solver",
+    "block_krylov",
+    "block_width",
+    "choose_solver",
+    "krylov_basis_limit",
+    "lapack_pairs",
+    "leading_eigenpairs",
+    "significant",
+]
 
 Matrix = NDArray[np.float64]
-Operator = Callable[[Matrix], Matrix]
+Mask = NDArray[np.bool_]
+Values = NDArray[Any]
+Operator = Callable[[Values], Values]
 Solver = Literal["auto", "lapack", "krylov"]
 
-TOLERANCE = 1e-8
+TOLERANCE = {"float32": 1e-5, "float64": 1e-8}
 """Residual of an accepted eigenpair, relative to the largest eigenvalue."""
 
 SMALL = 1500
 """Up to this many rows LAPACK is as fast as anything."""
+
+MOST_PRODUCTS = 0.6
+"""Vectors multiplied before LAPACK would have been done, as a share of the order."""
+
+ROWS_A_BLOCK = 4096
+"""Rows that are float64 at a time where all rows are float32."""
 
 
 def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", "krylov"]:
@@ -38,9 +56,32 @@ def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", 
     return "lapack" if n <= SMALL or 8 * q >= n else "krylov"
 
 
-def krylov_basis_limit(n: int) -> int:
-    """Return the number of basis vectors after which LAPACK is the better choice."""
-    return max(int(0.3 * n), 1)
+def block_width(q: int) -> int:
+    """Return the number of vectors that are multiplied at once for ``q`` eigenpairs."""
+    return 16 if q <= 32 else 32
+
+
+def krylov_basis_limit(n: int, q: int) -> int:
+    """Return the number of basis vectors after which an iteration starts again from its best."""
+    return max(min(int(0.3 * n), 3 * q + 6 * block_width(q)), 1)
+
+
+def significant(values: Matrix, n: int, *, by_modulus: bool, cut: float = 0.0) -> Mask:
+    """Return which eigenvalues, the leading one first, stand out from rounding.
+
+    Parameters
+    ----------
+    values : ndarray of shape (q,)
+    n : int
+        Order of the matrix: eigenvalues below n eps times the largest are rounding.
+    by_modulus : bool
+        Negative ones count.
+    cut : float
+        A larger share of the largest, where rounding is coarser.
+    """
+    size = np.abs(values)
+    keep: Mask = size > max(n * np.finfo(np.float64).eps, cut) * size[0]
+    return keep if by_modulus else keep & (values > 0.0)
 
 
 def leading_eigenpairs(
@@ -82,15 +123,13 @@ def leading_eigenpairs(
             product = gram_product(K, center=center)
             pairs = block_krylov(product, n, q, rng, by_modulus=by_modulus)
         # Where the iteration needs too long a basis, LAPACK has less to do than it has left.
-        values, vectors = pairs or _lapack(K, q, center=center, by_modulus=by_modulus)
-    size = np.abs(values)
-    keep = size > n * np.finfo(np.float64).eps * size[0]
-    if not by_modulus:
-        keep &= values > 0.0
+        values, vectors = pairs or lapack_pairs(K, q, center=center, by_modulus=by_modulus)
+    keep = significant(values, n, by_modulus=by_modulus)
     return values[keep], vectors[:, keep]
 
 
-def _lapack(K: Matrix, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:
+def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:
+    """Return the ``q`` leading eigenpairs of HKH (or of K) by LAPACK, in the memory of K."""
     n = len(K)
     if center:
         centre_in_place(K)
@@ -99,7 +138,8 @@ def _lapack(K: Matrix, q: int, *, center: bool, by_modulus: bool) -> tuple[Matri
     values, vectors = eigh(
         K.T, subset_by_index=(first, n - 1), driver="evr", overwrite_a=True, check_finite=False
     )
-    return _leading(values, vectors, q, by_modulus)
+    values, vectors = _leading(values, vectors, q, by_modulus)
+    return values.astype(np.float64, copy=False), vectors.astype(np.float64, copy=False)
 
 
 def block_krylov(
@@ -109,92 +149,152 @@ def block_krylov(
     rng: np.random.Generator,
     *,
     by_modulus: bool = False,
-    tolerance: float = TOLERANCE,
+    dtype: DTypeLike = np.float64,
 ) -> tuple[Matrix, Matrix] | None:
-    """Return the leading eigenpairs of a symmetric operator, or None if the basis grew too long.
+    """Return the leading eigenpairs of a symmetric operator, or None if it takes too long.
 
     A block Lanczos iteration that keeps its whole basis orthonormal (each block is
-    orthogonalised twice) and reads eigenpairs off it by Rayleigh and Ritz. No pair is returned
-    whose true residual |A v - theta v| exceeds ten times the tolerance.
+    orthogonalised twice) and reads eigenpairs off it by Rayleigh and Ritz, in float64. A basis
+    that grows too long is replaced by its leading Ritz vectors. No pair is returned whose true
+    residual |A v - theta v| exceeds ten times the tolerance.
 
     Parameters
     ----------
     product : callable
-        Maps ``(n, b)`` to ``(n, b)``.
+        Maps ``(n, b)`` to ``(n, b)``, both of type ``dtype``.
     n, q : int
         Order of the operator, number of eigenpairs.
     rng : numpy.random.Generator
     by_modulus : bool
-    tolerance : float
-        Of the estimated residuals, relative to the largest eigenvalue.
+    dtype : numpy.float64 or numpy.float32
+        Of the basis; residuals are at most `TOLERANCE` of it, relative to the largest
+        eigenvalue.
+
+    Returns
+    -------
+    values, vectors : ndarray of shape (q,) and (n, q), float64
+        None where LAPACK has less to do than this iteration has left.
 
     References
     ----------
     .. [1] Golub and Underwood (1977), The block Lanczos method for computing eigenvalues.
+    .. [2] Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue
+       problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
     """
-    b = 16 if q <= 32 else 32
-    limit = krylov_basis_limit(n)
-    basis = np.empty((n, limit), order="F")
+    dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
+    tolerance = TOLERANCE[dtype.name]
+    basis = np.empty((n, limit), dtype=dtype, order="F")
     ritz = np.zeros((limit, limit))
-    size, next_check, settled = 0, q, np.empty(0)
-    current = _orthonormal(product(rng.standard_normal((n, b))), basis[:, :0])
+    size, next_check, multiplied = 0, q, 0
+    doubtful, settled = False, np.empty(0)
+    current = _orthonormal(_random_block(rng, n, b, dtype), basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
         basis[:, new] = current
-        size += b
+        size, multiplied = size + b, multiplied + b
         known = basis[:, :size]
         image = product(current)
         ritz[:size, new] = known.T @ image
         ritz[new, :size] = ritz[:size, new].T
-        rest = image - known @ ritz[:size, new]
-        rest -= known @ (known.T @ rest)
-        rounding = n * np.finfo(np.float64).eps * np.abs(ritz[:size, :size]).max()
+        image -= known @ ritz[:size, new].astype(dtype)
+        rest = image
+        rounding = 10.0 * float(np.finfo(dtype).eps) * np.abs(ritz[:size, :size]).max()
         invariant = float(np.abs(rest).max()) <= rounding
-        if size >= next_check or (invariant and size >= q):
-            pairs = _ritz_pairs(known, ritz[:size, :size], rest, q, by_modulus, tolerance)
-            if pairs is not None and _residual(product, *pairs) <= 10.0 * tolerance:
-                # An invariant basis may lack copies of eigenvalues repeated more often than a
-                # block is wide: it is believed when a new start has changed nothing.
-                if not invariant or _same(pairs[0], settled):
-                    return pairs
-                settled = pairs[0]
+        # An invariant basis may lack copies of eigenvalues repeated more often than a block is
+        # wide: what it holds is believed when a new start has run its course and changed nothing.
+        doubtful |= invariant
+        full = size + b > limit
+        if size >= q and (size >= next_check or invariant or full):
+            values, vectors = _ritz_pairs(ritz[:size, :size], by_modulus)
+            if _estimate(rest, vectors[-b:, :q]) <= tolerance * abs(values[0]):
+                pairs = _refined(product, known @ vectors[:, :q].astype(dtype), by_modulus)
+                believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
+                if believed and pairs[2] <= 10.0 * tolerance:
+                    return pairs[:2]
+                settled = pairs[0] if invariant else settled
             next_check = size + max(b, size // 8)
+            if full and multiplied < MOST_PRODUCTS * n:
+                size = _restart(known, ritz, values, vectors, min(q + b, limit - 2 * b))
         if invariant:
-            rest = product(rng.standard_normal((n, b)))
-        current = _orthonormal(rest, known)
+            rest = _random_block(rng, n, b, dtype)
+        if size + b <= limit:
+            current = _orthonormal(rest, basis[:, :size])
     return None
 
 
-def _orthonormal(block: Matrix, basis: Matrix) -> Matrix:
-    """Return orthonormal columns orthogonal to ``basis``; twice is enough (Kahan, Parlett)."""
+def _random_block(rng: np.random.Generator, n: int, b: int, dtype: np.dtype[Any]) -> Values:
+    return rng.standard_normal((n, b)).astype(dtype, copy=False)
+
+
+def _orthonormal(block: Values, basis: Values) -> Values:
+    """Return orthonormal columns that span ``block`` without ``basis``.
+
+    ``block`` has been orthogonalised once; twice is enough (Kahan, Parlett), unless its columns
+    nearly depend on each other, so that making them of unit length magnifies what is left.
+    """
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
-        block = qr(block, mode="economic", check_finite=False)[0]
-    return block
+        longest = float(np.linalg.norm(block, axis=0).max())
+        block, triangle = qr(block, mode="economic", check_finite=False)
+        if np.abs(np.diag(triangle)).min() > 0.1 * longest:
+            break
+    return np.ascontiguousarray(block)
 
 
-def _ritz_pairs(
-    basis: Matrix, ritz: Matrix, rest: Matrix, q: int, by_modulus: bool, tolerance: float
-) -> tuple[Matrix, Matrix] | None:
-    """Return the q leading Ritz pairs if their estimated residuals are small, else None."""
-    every_value, every_vector = eigh(ritz, check_finite=False)
-    values, vectors = _leading(every_value, every_vector, q, by_modulus)
-    b = rest.shape[1]
-    triangle = qr(rest, mode="r", check_finite=False)[0][:b]
-    residuals = np.linalg.norm(triangle @ vectors[-b:], axis=0)
-    if residuals.max() > tolerance * abs(values[0]):
-        return None
-    return values, basis @ vectors
+def _ritz_pairs(ritz: Matrix, by_modulus: bool) -> tuple[Matrix, Matrix]:
+    """Return all Ritz pairs in the coordinates of the basis, the leading ones first."""
+    values, vectors = eigh(ritz, check_finite=False)
+    return _leading(values, vectors, len(values), by_modulus)
 
 
-def _residual(product: Operator, values: Matrix, vectors: Matrix) -> float:
-    """Return the largest true residual, relative to the largest eigenvalue."""
-    residuals = np.linalg.norm(product(vectors) - vectors * values, axis=0)
-    return float(residuals.max() / max(abs(values[0]), np.finfo(np.float64).tiny))
+def _estimate(rest: Values, last_rows: Matrix) -> float:
+    """Return the largest residual that the newest block leaves to the Ritz pairs."""
+    triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
+    residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
+    return float(residuals.max())
 
 
-def _same(values: Matrix, others: Matrix) -> bool:
-    return values.shape == others.shape and bool(np.allclose(values, others, rtol=1e-10))
+def _restart(known: Values, ritz: Matrix, values: Matrix, vectors: Matrix, kept: int) -> int:
+    """Replace a basis, in its own memory, by its leading Ritz vectors; return their number."""
+    if kept < 1:
+        return int(known.shape[1])
+    turn = np.ascontiguousarray(vectors[:, :kept], dtype=known.dtype)
+    for start in range(0, len(known), ROWS_A_BLOCK):
+        rows = slice(start, start + ROWS_A_BLOCK)
+        known[rows, :kept] = known[rows] @ turn
+    ritz[:] = 0.0
+    ritz[range(kept), range(kept)] = values[:kept]
+    return kept
+
+
+def _refined(product: Operator, V: Values, by_modulus: bool) -> tuple[Matrix, Matrix, float]:
+    """Return the eigenpairs that the span of V holds, in float64, and their true residual.
+
+    The residual is the largest of all, relative to the largest eigenvalue.
+    """
+    n, q = V.shape
+    W = product(V)
+    gram, image = np.zeros((q, q)), np.zeros((q, q))
+    blocks = [slice(start, start + ROWS_A_BLOCK) for start in range(0, n, ROWS_A_BLOCK)]
+    for rows in blocks:
+        v = V[rows].astype(np.float64)
+        gram += v.T @ v
+        image += v.T @ W[rows].astype(np.float64)
+    values, turn = eigh(0.5 * (image + image.T), gram, check_finite=False)
+    values, turn = _leading(values, turn, q, by_modulus)
+    vectors, squares = np.empty((n, q)), np.zeros(q)
+    for rows in blocks:
+        vectors[rows] = V[rows].astype(np.float64) @ turn
+        gap = W[rows].astype(np.float64) @ turn - vectors[rows] * values
+        squares += np.einsum("ij,ij->j", gap, gap)
+    largest = max(float(np.abs(values[0])), float(np.finfo(np.float64).tiny))
+    return values, vectors, float(np.sqrt(squares.max())) / largest
+
+
+def _same(values: Matrix, others: Matrix, tolerance: float) -> bool:
+    if values.shape != others.shape:
+        return False
+    return bool(np.allclose(values, others, rtol=0.0, atol=0.01 * tolerance * abs(values[0])))
 
 
 def _leading(values: Matrix, vectors: Matrix, q: int, by_modulus: bool) -> tuple[Matrix, Matrix]:

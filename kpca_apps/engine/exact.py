@@ -1,30 +1,139 @@
-"""Exact kernel PCA: rows to the one fitted form, through the stored Gram matrix."""
+"""Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or made anew."""
 
 from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.eigen import Solver, choose_solver, krylov_basis_limit, leading_eigenpairs
+from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.eigen import (
+    TOLERANCE,
+    Solver,
+    block_krylov,
+    choose_solver,
+    lapack_pairs,
+    significant,
+)
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.memory import exact_fit_bytes, require
+from kpca_apps.engine.memory import krylov_fit_bytes, lapack_fit_bytes, require, resolved_budget
+from kpca_apps.engine.panels import GramPanels, centred
+from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
+from kpca_apps.errors import MemoryLimitError
 
-__all__ = ["bytes_needed", "fit_exact"]
+__all__ = ["ExactPlan", "bytes_needed", "fit_exact", "plan_exact"]
 
 Matrix = NDArray[np.float64]
 
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """How an exact fit goes about it, and the memory it takes.
+
+    Attributes
+    ----------
+    n, q : int
+        Rows, and components at most.
+    solver : {"lapack", "krylov"}
+    precision : {"float32", "float64"}
+        Of kernel values and products.
+    stored : bool
+        Whether the Gram matrix is kept, or its values made anew for every product.
+    n_bytes : int
+        At the largest, beyond the rows.
+    """
+
+    n: int
+    q: int
+    solver: Solver
+    precision: Resolved
+    stored: bool
+    n_bytes: int
+
+    def describe(self) -> str:
+        """Return the plan in one line.
+
+        Examples
+        --------
+        >>> ExactPlan(9000, 50, "krylov", "float32", True, 200_000_000).describe()
+        'exact, n = 9000, q = 50: krylov in float32, Gram matrix stored, 200 MB'
+        """
+        kept = "stored" if self.stored else "made anew for every product"
+        return (
+            f"exact, n = {self.n}, q = {self.q}: {self.solver} in {self.precision}, "
+            f"Gram matrix {kept}, {self.n_bytes / 1e6:.0f} MB"
+        )
+
+
+def plan_exact(
+    kernel: Kernel,
+    X: Matrix,
+    *,
+    n_components: int | None = None,
+    center: bool = True,
+    solver: Solver = "auto",
+    precision: Precision = "float64",
+    memory_budget: int | None = None,
+) -> ExactPlan:
+    """Choose solver, precision and storage of an exact fit before anything is allocated.
+
+    The Gram matrix is stored where the budget allows, else made anew for every product of the
+    Krylov iteration. Parameters are those of `fit_exact`.
+
+    Raises
+    ------
+    MemoryLimitError
+        If no way of fitting stays within the budget.
+    """
+    n, d = X.shape
+    q = n if n_components is None else min(n_components, n)
+    resolved = choose_precision(kernel, X, q, precision, center=center)
+    budget = resolved_budget(memory_budget)
+    ways = list(_ways(n, d, q, solver, resolved, indefinite=not kernel.is_psd))
+    for way in ways:
+        if way.n_bytes <= budget:
+            _log.info("%s", way.describe())
+            return way
+    least = min(way.n_bytes for way in ways)
+    require(least, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
+    return ways[-1]
+
 
 def bytes_needed(
-    n: int, n_components: int | None, *, solver: Solver = "auto", indefinite: bool = False
+    n: int,
+    n_components: int | None,
+    *,
+    n_features: int = 1,
+    solver: Solver = "auto",
+    precision: Resolved = "float64",
+    indefinite: bool = False,
 ) -> int:
-    """Return the bytes `fit_exact` takes at its largest, beyond the rows."""
+    """Return the bytes the quickest exact fit takes at its largest, beyond the rows."""
     q = n if n_components is None else min(n_components, n)
+    return _ways(n, n_features, q, solver, precision, indefinite=indefinite)[0].n_bytes
+
+
+def _ways(
+    n: int, d: int, q: int, solver: Solver, precision: Resolved, *, indefinite: bool
+) -> list[ExactPlan]:
+    """Return the ways to fit, the quickest first."""
+    lapack = ExactPlan(
+        n, q, "lapack", precision, True, lapack_fit_bytes(n, n if indefinite else q, precision)
+    )
+    krylov = [
+        ExactPlan(n, q, "krylov", precision, kept, krylov_fit_bytes(n, d, q, precision, kept))
+        for kept in (True, False)
+    ]
     if choose_solver(n, q, solver) == "krylov":
-        # The basis, and the leading vectors read off it.
-        return exact_fit_bytes(n, (krylov_basis_limit(n) + 3 * q) // 2)
-    return exact_fit_bytes(n, n if indefinite else q)
+        return krylov
+    # An iteration for many components of many rows takes less memory than LAPACK, and its time.
+    return [lapack, *krylov] if solver == "auto" and 2 * q < n else [lapack]
 
 
 def fit_exact(
@@ -36,8 +145,10 @@ def fit_exact(
     center: bool = True,
     ridge: float | None = None,
     solver: Solver = "auto",
+    precision: Precision = "float64",
     memory_budget: int | None = None,
     n_jobs: int | None = None,
+    plan: ExactPlan | None = None,
 ) -> KernelSubspace:
     """Fit kernel PCA on the Gram matrix of all rows.
 
@@ -56,10 +167,15 @@ def fit_exact(
     ridge : float > 0, optional
         rho, an absolute variance: a soft cut with gain variance / (variance + rho).
     solver : {"auto", "lapack", "krylov"}
+    precision : {"auto", "float32", "float64"}
+        Of kernel values and their products. Float32 leaves out eigenvalues below 1e-5 of the
+        largest.
     memory_budget : int, optional
         Bytes; a quarter of the available memory if None.
     n_jobs : int, optional
         Threads; the result does not depend on it.
+    plan : ExactPlan, optional
+        What `plan_exact` made of the same arguments.
 
     Returns
     -------
@@ -79,27 +195,103 @@ def fit_exact(
     >>> fit_exact(Linear(), X, rng=np.random.default_rng(0)).variances
     array([5.])
     """
+    plan = plan or plan_exact(
+        kernel,
+        X,
+        n_components=n_components,
+        center=center,
+        solver=solver,
+        precision=precision,
+        memory_budget=memory_budget,
+    )
     n = len(X)
-    q = n if n_components is None else min(n_components, n)
-    needed = bytes_needed(n, q, solver=solver, indefinite=not kernel.is_psd)
-    require(needed, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
-    gram = gram_matrix(kernel, X, n_jobs=n_jobs)
-    means = gram.mean(axis=0) if center else np.zeros(n)
-    values, vectors = leading_eigenpairs(
-        gram, q, rng, center=center, by_modulus=not kernel.is_psd, solver=solver
-    )
-    weights = vectors * (component_signs(vectors) / np.sqrt(np.abs(values)))
-    if center:
-        weights -= weights.mean(axis=0)
-    subspace = KernelSubspace(
-        kernel=kernel,
-        points=X,
-        weights=weights,
-        offset=means @ weights,
-        mean_weights=np.full(n, 1.0 / n if center else 0.0),
-        mean_norm=float(means.mean()),
-        variances=values / n,
-        n=n,
-        gain=np.ones(len(values)),
-    )
+    with one_blas_thread():
+        solve = _by_lapack if plan.solver == "lapack" else _by_krylov
+        means, values, weights = solve(kernel, X, plan, rng, center, memory_budget, n_jobs)
+        weights *= component_signs(weights) / np.sqrt(np.abs(values))
+        if center:
+            weights -= weights.mean(axis=0)
+        subspace = KernelSubspace(
+            kernel=kernel,
+            points=X,
+            weights=weights,
+            offset=means @ weights,
+            mean_weights=np.full(n, 1.0 / n if center else 0.0),
+            mean_norm=float(means.mean()),
+            variances=values / n,
+            n=n,
+            gain=np.ones(len(values)),
+        )
     return subspace if ridge is None else subspace.with_soft_cut(ridge)
+
+
+def _by_lapack(
+    kernel: Kernel,
+    X: Matrix,
+    plan: ExactPlan,
+    rng: np.random.Generator,
+    center: bool,
+    memory_budget: int | None,
+    n_jobs: int | None,
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Return row means of K, eigenvalues and eigenvectors of the centred matrix."""
+    gram = gram_matrix(kernel, X, plan.precision, n_jobs=n_jobs)
+    means = gram.mean(axis=0, dtype=np.float64) if center else np.zeros(len(X))
+    if plan.q == 0:
+        return means, np.empty(0), np.empty((len(X), 0))
+    values, vectors = lapack_pairs(gram, plan.q, center=center, by_modulus=not kernel.is_psd)
+    return means, *_kept(values, vectors, kernel, plan)
+
+
+def _by_krylov(
+    kernel: Kernel,
+    X: Matrix,
+    plan: ExactPlan,
+    rng: np.random.Generator,
+    center: bool,
+    memory_budget: int | None,
+    n_jobs: int | None,
+) -> tuple[Matrix, Matrix, Matrix]:
+    gram = GramPanels(kernel, X, plan.precision, stored=plan.stored, n_jobs=n_jobs)
+    means = np.zeros(len(X))
+    if plan.q == 0:
+        means = gram.row_sums / len(X) if center else means
+        return means, np.empty(0), np.empty((len(X), 0))
+    pairs = block_krylov(
+        centred(gram) if center else gram.product,
+        len(X),
+        plan.q,
+        rng,
+        by_modulus=not kernel.is_psd,
+        dtype=plan.precision,
+    )
+    if pairs is None:
+        del gram
+        _log.info("The Krylov iteration did not settle; LAPACK takes over.")
+        lapack = _after_krylov(plan, memory_budget, indefinite=not kernel.is_psd)
+        return _by_lapack(kernel, X, lapack, rng, center, memory_budget, n_jobs)
+    if center:
+        means = gram.row_sums / len(X)
+    return means, *_kept(*pairs, kernel, plan)
+
+
+def _after_krylov(plan: ExactPlan, memory_budget: int | None, *, indefinite: bool) -> ExactPlan:
+    """Return the plan for rows whose leading eigenvalues lie too close together to iterate."""
+    vectors = plan.n if indefinite else plan.q
+    needed = lapack_fit_bytes(plan.n, vectors, plan.precision)
+    if needed > resolved_budget(memory_budget):
+        raise MemoryLimitError(
+            f"The {plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to "
+            f"iterate, and LAPACK needs {needed / 1e9:.1f} GB: use method='nystroem', ask for "
+            "fewer components, or raise memory_budget."
+        )
+    return ExactPlan(plan.n, plan.q, "lapack", plan.precision, True, needed)
+
+
+def _kept(
+    values: Matrix, vectors: Matrix, kernel: Kernel, plan: ExactPlan
+) -> tuple[Matrix, Matrix]:
+    """Leave out eigenpairs that are rounding, or that the check of residuals cannot see."""
+    cut = TOLERANCE["float32"] if plan.precision == "float32" else 0.0
+    keep = significant(values, plan.n, by_modulus=not kernel.is_psd, cut=cut)
+    return (values, vectors) if keep.all() else (values[keep], vectors[:, keep])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
@@ -13,9 +14,12 @@ from kpca_apps.engine.kernels import Kernel
 __all__ = ["centre_in_place", "gram_matrix", "gram_product"]
 
 Matrix = NDArray[np.float64]
+Values = NDArray[Any]
 
 
-def gram_matrix(kernel: Kernel, X: Matrix, *, n_jobs: int | None = None) -> Matrix:
+def gram_matrix(
+    kernel: Kernel, X: Matrix, dtype: DTypeLike = np.float64, *, n_jobs: int | None = None
+) -> Values:
     """Return K with K_ij = k(x_i, x_j), shape ``(n, n)``.
 
     Raises
@@ -24,7 +28,7 @@ def gram_matrix(kernel: Kernel, X: Matrix, *, n_jobs: int | None = None) -> Matr
         If values of the kernel overflow; no solver is to be trusted with them.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = map_row_blocks(kernel.against(X), X, n_jobs=n_jobs)
+        gram = map_row_blocks(kernel.against(X, dtype), X, n_jobs=n_jobs)
         finite = np.isfinite(gram.sum(axis=0)).all()
     if not finite:
         raise ValueError(
@@ -33,7 +37,7 @@ def gram_matrix(kernel: Kernel, X: Matrix, *, n_jobs: int | None = None) -> Matr
     return gram
 
 
-def centre_in_place(K: Matrix) -> None:
+def centre_in_place(K: Values) -> None:
     """Turn K into HKH, H = I - 11'/n, in the memory of K.
 
     Examples

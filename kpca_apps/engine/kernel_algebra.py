@@ -18,12 +18,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 __all__ = ["Kernel", "KernelRows", "OnColumns", "Scaled", "ScaledInputs", "Sum"]
 
 Matrix = NDArray[np.float64]
-KernelRows = Callable[[Matrix], Matrix]
+Values = NDArray[Any]
+KernelRows = Callable[[Matrix], Values]
 """A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
 
 
@@ -36,13 +37,16 @@ class Kernel(ABC):
     """
 
     @abstractmethod
-    def against(self, Z: Matrix) -> KernelRows:
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         """Fix the second argument, doing all work that depends on it once.
 
         Parameters
         ----------
         Z : ndarray of shape (m, d)
             The points every later row is compared with.
+        dtype : numpy.float64 or numpy.float32
+            Of the values, and of the products they are taken from. Rows are float64 in either
+            case, for what cancels is taken away before anything is rounded.
 
         Returns
         -------
@@ -102,10 +106,10 @@ class Sum(Kernel):
         if not self.kernels or not all(isinstance(k, Kernel) for k in self.kernels):
             raise ValueError("kernels must be one or more kernels.")
 
-    def against(self, Z: Matrix) -> KernelRows:
-        first, *others = [kernel.against(Z) for kernel in self.kernels]
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        first, *others = [kernel.against(Z, dtype) for kernel in self.kernels]
 
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             total = first(X)
             for term in others:
                 total += term(X)
@@ -138,10 +142,10 @@ class Scaled(Kernel):
         self._set(factor=as_number("factor", self.factor, at_least=0.0))
         _check_kernel(self.kernel)
 
-    def against(self, Z: Matrix) -> KernelRows:
-        inner = self.kernel.against(Z)
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        inner = self.kernel.against(Z, dtype)
 
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             values = inner(X)
             values *= self.factor
             return values
@@ -175,8 +179,8 @@ class OnColumns(Kernel):
         self._set(start=as_integer("start", self.start, at_least=0))
         self._set(stop=as_integer("stop", self.stop, at_least=self.start + 1))
 
-    def against(self, Z: Matrix) -> KernelRows:
-        inner = self.kernel.against(self._part(Z))
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        inner = self.kernel.against(self._part(Z), dtype)
         return lambda X: inner(self._part(X))
 
     def diagonal(self, X: Matrix) -> Matrix:
@@ -215,8 +219,8 @@ class ScaledInputs(Kernel):
         if not self.scale:
             raise ValueError("scale must hold one number for each column.")
 
-    def against(self, Z: Matrix) -> KernelRows:
-        inner = self.kernel.against(self._scaled(Z))
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        inner = self.kernel.against(self._scaled(Z), dtype)
         return lambda X: inner(self._scaled(X))
 
     def diagonal(self, X: Matrix) -> Matrix:

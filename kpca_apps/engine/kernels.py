@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernel_algebra import (
@@ -33,11 +33,12 @@ from kpca_apps.engine.kernel_algebra import (
     Scaled,
     ScaledInputs,
     Sum,
+    Values,
     as_integer,
     as_number,
 )
 from kpca_apps.engine.products import (
-    LOWEST_EXPONENT,
+    lowest_exponent,
     mean_of_powers,
     power,
     products_with,
@@ -93,10 +94,10 @@ class RBF(Kernel):
             raise ValueError(f"sigma = {sigma:g} cannot be squared: scale the columns first.")
         return cls(0.5 / squared)
 
-    def against(self, Z: Matrix) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT)
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        exponents = rbf_exponents(Z, self.gamma, lowest_exponent(dtype), dtype)
 
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             values = exponents(X)
             return np.exp(values, out=values)
 
@@ -126,10 +127,10 @@ class MultiscaleRBF(Kernel):
         if not self.powers or list(self.powers) != sorted(set(self.powers)):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
-    def against(self, Z: Matrix) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        exponents = rbf_exponents(Z, self.gamma, lowest_exponent(dtype) / self.powers[-1], dtype)
 
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             values = exponents(X)
             return mean_of_powers(np.exp(values, out=values), self.powers)
 
@@ -164,15 +165,17 @@ class Laplacian(Kernel):
         if self.distance not in ("euclidean", "manhattan"):
             raise ValueError(f"distance must be 'euclidean' or 'manhattan', got {self.distance!r}.")
 
-    def against(self, Z: Matrix) -> KernelRows:
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
+        lowest = lowest_exponent(dtype)
 
         # The root of a distance taken from products would keep only half of its digits near 0.
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             values: Matrix = cdist(X, Z, metric)
             values *= -self.gamma
-            np.maximum(values, LOWEST_EXPONENT, out=values)
-            return np.exp(values, out=values)
+            np.maximum(values, lowest, out=values)
+            narrow: Values = values.astype(dtype, copy=False)
+            return np.exp(narrow, out=narrow)
 
         return rows
 
@@ -197,10 +200,10 @@ class Polynomial(Kernel):
         self._set(gamma=as_number("gamma", self.gamma, above=0.0))
         self._set(coef0=as_number("coef0", self.coef0, at_least=0.0))
 
-    def against(self, Z: Matrix) -> KernelRows:
-        products = products_with(Z)
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        products = products_with(Z, dtype)
 
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             values = products(X)
             values *= self.gamma
             values += self.coef0
@@ -219,8 +222,8 @@ class Polynomial(Kernel):
 class Linear(Kernel):
     """The inner product x.y: kernel PCA with it is PCA."""
 
-    def against(self, Z: Matrix) -> KernelRows:
-        return products_with(Z)
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        return products_with(Z, dtype)
 
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(X)
@@ -233,8 +236,8 @@ class Linear(Kernel):
 class Cosine(Kernel):
     """The cosine x.y / (|x| |y|) of the angle between two rows; 0 for a row of zeros."""
 
-    def against(self, Z: Matrix) -> KernelRows:
-        products = products_with(unit_rows(Z))
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        products = products_with(unit_rows(Z), dtype)
         return lambda X: products(unit_rows(X))
 
     def diagonal(self, X: Matrix) -> Matrix:
@@ -263,10 +266,10 @@ class Sigmoid(Kernel):
     def is_psd(self) -> bool:
         return False
 
-    def against(self, Z: Matrix) -> KernelRows:
-        products = products_with(Z)
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        products = products_with(Z, dtype)
 
-        def rows(X: Matrix) -> Matrix:
+        def rows(X: Matrix) -> Values:
             values = products(X)
             values *= self.gamma
             values += self.coef0

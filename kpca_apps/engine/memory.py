@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from kpca_apps.engine.eigen import block_width, krylov_basis_limit
+from kpca_apps.engine.panels import PANEL
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
 
 __all__ = [
     "default_budget",
-    "exact_fit_bytes",
+    "krylov_fit_bytes",
+    "lapack_fit_bytes",
     "nystroem_fit_bytes",
     "require",
     "require_nystroem",
+    "resolved_budget",
 ]
 
-_ITEM = 8
-"""Bytes of a float64."""
+_ITEMS = {"float32": 4, "float64": 8}
+_ITEM = _ITEMS["float64"]
+"""Bytes of a number."""
 
 
 def default_budget() -> int:
@@ -22,17 +27,49 @@ def default_budget() -> int:
     return available_bytes() // 4
 
 
-def exact_fit_bytes(n: int, n_vectors: int) -> int:
-    """Return the bytes of an exact fit: the Gram matrix, and vectors twice.
+def resolved_budget(budget: int | None) -> int:
+    """Return the bytes a fit may take: those given, else the default."""
+    return default_budget() if budget is None else budget
+
+
+def lapack_fit_bytes(n: int, n_vectors: int, precision: str = "float64") -> int:
+    """Return the bytes of an exact fit by LAPACK: the Gram matrix, and vectors twice.
 
     Parameters
     ----------
     n : int
         Rows.
     n_vectors : int
-        Vectors of length n held at once: components, or the basis of an iteration.
+        Vectors of length n that LAPACK returns.
+    precision : {"float32", "float64"}
+        Of the Gram matrix; vectors end in float64.
     """
-    return _ITEM * n * (n + 2 * n_vectors)
+    item = _ITEMS[precision]
+    return item * n * (n + n_vectors) + _ITEM * n * n_vectors
+
+
+def krylov_fit_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
+    """Return the bytes of an exact fit by iteration, beyond the rows.
+
+    Half a Gram matrix if it is stored; the basis; a product and its parts; or, when the
+    iteration is done, its vectors and their image, and the vectors again in float64.
+
+    Parameters
+    ----------
+    n, d, q : int
+        Rows, columns, components.
+    precision : {"float32", "float64"}
+    stored : bool
+        Whether the Gram matrix is kept.
+    """
+    item, b = _ITEMS[precision], block_width(q)
+    gram = item * n * (n + PANEL) // 2 if stored else 0
+    kernel = item * n * (d + 2)
+    basis = krylov_basis_limit(n, q)
+    iteration = item * n * 4 * b
+    refinement = item * n * 3 * q + _ITEM * n * q
+    small = _ITEM * 4 * basis * basis
+    return gram + kernel + item * n * basis + max(iteration, refinement) + small
 
 
 def nystroem_fit_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
 __all__ = [
     "FAR",
     "LOWEST_EXPONENT",
+    "is_single",
+    "lowest_exponent",
     "mean_of_powers",
     "power",
     "products_with",
@@ -20,16 +23,33 @@ __all__ = [
 ]
 
 Matrix = NDArray[np.float64]
-Rows = Callable[[Matrix], Matrix]
+Values = NDArray[Any]
+Rows = Callable[[Matrix], Values]
 
 LOWEST_EXPONENT = -700.0
 """Below this exp(x) leaves the normal numbers, and numpy's exp drops to 1/40 of its speed."""
 
+LOWEST_EXPONENT_SINGLE = -87.0
+"""The same for float32."""
+
 FAR = 1e3
 """Half squared length above which a distance taken from products has lost 3 digits of 16."""
 
+FAR_SINGLE = 80.0
+"""The same for float32, where two digits of seven are left."""
 
-def rbf_exponents(Z: Matrix, gamma: float, lowest: float) -> Rows:
+
+def is_single(dtype: DTypeLike) -> bool:
+    """Return whether a type is float32."""
+    return bool(np.dtype(dtype) == np.float32)
+
+
+def lowest_exponent(dtype: DTypeLike) -> float:
+    """Return the smallest exponent whose exponential is taken as it is."""
+    return LOWEST_EXPONENT_SINGLE if is_single(dtype) else LOWEST_EXPONENT
+
+
+def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64) -> Rows:
     """Fix Z in -gamma |x - z|^2, taken from one matrix product and clipped to [lowest, 0].
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
@@ -39,20 +59,23 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float) -> Rows:
     """
     centre = np.median(Z, axis=0)
     scale = np.sqrt(2.0 * gamma)
+    far_from = FAR_SINGLE if is_single(dtype) else FAR
 
     def half_lengths(scaled: Matrix) -> Matrix:
         return 0.5 * squared_lengths(scaled)[:, None]
 
     right = (Z - centre) * scale
     right = np.hstack([right, np.ones((len(Z), 1)), -half_lengths(right)])
-    right_columns = np.ascontiguousarray(right.T)
+    with np.errstate(over="ignore"):
+        right_columns = np.ascontiguousarray(right.T, dtype=dtype)
 
-    def rows(X: Matrix) -> Matrix:
+    def rows(X: Matrix) -> Values:
         with np.errstate(over="ignore", invalid="ignore"):
             left = (X - centre) * scale
             h = half_lengths(left)
-            values: Matrix = np.hstack([left, -h, np.ones_like(h)]) @ right_columns
-            far = ~(h[:, 0] <= FAR)
+            rows_of = np.hstack([left, -h, np.ones_like(h)]).astype(dtype, copy=False)
+            values: Values = rows_of @ right_columns
+            far = ~(h[:, 0] <= far_from)
             if far.any():
                 values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
         return np.clip(values, lowest, 0.0, out=values)
@@ -60,7 +83,7 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float) -> Rows:
     return rows
 
 
-def mean_of_powers(values: Matrix, powers: tuple[int, ...]) -> Matrix:
+def mean_of_powers(values: Values, powers: tuple[int, ...]) -> Values:
     """Replace u by the mean of u^p over the increasing ``powers``, by Horner's rule."""
     steps = [int(step) for step in np.diff((0, *powers))]
     total = power(values, steps[-1])
@@ -72,7 +95,7 @@ def mean_of_powers(values: Matrix, powers: tuple[int, ...]) -> Matrix:
     return total
 
 
-def power(values: Matrix, exponent: int) -> Matrix:
+def power(values: Values, exponent: int) -> Values:
     """Return ``values`` to a small integer power by multiplication, without numpy's slow pow."""
     result = values.copy()
     for _ in range(exponent - 1):
@@ -80,12 +103,12 @@ def power(values: Matrix, exponent: int) -> Matrix:
     return result
 
 
-def products_with(Z: Matrix) -> Rows:
+def products_with(Z: Matrix, dtype: DTypeLike = np.float64) -> Rows:
     """Fix Z in the inner product x.z."""
-    columns = np.ascontiguousarray(Z.T)
+    columns = np.ascontiguousarray(Z.T, dtype=dtype)
 
-    def rows(X: Matrix) -> Matrix:
-        values: Matrix = np.ascontiguousarray(X) @ columns
+    def rows(X: Matrix) -> Values:
+        values: Values = np.ascontiguousarray(X, dtype=dtype) @ columns
         return values
 
     return rows

@@ -1,0 +1,173 @@
+"""A Gram matrix in half: panels of its upper triangle, kept or made anew for every product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import DTypeLike, NDArray
+
+from kpca_apps.engine.kernels import Kernel, KernelRows
+
+__all__ = ["PANEL", "TILE", "GramPanels", "centred"]
+
+Matrix = NDArray[np.float64]
+Values = NDArray[Any]
+
+PANEL = 256
+"""Rows a panel: a tile of it and the columns of its product stay in a core's cache."""
+
+TILE = 1024
+"""Columns a tile."""
+
+
+class GramPanels:
+    """K with K_ij = k(x_i, x_j), seen through the tiles on and above its diagonal.
+
+    A tile serves the rows of its panel and, transposed, the rows of its columns: so half of the
+    kernel values suffice. Panels and tiles are cut at fixed rows and their products added in a
+    fixed order: the bits do not depend on the number of threads.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray of shape (n, d)
+    dtype : numpy.float32 or numpy.float64
+        Of the kernel values and of the products.
+    stored : bool
+        Keep the tiles, n^2 / 2 values; otherwise make them anew for every product, which takes a
+        few tiles of memory.
+    n_jobs : int, optional
+        Threads.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> X = np.array([[1.0], [2.0], [3.0]])
+    >>> gram = GramPanels(Linear(), X, np.float64, stored=False)
+    >>> gram.product(np.array([[1.0], [1.0], [0.0]]))
+    array([[3.],
+           [6.],
+           [9.]])
+    >>> gram.row_sums
+    array([ 6., 12., 18.])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Matrix,
+        dtype: DTypeLike,
+        *,
+        stored: bool,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._kernel, self._X, self._dtype, self._n_jobs = kernel, X, np.dtype(dtype), n_jobs
+        self._columns = [
+            (start, self._against(start, start + TILE)) for start in range(0, len(X), TILE)
+        ]
+        self._sums: Matrix | None = None
+        self._kept: list[list[Values]] | None = None
+        if stored:
+            make = self._in_order(lambda start: [tile for _, tile in self._made(start)])
+            self._kept = list(make)
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    @property
+    def row_sums(self) -> Matrix:
+        """Sum of each row of K, shape ``(n,)``: part of the first product.
+
+        Raises
+        ------
+        ValueError
+            If values of the kernel overflow; no solver is to be trusted with them.
+        """
+        if self._sums is None:
+            self.product(np.empty((len(self), 0), dtype=self._dtype))
+        assert self._sums is not None
+        return self._sums
+
+    def product(self, V: Values) -> Values:
+        """Return K V for V of shape ``(n, b)``."""
+        V = np.asarray(V, dtype=self._dtype)
+        if self._sums is not None:
+            return self._multiplied(V)
+        # The row sums cost one more column here, and a product of their own later.
+        ones = np.ones((len(V), 1), dtype=self._dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            W = self._multiplied(np.hstack([V, ones]))
+        self._sums = W[:, -1].astype(np.float64)
+        if not np.isfinite(self._sums).all():
+            raise ValueError(
+                f"The kernel {self._kernel.describe()} overflows on these rows: scale the columns "
+                "first."
+            )
+        return np.ascontiguousarray(W[:, :-1])
+
+    def _multiplied(self, V: Values) -> Values:
+        W = np.zeros(V.shape, dtype=self._dtype)
+        parts = self._in_order(lambda start: self._panel_product(start, V))
+        for start, (own, below) in zip(self._starts, parts, strict=True):
+            stop = start + len(own)
+            W[start:stop] += own
+            W[stop:] += below
+        return W
+
+    def _panel_product(self, start: int, V: Values) -> tuple[Values, Values]:
+        """Return what a panel gives its own rows, and what it gives all rows below them."""
+        stop = min(start + PANEL, len(V))
+        own = np.zeros((stop - start, V.shape[1]), dtype=self._dtype)
+        below = np.empty((len(V) - stop, V.shape[1]), dtype=self._dtype)
+        for first, tile in self._tiles(start):
+            last = first + tile.shape[1]
+            own += tile @ V[first:last]
+            beyond = max(first, stop)
+            if beyond < last:
+                transposed = tile[:, beyond - first :].T
+                np.matmul(transposed, V[start:stop], out=below[beyond - stop : last - stop])
+        return own, below
+
+    def _tiles(self, start: int) -> Iterator[tuple[int, Values]]:
+        """Yield the tiles of the panel that starts at a row, each with its first column."""
+        if self._kept is None:
+            yield from self._made(start)
+            return
+        first = start
+        for tile in self._kept[start // PANEL]:
+            yield first, tile
+            first += tile.shape[1]
+
+    def _made(self, start: int) -> Iterator[tuple[int, Values]]:
+        rows = self._X[start : start + PANEL]
+        on_diagonal = start // TILE
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield start, self._against(start, (on_diagonal + 1) * TILE)(rows)
+            for first, kernel_rows in self._columns[on_diagonal + 1 :]:
+                yield first, kernel_rows(rows)
+
+    def _against(self, start: int, stop: int) -> KernelRows:
+        return self._kernel.against(self._X[start:stop], self._dtype)
+
+    @property
+    def _starts(self) -> range:
+        return range(0, len(self._X), PANEL)
+
+    def _in_order(self, function: Callable[[int], Any]) -> Iterator[Any]:
+        """Yield what a function makes of each panel, in the order of the panels."""
+        parallel = Parallel(n_jobs=self._n_jobs, require="sharedmem", return_as="generator")
+        yield from parallel(delayed(function)(start) for start in self._starts)
+
+
+def centred(gram: GramPanels) -> Callable[[Values], Values]:
+    """Return V -> HKHV, H = I - 11'/n, without writing HKH."""
+
+    def product(V: Values) -> Values:
+        W = gram.product(V - V.mean(axis=0))
+        W -= W.mean(axis=0)
+        return W
+
+    return product

@@ -1,0 +1,107 @@
+"""When seven digits are enough: float32 or float64 for kernel values and their products."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.gram import centre_in_place
+from kpca_apps.engine.kernels import Kernel
+
+__all__ = ["FLOAT64_ROWS", "Precision", "Resolved", "choose_precision", "scores_agree"]
+
+Matrix = NDArray[np.float64]
+Precision = Literal["auto", "float32", "float64"]
+Resolved = Literal["float32", "float64"]
+
+FLOAT64_ROWS = 2000
+"""Up to this many rows float64 costs little."""
+
+LARGEST_ERROR = 1e-5
+"""Error of a float32 kernel value that is put up with, as a share of the mean variance."""
+
+SMALLEST_EIGENVALUE = 1e-3
+"""Below this share of the largest an eigenvalue needs more digits than float32 has."""
+
+LARGEST_CHANGE = 1e-3
+"""Relative change of a score that float32 may make."""
+
+_SAMPLE, _FARTHEST, _LARGEST_SAMPLE = 256, 16, 1024
+_ROWS_A_BLOCK = 4096
+
+
+def choose_precision(
+    kernel: Kernel, X: Matrix, q: int, precision: Precision = "auto", *, center: bool = True
+) -> Resolved:
+    """Return the precision that ``"auto"`` stands for.
+
+    Float64 up to 2,000 rows. Above, float32 if on some rows, the farthest from the mean among
+    them, its kernel values are right to 1e-5 of the mean variance, and if the ``q``-th
+    eigenvalue of these rows is at least 1e-3 of their first.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray of shape (n, d)
+    q : int
+        Eigenpairs wanted.
+    precision : {"auto", "float32", "float64"}
+    center : bool
+        Whether eigenvalues are those of the centred matrix.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> X = np.random.default_rng(0).normal(size=(3000, 20))
+    >>> choose_precision(Linear(), X, 10), choose_precision(Linear(), X + 1e4, 10)
+    ('float32', 'float64')
+    """
+    if precision != "auto":
+        return precision
+    n = len(X)
+    size = max(_SAMPLE, 2 * q)
+    if n <= FLOAT64_ROWS or size > _LARGEST_SAMPLE:
+        return "float64"
+    spread = np.linspace(0, n - 1, size).astype(np.intp)
+    rows = X[np.union1d(spread, _farthest(X))]
+    with one_blas_thread():
+        return "float32" if _is_enough(kernel, rows, q, center) else "float64"
+
+
+def _is_enough(kernel: Kernel, rows: Matrix, q: int, center: bool) -> bool:
+    """Return whether float32 gives the kernel and the leading eigenvalues of some rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram, narrow = kernel(rows), kernel.against(rows, np.float32)(rows)
+        error = float(np.abs(gram - narrow).max())
+        if center:
+            centre_in_place(gram)
+        variance = float(np.trace(gram)) / len(gram)
+    if not error <= LARGEST_ERROR * abs(variance):
+        return False
+    moduli = np.sort(np.abs(np.linalg.eigvalsh(gram)))[::-1]
+    return q == 0 or bool(moduli[q - 1] >= SMALLEST_EIGENVALUE * moduli[0])
+
+
+def scores_agree(single: Matrix, double: Matrix) -> bool:
+    """Return whether float32 scores are those of float64 to 1e-3 of each.
+
+    Examples
+    --------
+    >>> scores_agree(np.array([0.5, 1e-6]), np.array([0.5, 2e-6]))
+    False
+    """
+    return bool((np.abs(single - double) <= LARGEST_CHANGE * np.abs(double)).all())
+
+
+def _farthest(X: Matrix) -> NDArray[np.intp]:
+    """Return the numbers of the rows farthest from the mean."""
+    mean = X.mean(axis=0)
+    distance = np.empty(len(X))
+    with np.errstate(over="ignore"):
+        for start in range(0, len(X), _ROWS_A_BLOCK):
+            gap = X[start : start + _ROWS_A_BLOCK] - mean
+            distance[start : start + _ROWS_A_BLOCK] = np.einsum("ij,ij->i", gap, gap)
+    return np.argsort(-distance, kind="stable")[:_FARTHEST]
