@@ -7,16 +7,16 @@ bit. Inside, every linear algebra library is held to one thread; the workers are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-__all__ = ["map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
+__all__ = ["in_order", "map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
 
 Matrix = NDArray[np.float64]
 Partial = TypeVar("Partial")
@@ -74,7 +74,8 @@ def map_row_blocks(
             rows = min(block, len(X) - start)
             result[start : start + rows] = function(_padded(X, start, block))[:rows]
 
-        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work)(s) for s in starts[1:])
+        for _ in in_order(work, starts[1:], n_jobs):
+            pass
     return result
 
 
@@ -104,14 +105,30 @@ def reduce_row_blocks(
         The same bits for any number of workers.
     """
     with one_blas_thread():
-        parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-        partials = iter(
-            parallel(delayed(function)(X[s : s + block]) for s in range(0, len(X), block))
-        )
+        starts = range(0, len(X), block)
+        partials = in_order(lambda start: function(X[start : start + block]), starts, n_jobs)
         total: Partial = next(partials)
         for partial in partials:
             total = combine(total, partial)
     return total
+
+
+def in_order(
+    function: Callable[[int], Partial], starts: Iterable[int], n_jobs: int | None = None
+) -> Iterator[Partial]:
+    """Yield what a function makes of each start, in their order, on so many threads.
+
+    Examples
+    --------
+    >>> list(in_order(lambda start: 2 * start, [1, 2, 3], n_jobs=2))
+    [2, 4, 6]
+    """
+    if effective_n_jobs(n_jobs) == 1:
+        # A thread's worth of work needs no scheduling, which costs as much as a small block.
+        yield from map(function, starts)
+    else:
+        parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+        yield from parallel(delayed(function)(start) for start in starts)
 
 
 def _padded(X: Matrix, start: int, block: int) -> Matrix:

@@ -15,42 +15,41 @@ from sklearn.base import (
 )
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.eigen import Solver
-from kpca_apps.engine.exact import bytes_needed, fit_exact
-from kpca_apps.engine.kernel_gradients import is_differentiable
-from kpca_apps.engine.kernels import (
-    RBF,
-    Cosine,
-    Kernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Sigmoid,
+from kpca_apps.engine.exact import ExactPlan, fit_exact
+from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
+from kpca_apps.engine.kernel_pca_preimages import PREIMAGES, PreImageMixin
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    missed_share,
+    subspace_from_sums,
 )
-from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
-from kpca_apps.engine.memory import default_budget, require_nystroem
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.preimage import PreImages, fixed_point
-from kpca_apps.engine.preimage_gradient import gradient_descent
+from kpca_apps.engine.precision import Precision, scores_agree
 from kpca_apps.engine.preimage_ridge import learn_preimage
+from kpca_apps.engine.regime import choose_regime
 from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
 
 __all__ = ["KernelPCA"]
 
 Matrix = NDArray[np.float64]
 
-LARGEST_EXACT = 5000
-"""Rows up to which ``method="auto"`` stays exact, memory permitting: seconds on one core."""
-
-_KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"}
-_PREIMAGES = ("fixed-point", "gradient", "ridge")
+SCORED_ROWS = 200
+"""Training rows, about, on which float32 scores are compared with float64 ones."""
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+def _goes_through_landmarks(model: KernelPCA) -> bool:
+    """Return whether a model can be added to: only sums over rows add up."""
+    return bool(model.method == "nystroem")
+
+
+class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Kernel principal component analysis, exact or through landmarks.
 
     Parameters
@@ -77,13 +76,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rho, an absolute variance in feature space: components count in `reconstruction_error`
         with gain variance / (variance + rho), a soft cut. None: all or nothing, a hard cut.
     method : {"auto", "exact", "nystroem"}
-        "auto" is exact up to 5,000 rows if the memory suffices or the kernel is indefinite.
+        "auto" is exact where the kernel is indefinite, or where the memory suffices and there
+        are at most 5,000 rows, or 100,000 and few components in comparison.
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
+    precision : {"auto", "float32", "float64"}
+        Of kernel values and their products. "auto" is float32 above 2,000 rows where the data
+        allow it, and in scores only where training rows get the same to 1e-3.
     n_landmarks : int >= 1
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
-    landmarks : {"residual", "uniform"} or array-like of shape (m, d)
-        How landmarks are drawn, or the landmarks themselves.
+    landmarks : {"kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
+        How landmarks are drawn, or the landmarks themselves, shape (m, d). "kmeans", centres of
+        clusters of at most 20,000 rows, costs most and misses least.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression learned at ``fit`` for any
@@ -105,10 +109,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Of the centred Gram matrix: n times the variances.
     method_ : {"exact", "nystroem"}
         What was used.
+    plan_ : ExactPlan or NystroemPlan
+        How the fit went about it: solver, precision, storage, estimated bytes.
+    scoring_precision_ : {"float32", "float64"}
+        Of `transform` and `reconstruction_error`.
     kernel_ : Kernel
         The kernel with all parameters resolved.
     preimage_ : {"fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back.
+    missed_ : float
+        Only of a Nystrom fit: the mean share of a row's squared length in feature space that
+        lies outside the landmarks' span.
+    sums_ : CovarianceSums
+        Only of a Nystrom fit: all it keeps of its rows. Sums of models with the same landmarks
+        add up.
     learned_preimage_ : LearnedPreImage
         Only if that is "ridge".
     n_features_in_ : int
@@ -134,7 +148,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
-        "kernel": [StrOptions(_KERNEL_NAMES), Kernel],
+        "kernel": [StrOptions(KERNEL_NAMES), Kernel],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "sigma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -143,9 +157,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         "ridge": [Interval(Real, 0, None, closed="neither"), None],
         "method": [StrOptions({"auto", "exact", "nystroem"})],
         "solver": [StrOptions({"auto", "lapack", "krylov"})],
+        "precision": [StrOptions({"auto", "float32", "float64"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "landmarks": [StrOptions({"residual", "uniform"}), "array-like"],
-        "preimage": [StrOptions({"auto", *_PREIMAGES})],
+        "landmarks": [StrOptions(set(LANDMARKS)), "array-like"],
+        "preimage": [StrOptions({"auto", *PREIMAGES})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
@@ -165,6 +180,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ridge: float | None = None,
         method: str = "auto",
         solver: Solver = "auto",
+        precision: Precision = "auto",
         n_landmarks: int = 1000,
         landmarks: str | ArrayLike = "residual",
         preimage: str = "auto",
@@ -183,6 +199,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.ridge = ridge
         self.method = method
         self.solver = solver
+        self.precision = precision
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
         self.preimage = preimage
@@ -212,11 +229,63 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Before anything is allocated, if the fit would exceed the memory budget.
         """
         rows = validate_data(self, X, dtype=np.float64, order="C")
+        for name in ("basis_", "sums_", "missed_", "learned_preimage_"):
+            self.__dict__.pop(name, None)
+        rng = self._plan(rows, self.method)
+        if isinstance(self.plan_, ExactPlan):
+            self.subspace_ = self._fit_exact(rows, rng, self.plan_)
+        else:
+            self._start_stream(rows, rng)
+            self.sums_ = self._sums(rows)
+            self.subspace_ = self._solve()
+        return self._finish(rows)
+
+    @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Add rows to a fit, as if they had been there when it was made.
+
+        Only with ``method="nystroem"``. The first call chooses kernel, precision and landmarks
+        from its rows; later calls, and calls after ``fit``, keep them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        goes_on = hasattr(self, "sums_")
+        rows = validate_data(self, X, dtype=np.float64, order="C", reset=not goes_on)
+        if not goes_on:
+            self._start_stream(rows, self._plan(rows, "nystroem"))
+        sums = self._sums(rows)
+        self.sums_ = self.sums_ + sums if goes_on else sums
+        self.subspace_ = self._solve()
+        return self._finish(rows)
+
+    def _plan(self, X: Matrix, method: str) -> np.random.Generator:
+        """Choose kernel and way of fitting; return the generator of this fit's draws."""
         rng = seeded_generator(self.random_state)
-        self.kernel_ = self._resolve_kernel(rows, rng)
-        self.method_ = self._resolve_method(len(rows))
-        fit = self._fit_exact if self.method_ == "exact" else self._fit_nystroem
-        self.subspace_ = fit(rows, rng)
+        self.kernel_ = self._resolve_kernel(X, rng)
+        self.plan_ = choose_regime(
+            self.kernel_,
+            X,
+            method=method,
+            n_components=self.n_components,
+            n_landmarks=self._landmark_count(X),
+            center=self.center,
+            solver=self.solver,
+            precision=self.precision,
+            memory_budget=self.memory_budget,
+        )
+        self.method_ = "exact" if isinstance(self.plan_, ExactPlan) else "nystroem"
+        return rng
+
+    def _finish(self, X: Matrix) -> Self:
+        self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self.preimage_ = self._resolve_preimage()
         if self.preimage_ == "ridge":
@@ -228,7 +297,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(self, X: ArrayLike) -> Matrix:
         """Return the projections of rows on the components, shape ``(n, q)``."""
         rows = self._rows(X)
-        return self.subspace_.project(rows, n_jobs=self.n_jobs)
+        return self.subspace_.project(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
 
     def reconstruction_error(self, X: ArrayLike) -> Matrix:
         """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
@@ -239,60 +308,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel is indefinite.
         """
         rows = self._rows(X)
-        return self.subspace_.reconstruction_error(rows, n_jobs=self.n_jobs)
-
-    def inverse_transform(self, X: ArrayLike) -> Matrix:
-        """Return rows of input space whose images are near the given projections.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, q)
-            Projections, as `transform` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-
-        See Also
-        --------
-        preimages : With a start of one's own, and with what became of each row.
-        """
-        T = self._projections(X)
-        if self.preimage_ == "ridge":
-            return self.learned_preimage_(T, n_jobs=self.n_jobs)
-        return self._iterate(T, None).points
-
-    def preimages(self, X: ArrayLike, start: ArrayLike | None = None) -> PreImages:
-        """Return pre-images by iteration, and how each was found.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, q)
-            Projections, as `transform` returns them.
-        start : array-like of shape (n, d), optional
-            Where to begin: for denoising the noisy rows. If None, the stored point whose image
-            is nearest to each projection.
-
-        Returns
-        -------
-        PreImages
-
-        Raises
-        ------
-        ValueError
-            If pre-images are learned (``preimage_ == "ridge"``), so that nothing iterates.
-        """
-        T = self._projections(X)
-        begin = None if start is None else self._rows(start)
-        if begin is not None and len(begin) != len(T):
-            raise ValueError(f"start has {len(begin)} rows, but there are {len(T)} projections.")
-        return self._iterate(T, begin)
-
-    def _iterate(self, T: Matrix, start: Matrix | None) -> PreImages:
-        if self.preimage_ == "ridge":
-            raise ValueError("A learned pre-image iterates nothing: use inverse_transform.")
-        search = fixed_point if self.preimage_ == "fixed-point" else gradient_descent
-        return search(self.subspace_, T, start, n_jobs=self.n_jobs)
+        return self.subspace_.reconstruction_error(
+            rows, precision=self.scoring_precision_, n_jobs=self.n_jobs
+        )
 
     @property
     def _n_features_out(self) -> int:
@@ -304,65 +322,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows: Matrix = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return rows
 
-    def _projections(self, X: ArrayLike) -> Matrix:
-        check_is_fitted(self)
-        q = self.subspace_.n_components
-        T: Matrix = check_array(X, dtype=np.float64, order="C", ensure_min_features=min(q, 1))
-        if T.shape[1] != q:
-            raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
-        return T
-
-    def _resolve_preimage(self) -> str:
-        kernel, chosen = self.kernel_, self.preimage
-        descends = kernel.is_psd and is_differentiable(kernel)
-        if chosen == "auto":
-            if isinstance(kernel, RBF):
-                return "fixed-point"
-            return "gradient" if descends else "ridge"
-        if chosen == "fixed-point" and not isinstance(kernel, RBF):
-            raise ValueError(
-                f"preimage='fixed-point' is for the RBF kernel, not {kernel.describe()}: use "
-                "'gradient' or 'ridge'."
-            )
-        if chosen == "gradient" and not descends:
-            raise ValueError(
-                f"preimage='gradient' needs a positive semi-definite kernel with a known "
-                f"gradient, and {kernel.describe()} is none: use 'ridge'."
-            )
-        return chosen
-
     def _resolve_kernel(self, X: Matrix, rng: np.random.Generator) -> Kernel:
-        if self.sigma is not None and (self.kernel != "rbf" or self.gamma is not None):
-            raise ValueError("sigma is for kernel='rbf', and instead of gamma: give one of them.")
-        if isinstance(self.kernel, Kernel):
-            if self.gamma is not None:
-                raise ValueError("gamma is part of the kernel object: do not give it twice.")
-            return self.kernel
-        if self.sigma is not None:
-            return RBF.from_sigma(self.sigma)
-        gamma, coef0 = self.gamma, float(self.coef0)
-        if self.kernel in ("rbf", "laplacian"):
-            if gamma is None:
-                power = 1.0 if self.kernel == "rbf" else 0.5
-                gamma = median_squared_distance(X, rng) ** -power
-            return RBF(float(gamma)) if self.kernel == "rbf" else Laplacian(float(gamma))
-        gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
-        if self.kernel == "poly":
-            return Polynomial(int(self.degree), gamma, coef0)
-        if self.kernel == "sigmoid":
-            return Sigmoid(gamma, coef0)
-        return Linear() if self.kernel == "linear" else Cosine()
+        return resolved_kernel(
+            self.kernel,
+            X,
+            rng,
+            gamma=self.gamma,
+            sigma=self.sigma,
+            degree=int(self.degree),
+            coef0=float(self.coef0),
+        )
 
-    def _resolve_method(self, n: int) -> str:
-        if self.method != "auto":
-            return self.method
-        if not self.kernel_.is_psd:
-            return "exact"
-        needed = bytes_needed(n, self.n_components, solver=self.solver)
-        fits = needed <= (self.memory_budget or default_budget())
-        return "exact" if n <= LARGEST_EXACT and fits else "nystroem"
-
-    def _fit_exact(self, X: Matrix, rng: np.random.Generator) -> KernelSubspace:
+    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> KernelSubspace:
         return fit_exact(
             self.kernel_,
             X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
@@ -370,22 +341,50 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             n_components=self.n_components,
             center=self.center,
             ridge=self.ridge,
-            solver=self.solver,
             memory_budget=self.memory_budget,
             n_jobs=self.n_jobs,
+            plan=plan,
         )
 
-    def _fit_nystroem(self, X: Matrix, rng: np.random.Generator) -> KernelSubspace:
-        points = self._given_landmarks(X)
-        m = min(self.n_landmarks, len(X)) if points is None else len(points)
-        require_nystroem(m, X.shape[1], self.memory_budget)
-        if points is None:
-            points = self._drawn_landmarks(X, rng)
-        basis = LandmarkBasis.from_eigen(self.kernel_, points)
-        sums = CovarianceSums.of_rows(basis, X, n_jobs=self.n_jobs)
-        return subspace_from_sums(
-            basis, sums, n_components=self.n_components, ridge=self.ridge, center=self.center
+    def _resolve_scoring(self, X: Matrix) -> Resolved:
+        """Return float32 where the fit has used it and training rows score the same in it."""
+        if self.precision != "auto" or self.plan_.precision == "float64":
+            return self.plan_.precision
+        rows = X[:: max(len(X) // SCORED_ROWS, 1)]
+        if not self.kernel_.is_psd:
+            return "float64"
+        single, double = (
+            self.subspace_.reconstruction_error(rows, precision=precision)
+            for precision in ("float32", "float64")
         )
+        return "float32" if scores_agree(single, double) else "float64"
+
+    def _start_stream(self, X: Matrix, rng: np.random.Generator) -> None:
+        points = self._given_landmarks(X)
+        if points is None:
+            points = draw_landmarks(
+                str(self.landmarks), self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs
+            )
+        self.basis_ = LandmarkBasis.from_eigen(self.kernel_, points)
+        self.missed_ = missed_share(self.basis_, X)
+
+    def _sums(self, X: Matrix) -> CovarianceSums:
+        return CovarianceSums.of_rows(
+            self.basis_, X, precision=self.plan_.precision, n_jobs=self.n_jobs
+        )
+
+    def _solve(self) -> KernelSubspace:
+        return subspace_from_sums(
+            self.basis_,
+            self.sums_,
+            n_components=self.n_components,
+            ridge=self.ridge,
+            center=self.center,
+        )
+
+    def _landmark_count(self, X: Matrix) -> int:
+        points = self._given_landmarks(X)
+        return int(self.n_landmarks) if points is None else len(points)
 
     def _given_landmarks(self, X: Matrix) -> Matrix | None:
         if isinstance(self.landmarks, str):
@@ -394,8 +393,3 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if points.shape[1] != X.shape[1]:
             raise ValueError(f"landmarks has {points.shape[1]} features, but X has {X.shape[1]}.")
         return points
-
-    def _drawn_landmarks(self, X: Matrix, rng: np.random.Generator) -> Matrix:
-        if self.landmarks == "uniform":
-            return X[uniform_landmarks(len(X), self.n_landmarks, rng)]
-        return X[residual_landmarks(self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs)]

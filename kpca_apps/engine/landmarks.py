@@ -7,12 +7,60 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.nystroem import LandmarkBasis
+from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
 
-__all__ = ["residual_landmarks", "uniform_landmarks"]
+__all__ = ["LANDMARKS", "draw_landmarks", "residual_landmarks", "uniform_landmarks"]
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
+"""Ways to draw them, by how well they serve, best first, on smooth data of many columns."""
+
+CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
+"""Rows, drawn uniformly, that are looked at."""
+
+
+def draw_landmarks(
+    kind: str,
+    kernel: Kernel,
+    X: Matrix,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    n_jobs: int | None = None,
+) -> Matrix:
+    """Return landmarks drawn in one of the ways of `LANDMARKS`.
+
+    Parameters
+    ----------
+    kind : {"kmeans", "rpcholesky", "residual", "uniform", "greedy"}
+        "kmeans" returns centres of clusters in the space of the columns, the others rows.
+    kernel : Kernel
+        Positive semi-definite.
+    X : ndarray of shape (n, d)
+    m : int >= 1
+        Wanted; fewer come back where they span the rest.
+    rng : numpy.random.Generator
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (at most m, d)
+    """
+    if kind == "uniform" or m >= len(X):
+        return X[uniform_landmarks(len(X), m, rng)]
+    if kind == "residual":
+        return X[residual_landmarks(kernel, X, m, rng, n_jobs=n_jobs)]
+    pool = X[uniform_landmarks(len(X), max(CANDIDATES[kind], m), rng)]
+    if kind == "kmeans":
+        return cluster_centres(pool, m, rng, n_jobs=n_jobs)
+    if kind == "rpcholesky":
+        return pool[np.sort(random_pivots(kernel, pool, m, rng))]
+    return pool[np.sort(greedy_pivots(kernel, pool, m))]
 
 
 def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:

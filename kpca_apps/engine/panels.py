@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.engine.blocks import in_order
 from kpca_apps.engine.kernels import Kernel, KernelRows
 
 __all__ = ["PANEL", "TILE", "GramPanels", "centred"]
@@ -71,7 +71,9 @@ class GramPanels:
         self._sums: Matrix | None = None
         self._kept: list[list[Values]] | None = None
         if stored:
-            make = self._in_order(lambda start: [tile for _, tile in self._made(start)])
+            make = in_order(
+                lambda start: [tile for _, tile in self._made(start)], self._starts, n_jobs
+            )
             self._kept = list(make)
 
     def __len__(self) -> int:
@@ -110,7 +112,7 @@ class GramPanels:
 
     def _multiplied(self, V: Values) -> Values:
         W = np.zeros(V.shape, dtype=self._dtype)
-        parts = self._in_order(lambda start: self._panel_product(start, V))
+        parts = in_order(lambda start: self._panel_product(start, V), self._starts, self._n_jobs)
         for start, (own, below) in zip(self._starts, parts, strict=True):
             stop = start + len(own)
             W[start:stop] += own
@@ -155,11 +157,6 @@ class GramPanels:
     @property
     def _starts(self) -> range:
         return range(0, len(self._X), PANEL)
-
-    def _in_order(self, function: Callable[[int], Any]) -> Iterator[Any]:
-        """Yield what a function makes of each panel, in the order of the panels."""
-        parallel = Parallel(n_jobs=self._n_jobs, require="sharedmem", return_as="generator")
-        yield from parallel(delayed(function)(start) for start in self._starts)
 
 
 def centred(gram: GramPanels) -> Callable[[Values], Values]:

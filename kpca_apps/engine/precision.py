@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.gram import centre_in_place
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.subspace import Resolved
 
 __all__ = ["FLOAT64_ROWS", "Precision", "Resolved", "choose_precision", "scores_agree"]
 
 Matrix = NDArray[np.float64]
 Precision = Literal["auto", "float32", "float64"]
-Resolved = Literal["float32", "float64"]
 
 FLOAT64_ROWS = 2000
 """Up to this many rows float64 costs little."""

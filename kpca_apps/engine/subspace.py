@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel, kernel_from_state
 from kpca_apps.errors import ModelFileError
 
-__all__ = ["KernelSubspace", "component_signs"]
+__all__ = ["KernelSubspace", "Resolved", "component_signs"]
 
 Matrix = NDArray[np.float64]
+Resolved = Literal["float32", "float64"]
+"""Precision of kernel values and their products."""
 
 _ARRAYS = ("points", "weights", "offset", "mean_weights", "variances", "gain")
 
@@ -71,20 +73,30 @@ class KernelSubspace:
         """Number of components q."""
         return int(self.weights.shape[1])
 
-    def project(self, X: Matrix, *, n_jobs: int | None = None) -> Matrix:
+    def project(
+        self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
+    ) -> Matrix:
         """Return the coordinates of rows on the components, shape ``(n, q)``.
 
         Parameters
         ----------
         X : ndarray of shape (n, d)
+        precision : {"float64", "float32"}
+            Of kernel values and their products.
         n_jobs : int, optional
             Threads; the result does not depend on it.
         """
-        kernel_rows, weights, offset = self.kernel.against(self.points), self.weights, self.offset
+        kernel_rows = self.kernel.against(self.points, precision)
+        weights, offset = self.weights.astype(precision, copy=False), self.offset
         return map_row_blocks(lambda rows: kernel_rows(rows) @ weights - offset, X, n_jobs=n_jobs)
 
     def reconstruction_error(
-        self, X: Matrix, *, clip: bool = True, n_jobs: int | None = None
+        self,
+        X: Matrix,
+        *,
+        clip: bool = True,
+        precision: Resolved = "float64",
+        n_jobs: int | None = None,
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
@@ -93,8 +105,10 @@ class KernelSubspace:
         X : ndarray of shape (n, d)
         clip : bool
             Replace the tiny negative values that rounding leaves on the subspace by 0. The error
-            is a difference of terms the size of k(x, x): below about 1e-13 of it nothing is
-            resolved.
+            is a difference of terms the size of k(x, x): below about 1e-13 of it, 1e-5 in
+            float32, nothing is resolved.
+        precision : {"float64", "float32"}
+            Of kernel values and their products.
         n_jobs : int, optional
             Threads; the result does not depend on it.
 
@@ -103,10 +117,15 @@ class KernelSubspace:
         ValueError
             If the kernel is indefinite: then there is no distance to speak of.
         """
-        return self.project_and_error(X, clip=clip, n_jobs=n_jobs)[1]
+        return self.project_and_error(X, clip=clip, precision=precision, n_jobs=n_jobs)[1]
 
     def project_and_error(
-        self, X: Matrix, *, clip: bool = True, n_jobs: int | None = None
+        self,
+        X: Matrix,
+        *,
+        clip: bool = True,
+        precision: Resolved = "float64",
+        n_jobs: int | None = None,
     ) -> tuple[Matrix, Matrix]:
         """Return projections ``(n, q)`` and reconstruction errors ``(n,)`` in one pass."""
         if not self.kernel.is_psd:
@@ -114,8 +133,8 @@ class KernelSubspace:
                 f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
                 "is no distance; use a positive semi-definite kernel."
             )
-        kernel_rows = self.kernel.against(self.points)
-        stacked = np.column_stack([self.weights, self.mean_weights])
+        kernel_rows = self.kernel.against(self.points, precision)
+        stacked = np.column_stack([self.weights, self.mean_weights]).astype(precision, copy=False)
         shift = np.append(self.offset, 0.0)
 
         def score(rows: Matrix) -> Matrix:

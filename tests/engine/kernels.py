@@ -43,3 +43,11 @@ KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}
 def normal_rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
     """Rows of independent standard normal numbers."""
     return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def curved_rows(n: int, d: int = 12) -> np.ndarray:
+    """Rows near a curved surface of five dimensions."""
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(n, 5))
+    turned = np.sin(latent @ rng.normal(size=(5, d))) + (latent @ rng.normal(size=(5, d))) ** 2 / 9
+    return turned + 0.1 * rng.normal(size=(n, d))

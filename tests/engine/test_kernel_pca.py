@@ -12,11 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kpca_apps.engine.kernel_pca import LARGEST_EXACT, KernelPCA
+from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
+from kpca_apps.engine.regime import LARGEST_EXACT
 from kpca_apps.errors import MemoryLimitError
 
-from .kernels import normal_rows
+from .kernels import curved_rows, normal_rows
 
 ESTIMATORS = [
     KernelPCA(),
@@ -125,9 +126,15 @@ def test_missing_and_infinite_values_are_refused_in_scikit_learns_words(value):
 def test_method_follows_size_memory_and_kernel():
     X = normal_rows(400)
     assert KernelPCA(5).fit(X).method_ == "exact"
-    assert KernelPCA(5, memory_budget=10**6, n_landmarks=5).fit(X).method_ == "nystroem"
+    assert KernelPCA(memory_budget=10**6, n_landmarks=5).fit(X).method_ == "nystroem"
     large = normal_rows(LARGEST_EXACT + 1, 2)
-    assert KernelPCA(2, n_landmarks=20).fit(large).method_ == "nystroem"
+    assert KernelPCA(n_landmarks=20).fit(large).method_ == "nystroem"
+    few = KernelPCA(2, gamma=0.05, random_state=0).fit(large)
+    assert few.method_ == "exact" and few.plan_.stored
+    options = {"gamma": 0.05, "random_state": 0, "memory_budget": few.plan_.n_bytes - 1}
+    anew = KernelPCA(2, **options).fit(large)
+    assert anew.method_ == "exact" and not anew.plan_.stored
+    assert_array_equal(anew.eigenvalues_, few.eigenvalues_)
     with pytest.raises(MemoryLimitError, match="use method='nystroem'"):
         KernelPCA(kernel="sigmoid", memory_budget=1000).fit(X)
     with pytest.raises(MemoryLimitError, match="use fewer landmarks"):
@@ -203,3 +210,39 @@ def test_checks_of_parameters_are_skipped_where_scikit_learn_is_told_so():
         assert KernelPCA(2, memory_budget=1e9).fit(normal_rows(9)).eigenvalues_.shape == (2,)
     with pytest.raises(ValueError, match="'memory_budget' parameter"):
         KernelPCA(2, memory_budget=1e9).fit(normal_rows(9))
+
+
+def test_rows_may_come_in_parts():
+    X = normal_rows(600, 3)
+    options = {"gamma": 0.1, "method": "nystroem", "landmarks": X[:50]}
+    whole = KernelPCA(4, **options).fit(X)
+    parts = KernelPCA(4, **options)
+    for start in range(0, 600, 200):
+        parts.partial_fit(X[start : start + 200])
+    assert parts.sums_.n == 600
+    assert_allclose(parts.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+    assert_allclose(parts.transform(X), whole.transform(X), rtol=0, atol=1e-8)
+    more = KernelPCA(4, **options).fit(X[:200]).partial_fit(X[200:])
+    assert_allclose(more.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+    assert not hasattr(KernelPCA(4), "partial_fit")
+
+
+def test_how_a_fit_was_made_is_told(caplog):
+    X = curved_rows(2100)
+    with caplog.at_level("INFO", logger="kpca_apps.engine"):
+        few = KernelPCA(5, gamma=0.05, method="nystroem", n_landmarks=100).fit(X)
+        exact = KernelPCA(5, gamma=0.05).fit(X)
+    assert [record.message.split(",")[0] for record in caplog.records] == ["nystroem", "exact"]
+    assert few.plan_.n_landmarks == 100 and 0.0 < few.missed_ < 1.0
+    assert exact.plan_.precision == exact.scoring_precision_ == "float32"
+    wide = KernelPCA(5, gamma=0.05, precision="float64").fit(X)
+    assert wide.scoring_precision_ == "float64"
+    assert_allclose(exact.reconstruction_error(X), wide.reconstruction_error(X), rtol=2e-3)
+
+
+def test_float32_scores_are_refused_where_they_would_be_rounding():
+    X = normal_rows(2100, 2)
+    model = KernelPCA(45, gamma=1.0, method="nystroem", landmarks=X[:45]).fit(X[:2050])
+    assert model.plan_.precision == "float32"
+    near = KernelPCA(300, gamma=0.3, method="nystroem", n_landmarks=300, random_state=0).fit(X)
+    assert near.scoring_precision_ == "float64"

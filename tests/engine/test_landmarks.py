@@ -2,11 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 
-from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
-from kpca_apps.engine.nystroem import LandmarkBasis
+from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.kmeans import cluster_centres
+from kpca_apps.engine.landmarks import (
+    LANDMARKS,
+    draw_landmarks,
+    residual_landmarks,
+    uniform_landmarks,
+)
+from kpca_apps.engine.nystroem import LandmarkBasis, missed_share
+from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
 
 from .kernels import normal_rows
 
@@ -71,3 +79,70 @@ def test_they_miss_less_than_uniform_ones():
         [missed(uniform_landmarks(1500, 100, np.random.default_rng(s))) for s in range(3)]
     )
     assert residual < 0.9 * uniform
+
+
+@pytest.mark.parametrize("kind", LANDMARKS)
+def test_every_way_draws_what_was_asked_for_and_the_seed_decides(kind):
+    X = normal_rows(700)
+    first, again = (
+        draw_landmarks(kind, RBF(0.3), X, 60, np.random.default_rng(3), n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    )
+    assert first.shape == (60, 4)
+    assert_array_equal(first, again)
+    assert_array_equal(draw_landmarks(kind, RBF(0.3), X[:9], 60, np.random.default_rng(0)), X[:9])
+
+
+@pytest.mark.parametrize("kind", ["kmeans", "rpcholesky", "residual"])
+def test_learned_landmarks_miss_less_than_uniform_ones(kind):
+    X = np.random.default_rng(0).standard_t(5, size=(1500, 4))
+
+    def missed(way):
+        points = [
+            draw_landmarks(way, RBF(0.1), X, 80, np.random.default_rng(seed)) for seed in range(3)
+        ]
+        return np.mean([missed_share(LandmarkBasis.from_eigen(RBF(0.1), Z), X) for Z in points])
+
+    assert missed(kind) < 0.95 * missed("uniform")
+
+
+def test_greedy_pivots_are_those_of_pivoted_cholesky():
+    X = normal_rows(60)
+    residual, expected = RBF(0.3)(X), []
+    for _ in range(20):
+        pivot = int(np.diag(residual).argmax())
+        expected.append(pivot)
+        column = residual[:, pivot] / np.sqrt(residual[pivot, pivot])
+        residual = residual - np.outer(column, column)
+    assert_array_equal(greedy_pivots(RBF(0.3), X, 20), expected)
+
+
+def test_random_pivots_are_drawn_in_proportion_to_what_is_missed():
+    # Three rows at right angles with squared lengths 1, 2 and 5: the second pivot's chances are
+    # those left by the first.
+    X, rng = np.diag(np.sqrt([1.0, 2.0, 5.0])), np.random.default_rng(0)
+    draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(4000)]
+    expected = {(2, 1): 5 / 8 * 2 / 3, (2, 0): 5 / 8 / 3, (1, 2): 2 / 8 * 5 / 6, (0, 2): 5 / 56}
+    for pair, chance in expected.items():
+        assert abs(draws.count(pair) / 4000 - chance) < 4 * np.sqrt(chance / 4000)
+
+
+def test_pivots_end_where_they_span_the_rest():
+    X = np.repeat(normal_rows(10), 30, axis=0)
+    assert len(random_pivots(RBF(0.3), X, 50, np.random.default_rng(0))) == 10
+    assert len(greedy_pivots(RBF(0.3), X, 50)) == 10
+    few = random_pivots(RBF(0.01), normal_rows(300), 99, np.random.default_rng(0), tolerance=0.05)
+    assert 1 < len(few) < 40
+
+
+def test_rounds_of_clustering_bring_centres_nearer():
+    X = normal_rows(800)
+
+    def spread(rounds):
+        centres = cluster_centres(X, 40, np.random.default_rng(0), rounds=rounds)
+        return (cdist(X, centres, "sqeuclidean").min(axis=1)).mean()
+
+    assert spread(10) < spread(2) < spread(0)
+    lone = np.vstack([np.zeros((50, 2)), np.full((1, 2), 9.0)])
+    centres = cluster_centres(lone, 51, np.random.default_rng(0))
+    assert_allclose(np.unique(centres.round(9), axis=0), [[0, 0], [9, 9]], atol=1e-12)

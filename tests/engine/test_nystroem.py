@@ -9,7 +9,12 @@ from scipy.stats import spearmanr
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, MultiscaleRBF, Polynomial, Sigmoid
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    missed_share,
+    subspace_from_sums,
+)
 
 from .kernels import PSD_KERNELS, normal_rows
 
@@ -160,3 +165,40 @@ def test_no_component_keeps_the_mean():
     subspace = fitted(LandmarkBasis.from_eigen(Linear(), X), X, n_components=0)
     expected = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
     assert_allclose(subspace.reconstruction_error(X), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
+@pytest.mark.parametrize("d", [2, 5, 20])
+def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
+    X, new = normal_rows(2000, d), normal_rows(50, d, seed=1) * 1.5
+    basis = make(MultiscaleRBF(1.0 / d), X[:300])
+    wide, narrow = (
+        CovarianceSums.of_rows(basis, X, precision=precision, block=512)
+        for precision in ("float64", "float32")
+    )
+    total = np.trace(wide.covariance)
+    assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-4)
+    assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
+    for options in ({"n_components": 20}, {"ridge": 0.05 * total}):
+        a, b = (subspace_from_sums(basis, sums, **options) for sums in (narrow, wide))
+        assert_allclose(a.variances[:20], b.variances[:20], rtol=0, atol=2e-6 * total)
+        gap = a.reconstruction_error(new) - b.reconstruction_error(new)
+        assert np.abs(gap).max() < 1e-4
+
+
+def test_float32_sums_have_the_same_bits_for_any_number_of_workers():
+    X = normal_rows(1000)
+    basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
+    options = {"block": 128, "precision": "float32"}
+    one, four = (CovarianceSums.of_rows(basis, X, n_jobs=k, **options) for k in (1, 4))
+    assert_array_equal(one.scatter, four.scatter)
+
+
+def test_missed_share_is_that_of_rows_that_are_no_landmarks():
+    X = normal_rows(300)
+    basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
+    z = basis.features()(X[40:])
+    assert_allclose(missed_share(basis, X), (1.0 - (z**2).sum(axis=1)).mean(), rtol=1e-12)
+    assert missed_share(basis, X[:40]) == 0.0
+    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), np.zeros((5, 4))) == 0.0
+    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), 2.0 * X) < 1e-12

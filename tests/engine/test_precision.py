@@ -9,15 +9,7 @@ from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.precision import choose_precision, scores_agree
 from kpca_apps.errors import MemoryLimitError
 
-from .kernels import KERNELS, normal_rows
-
-
-def curved(n, d=12):
-    """Rows near a curved surface of five dimensions."""
-    rng = np.random.default_rng(0)
-    latent = rng.normal(size=(n, 5))
-    turned = np.sin(latent @ rng.normal(size=(5, d))) + (latent @ rng.normal(size=(5, d))) ** 2 / 9
-    return turned + 0.1 * rng.normal(size=(n, d))
+from .kernels import KERNELS, curved_rows, normal_rows
 
 
 def exact(X, **options):
@@ -41,13 +33,13 @@ def test_distances_keep_their_digits_far_from_the_origin_and_far_apart():
 @pytest.mark.parametrize(
     ("kernel", "X", "q", "expected"),
     [
-        (RBF(0.05), curved(3000), 20, "float32"),
-        (RBF(0.05), curved(3000) + 1e6, 20, "float32"),
-        (RBF(0.05), curved(2000), 20, "float64"),
-        (RBF(0.05), curved(3000), 2000, "float64"),
-        (RBF(1e-9), curved(3000), 2, "float64"),
+        (RBF(0.05), curved_rows(3000), 20, "float32"),
+        (RBF(0.05), curved_rows(3000) + 1e6, 20, "float32"),
+        (RBF(0.05), curved_rows(2000), 20, "float64"),
+        (RBF(0.05), curved_rows(3000), 2000, "float64"),
+        (RBF(1e-9), curved_rows(3000), 2, "float64"),
         (RBF(0.5), normal_rows(3000, 1), 50, "float64"),
-        (Linear(), curved(3000) + 1e5, 2, "float64"),
+        (Linear(), curved_rows(3000) + 1e5, 2, "float64"),
     ],
 )
 def test_automatic_precision(kernel, X, q, expected):
@@ -62,7 +54,7 @@ def test_scores_agree_row_by_row():
 
 
 def test_float32_fits_are_float64_fits_to_six_digits():
-    X, new = curved(2300), curved(2350)[2300:]
+    X, new = curved_rows(2300), curved_rows(2350)[2300:]
     wide, narrow = exact(X), exact(X, precision="float32")
     scale = wide.variances[0]
     assert_allclose(narrow.variances, wide.variances, rtol=0, atol=2e-6 * scale)
@@ -75,7 +67,7 @@ def test_float32_fits_are_float64_fits_to_six_digits():
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_beyond_the_budget_the_matrix_is_made_anew_and_the_bits_are_the_same(precision):
-    X = curved(2300)
+    X = curved_rows(2300)
     options = {"n_components": 12, "precision": precision}
     stored = plan_exact(RBF(0.05), X, **options)
     anew = plan_exact(RBF(0.05), X, memory_budget=stored.n_bytes - 1, **options)
@@ -88,7 +80,7 @@ def test_beyond_the_budget_the_matrix_is_made_anew_and_the_bits_are_the_same(pre
 
 
 def test_the_bits_are_the_same_for_any_number_of_threads():
-    X = curved(2300)
+    X = curved_rows(2300)
     one, two, four = (exact(X, precision="float32", n_jobs=k) for k in (1, 2, 4))
     assert_array_equal(one.weights, two.weights)
     assert_array_equal(one.weights, four.weights)

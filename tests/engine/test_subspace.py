@@ -148,3 +148,27 @@ def test_signs_make_the_largest_coefficient_positive():
     columns = np.array([[1.0, 0.0, 2.0], [-3.0, 0.0, 1.0]])
     assert_array_equal(component_signs(columns), [-1.0, 1.0, 1.0])
     assert component_signs(np.empty((3, 0))).shape == (0,)
+
+
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+def test_float32_scores_are_float64_scores_to_five_digits(kernel):
+    subspace = exact(kernel, normal_rows(60), n_components=5)
+    X = normal_rows(700, seed=1)
+    (t, error), (t32, error32) = (
+        subspace.project_and_error(X, precision=precision) for precision in ("float64", "float32")
+    )
+    assert t32.dtype == np.float64
+    size = kernel.diagonal(X)
+    assert_allclose(t32 / np.sqrt(size)[:, None], t / np.sqrt(size)[:, None], rtol=0, atol=5e-5)
+    assert_allclose(error32 / size, error / size, rtol=0, atol=5e-5)
+
+
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+def test_a_row_gets_the_same_float32_bits_in_any_batch(kernel):
+    subspace = exact(kernel, normal_rows(60), n_components=5)
+    X = normal_rows(1300, seed=1)
+    error = subspace.reconstruction_error(X, precision="float32")
+    shuffle = np.random.default_rng(2).permutation(len(X))
+    options = {"precision": "float32", "n_jobs": 2}
+    assert_array_equal(subspace.reconstruction_error(X[shuffle], **options), error[shuffle])
+    assert_array_equal(subspace.reconstruction_error(X[1299:], **options), error[1299:])

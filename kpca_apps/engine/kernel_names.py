@@ -1,0 +1,76 @@
+"""Kernels from the names and numbers that scikit-learn's users know them by."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Sigmoid,
+)
+
+__all__ = ["KERNEL_NAMES", "resolved_kernel"]
+
+KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"}
+
+
+def resolved_kernel(
+    kernel: str | Kernel,
+    X: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    gamma: float | None,
+    sigma: float | None,
+    degree: int,
+    coef0: float,
+) -> Kernel:
+    """Return the kernel that a name and its numbers stand for.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        One of `KERNEL_NAMES`, or the kernel itself.
+    X : ndarray of shape (n, d)
+        Rows that widths are taken from where none is given.
+    rng : numpy.random.Generator
+        Draws the rows compared.
+    gamma, sigma, degree, coef0
+        As in `KernelPCA`.
+
+    Raises
+    ------
+    ValueError
+        If the numbers contradict each other or the kernel.
+
+    Examples
+    --------
+    >>> resolved_kernel("rbf", np.zeros((2, 1)), np.random.default_rng(0), gamma=None, sigma=1.0,
+    ...                 degree=3, coef0=1.0)
+    RBF(gamma=0.5)
+    """
+    if sigma is not None and (kernel != "rbf" or gamma is not None):
+        raise ValueError("sigma is for kernel='rbf', and instead of gamma: give one of them.")
+    if isinstance(kernel, Kernel):
+        if gamma is not None:
+            raise ValueError("gamma is part of the kernel object: do not give it twice.")
+        return kernel
+    if sigma is not None:
+        return RBF.from_sigma(sigma)
+    if kernel in ("rbf", "laplacian"):
+        if gamma is None:
+            power = 1.0 if kernel == "rbf" else 0.5
+            gamma = median_squared_distance(X, rng) ** -power
+        return RBF(float(gamma)) if kernel == "rbf" else Laplacian(float(gamma))
+    gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
+    if kernel == "poly":
+        return Polynomial(degree, gamma, coef0)
+    if kernel == "sigmoid":
+        return Sigmoid(gamma, coef0)
+    return Linear() if kernel == "linear" else Cosine()

@@ -1,0 +1,141 @@
+"""Landmarks as the pivots of a partial Cholesky factorisation of the Gram matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.kernels import Kernel
+
+__all__ = ["greedy_pivots", "random_pivots"]
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+BLOCK = 32
+"""Pivots proposed at once."""
+
+ROUNDING = 1e-10
+"""Share of the first trace below which what is left is rounding."""
+
+
+def random_pivots(
+    kernel: Kernel, X: Matrix, m: int, rng: np.random.Generator, *, tolerance: float = ROUNDING
+) -> Index:
+    """Draw pivots with chances proportional to what the pivots so far miss of each row.
+
+    Pivots are proposed in blocks, each accepted with the share of its chance that the pivots of
+    its own block have left it: the result has the distribution of drawing one at a time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semi-definite.
+    X : ndarray of shape (n, d)
+        All of them are looked at: 8 n m bytes and O(n m^2) time.
+    m : int >= 1
+    rng : numpy.random.Generator
+    tolerance : float
+        Stop when the mean of what is missed falls to this share of the mean of k(x, x).
+
+    Returns
+    -------
+    ndarray of int
+        At most m row numbers, in the order drawn; fewer where they span the rest.
+
+    References
+    ----------
+    .. [1] Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503.
+    .. [2] Epperly, Tropp and Webber (2024), Embrace rejection: kernel matrix approximation by
+       accelerated randomly pivoted Cholesky, arXiv 2410.03969, algorithm 2.1.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> X = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0], [5.0, 0.0]])
+    >>> len(random_pivots(Linear(), X, 3, np.random.default_rng(0)))
+    2
+    """
+    factor = _Factor(kernel, X, m)
+    while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
+        chances = factor.residual / factor.residual.sum()
+        proposed = rng.choice(len(X), size=BLOCK, p=chances)
+        accepted = _accepted(factor, proposed, rng.random(BLOCK))
+        factor.extend(accepted[: m - len(factor.pivots)])
+    return np.array(factor.pivots, dtype=np.intp)
+
+
+def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUNDING) -> Index:
+    """Take, one at a time, the row that the pivots so far miss most.
+
+    Parameters and result are those of `random_pivots`.
+
+    References
+    ----------
+    .. [1] Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel
+       methods, CAIP 2003, 426-433.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> X = np.array([[1.0, 0.0], [5.0, 0.0], [0.0, 4.0]])
+    >>> greedy_pivots(Linear(), X, 2)
+    array([1, 2])
+    """
+    factor = _Factor(kernel, X, m)
+    while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
+        factor.extend(np.array([int(factor.residual.argmax())]))
+    return np.array(factor.pivots, dtype=np.intp)
+
+
+class _Factor:
+    """F with K ~ F F', a column for each pivot, and the diagonal of what it misses."""
+
+    def __init__(self, kernel: Kernel, X: Matrix, m: int) -> None:
+        self.kernel, self.X, self.pivots = kernel, X, list[int]()
+        # Columns of F are rows here: products with the first of them need no copy.
+        self.rows = np.empty((min(m, len(X)), len(X)))
+        self.residual = kernel.diagonal(X).astype(np.float64)
+        self.trace = float(self.residual.sum())
+
+    @property
+    def missed(self) -> float:
+        """Sum of what the pivots miss."""
+        return float(self.residual.sum())
+
+    def left(self, pivots: Index, rows: Index | slice) -> Matrix:
+        """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
+        known = self.rows[: len(self.pivots)]
+        part: Matrix = self.kernel(self.X[pivots], self.X[rows])
+        part -= known[:, pivots].T @ known[:, rows]
+        return part
+
+    def extend(self, pivots: Index) -> None:
+        """Add pivots that do not depend on each other."""
+        with one_blas_thread():
+            part = self.left(pivots, slice(None))
+            block = part[:, pivots]
+            jitter = 1e-15 * np.trace(block) * np.eye(len(pivots))
+            lower = cholesky(block + jitter, lower=True, check_finite=False)
+            columns = solve_triangular(lower, part, lower=True, check_finite=False)
+        size = len(self.pivots)
+        self.rows[size : size + len(pivots)] = columns
+        self.residual -= np.einsum("ij,ij->j", columns, columns)
+        np.maximum(self.residual, 0.0, out=self.residual)
+        self.residual[pivots] = 0.0
+        self.pivots.extend(int(pivot) for pivot in pivots)
+
+
+def _accepted(factor: _Factor, proposed: Index, uniform: Matrix) -> Index:
+    """Return the proposals that survive, each thinned by those accepted before it."""
+    left = factor.left(proposed, proposed)
+    chances = factor.residual[proposed]
+    accepted = []
+    for number, pivot in enumerate(proposed):
+        if uniform[number] * chances[number] < left[number, number]:
+            accepted.append(pivot)
+            column = left[number:, number] / np.sqrt(left[number, number])
+            left[number:, number:] -= np.outer(column, column)
+    return np.array(accepted, dtype=np.intp)

@@ -1,0 +1,121 @@
+"""Which of three ways a fit takes: a stored matrix, one made anew, or landmarks."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.eigen import Solver, choose_solver
+from kpca_apps.engine.exact import ExactPlan, plan_exact
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.memory import nystroem_fit_bytes, require_nystroem
+from kpca_apps.engine.precision import Precision, Resolved, choose_precision
+from kpca_apps.errors import MemoryLimitError
+
+__all__ = ["LARGEST_EXACT", "LARGEST_ITERATED", "NystroemPlan", "choose_regime"]
+
+Matrix = NDArray[np.float64]
+
+LARGEST_EXACT = 5000
+"""Rows up to which a fit of many components is exact, memory permitting: seconds on one core."""
+
+LARGEST_ITERATED = 100_000
+"""Rows up to which a fit of few components is exact: minutes on one core."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NystroemPlan:
+    """How a fit through landmarks goes about it, and the memory it takes.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    n_landmarks : int
+        At most.
+    precision : {"float32", "float64"}
+        Of kernel values; sums are float64.
+    n_bytes : int
+        At the largest, beyond the rows.
+    """
+
+    n: int
+    n_landmarks: int
+    precision: Resolved
+    n_bytes: int
+
+    def describe(self) -> str:
+        """Return the plan in one line.
+
+        Examples
+        --------
+        >>> NystroemPlan(10**6, 500, "float32", 40_000_000).describe()
+        'nystroem, n = 1000000, 500 landmarks, kernel values in float32, 40 MB'
+        """
+        return (
+            f"nystroem, n = {self.n}, {self.n_landmarks} landmarks, kernel values in "
+            f"{self.precision}, {self.n_bytes / 1e6:.0f} MB"
+        )
+
+
+def choose_regime(
+    kernel: Kernel,
+    X: Matrix,
+    *,
+    method: str = "auto",
+    n_components: int | None = None,
+    n_landmarks: int = 1000,
+    center: bool = True,
+    solver: Solver = "auto",
+    precision: Precision = "auto",
+    memory_budget: int | None = None,
+) -> ExactPlan | NystroemPlan:
+    """Choose how to fit, from the rows, the components and the budget; log the choice.
+
+    Exact where the budget allows up to 5,000 rows, and up to 100,000 where the components are so
+    few that an iteration finds them (the Gram matrix is stored if the budget holds it); through
+    landmarks otherwise. Indefinite kernels have no landmarks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray of shape (n, d)
+    method : {"auto", "exact", "nystroem"}
+    n_components, center, solver, precision, memory_budget
+        As in `fit_exact`.
+    n_landmarks : int
+        Landmarks of a fit that has them.
+
+    Raises
+    ------
+    MemoryLimitError
+        If no way, or the one asked for, stays within the budget.
+    """
+    n, d = X.shape
+    q = n if n_components is None else min(n_components, n)
+    few = n <= LARGEST_ITERATED and choose_solver(n, q, solver) == "krylov"
+    if method == "exact" or (method == "auto" and (not kernel.is_psd or n <= LARGEST_EXACT or few)):
+        try:
+            return plan_exact(
+                kernel,
+                X,
+                n_components=n_components,
+                center=center,
+                solver=solver,
+                precision=precision,
+                memory_budget=memory_budget,
+            )
+        except MemoryLimitError:
+            if method == "exact" or not kernel.is_psd:
+                raise
+    m = min(n_landmarks, n)
+    require_nystroem(m, d, memory_budget)
+    resolved = choose_precision(kernel, X, 0, precision, center=center)
+    plan = NystroemPlan(n, m, resolved, nystroem_fit_bytes(m, d))
+    _log.info("%s", plan.describe())
+    return plan

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from operator import add
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.partitions import Workers, row_parts, tree_reduce
+from kpca_apps.errors import ConfigError, InputError, KpcaError
+
+from .kernels import normal_rows
+
+# Workers of Dask are closed while their connections still speak.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+def sums_of(part, basis):
+    """Read the rows of a part where the work is done, and sum them."""
+    X = normal_rows(900)[part.start : part.stop]
+    return CovarianceSums.of_rows(basis, X, precision="float32", block=100)
+
+
+def scores_of(part, subspace):
+    return subspace.reconstruction_error(normal_rows(900)[part.start : part.stop])
+
+
+def fails(part):
+    if part.number == 2:
+        raise ZeroDivisionError("no rows of use")
+    return part.start
+
+
+def refuses(part):
+    raise InputError(f"rows {part.start}: no numbers")
+
+
+def dies_once(part, marker):
+    """End the worker half-way, the first time."""
+    if part.number == 3 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part.start
+
+
+def fitted(workers):
+    basis = LandmarkBasis.from_eigen(RBF(0.3), normal_rows(900)[:40])
+    sums = tree_reduce(add, workers.map_partitions(sums_of, row_parts(900, 128), basis))
+    subspace = subspace_from_sums(basis, sums, n_components=8)
+    parts = workers.map_partitions(scores_of, row_parts(900, 250), subspace)
+    return sums, np.concatenate(list(parts))
+
+
+@pytest.fixture(scope="module")
+def serial():
+    with Workers("serial") as workers:
+        return fitted(workers)
+
+
+@pytest.fixture(scope="module")
+def dask():
+    pytest.importorskip("distributed")
+    with Workers("dask", n_workers=2) as workers:
+        yield workers
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
+    with Workers("threads", n_workers=n_workers) as workers:
+        sums, scores = fitted(workers)
+        assert workers.width == n_workers
+    assert_array_equal(sums.scatter, serial[0].scatter)
+    assert_array_equal(scores, serial[1])
+
+
+def test_processes_agree(serial):
+    with Workers("processes", n_workers=2) as workers:
+        sums, scores = fitted(workers)
+    assert_allclose(sums.scatter, serial[0].scatter, rtol=0, atol=1e-10)
+    assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
+
+
+def test_dask_agrees(serial, dask):
+    sums, scores = fitted(dask)
+    assert dask.width == 2
+    assert_allclose(sums.scatter, serial[0].scatter, rtol=0, atol=1e-10)
+    assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
+
+
+def test_a_worker_lost_half_way_loses_nothing(dask, tmp_path):
+    marker = tmp_path / "died"
+    starts = list(dask.map_partitions(dies_once, row_parts(900, 100), marker))
+    assert starts == list(range(0, 900, 100))
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
+def test_a_part_that_fails_is_named(executor):
+    with Workers(executor, n_workers=2) as workers:
+        with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
+            list(workers.map_partitions(fails, row_parts(50, 10)))
+        with pytest.raises(InputError, match="no numbers"):
+            list(workers.map_partitions(refuses, row_parts(50, 10)))
+
+
+def test_a_part_that_fails_on_dask_is_named(dask):
+    with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
+        list(dask.map_partitions(fails, row_parts(50, 10)))
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
+    with pytest.raises(KpcaError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
+        Workers("dask", scheduler="tcp://127.0.0.1:9")
+
+
+def test_options_that_contradict_are_refused(monkeypatch):
+    with pytest.raises(ConfigError, match="executor must be one of serial, threads"):
+        Workers("cluster")
+    with pytest.raises(ConfigError, match="A scheduler is for the executor dask"):
+        Workers("threads", scheduler="tcp://127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ConfigError, match="Dask is not installed: pip install"):
+        Workers("dask")
+
+
+@given(n=st.integers(1, 40), rows=st.integers(1, 50))
+def test_parts_hold_every_row_once_and_do_not_depend_on_the_end(n, rows):
+    parts = row_parts(n, rows)
+    assert [row for part in parts for row in range(part.start, part.stop)] == list(range(n))
+    assert [part.start for part in parts] == [part.start for part in row_parts(n + 7, rows)][
+        : len(parts)
+    ]
+
+
+def test_no_rows_are_no_parts_and_a_part_needs_rows():
+    assert row_parts(0, 5) == []
+    with pytest.raises(ValueError, match="at least one row"):
+        row_parts(5, 0)
+
+
+@given(n=st.integers(1, 70))
+def test_a_tree_combines_everything_once_and_in_order(n):
+    pieces = [[number] for number in range(n)]
+    assert tree_reduce(add, iter(pieces)) == list(range(n))
+
+
+def test_nothing_cannot_be_combined():
+    with pytest.raises(ValueError, match="nothing to combine"):
+        tree_reduce(add, [])
