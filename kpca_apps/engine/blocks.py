@@ -21,9 +21,10 @@ __all__ = ["in_order", "map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
 Matrix = NDArray[np.float64]
 Partial = TypeVar("Partial")
 
-BLOCK = 576
+BLOCK = 384
 """Rows a block: a multiple of 64 and of 24, so that no matrix product treats the last rows of a
-block by other code, with other roundings, than the first."""
+block by other code, with other roundings, than the first; and few enough for kernel values of a
+thousand points to stay near the core."""
 
 
 @contextmanager

@@ -108,7 +108,8 @@ class _Factor:
     def left(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
         known = self.rows[: len(self.pivots)]
-        part: Matrix = self.kernel(self.X[pivots], self.X[rows])
+        # Prepared for the few and not for the many: the cheaper side of a symmetric kernel.
+        part: Matrix = np.ascontiguousarray(self.kernel(self.X[rows], self.X[pivots]).T)
         part -= known[:, pivots].T @ known[:, rows]
         return part
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.blocks import BLOCK, map_row_blocks
 from kpca_apps.engine.kernels import Kernel, kernel_from_state
 from kpca_apps.errors import ModelFileError
 
@@ -17,6 +17,9 @@ __all__ = ["KernelSubspace", "Resolved", "component_signs"]
 Matrix = NDArray[np.float64]
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
+
+MANY_POINTS = 10_000
+"""Above this many points a block of kernel values is no longer small beside the model."""
 
 _ARRAYS = ("points", "weights", "offset", "mean_weights", "variances", "gain")
 
@@ -73,6 +76,11 @@ class KernelSubspace:
         """Number of components q."""
         return int(self.weights.shape[1])
 
+    @property
+    def _block(self) -> int:
+        """Rows scored at once: fewer where each is compared with very many points."""
+        return BLOCK if len(self.points) <= MANY_POINTS else BLOCK // 2
+
     def project(
         self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
     ) -> Matrix:
@@ -88,7 +96,12 @@ class KernelSubspace:
         """
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
-        return map_row_blocks(lambda rows: kernel_rows(rows) @ weights - offset, X, n_jobs=n_jobs)
+        return map_row_blocks(
+            lambda rows: kernel_rows(rows) @ weights - offset,
+            X,
+            block=self._block,
+            n_jobs=n_jobs,
+        )
 
     def reconstruction_error(
         self,
@@ -145,7 +158,7 @@ class KernelSubspace:
             )
             return products
 
-        scored = map_row_blocks(score, X, n_jobs=n_jobs)
+        scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
         error = scored[:, -1]
         return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
 

@@ -13,7 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 
-from engine_common import MIB, curved_rows, in_fresh_process, machine_line, measured, usual_gamma
+from engine_common import (
+    MIB,
+    cpu_seconds,
+    curved_rows,
+    in_fresh_process,
+    machine_line,
+    measured,
+    usual_gamma,
+)
 
 OURS = ("ours", "ours-float64")
 PEERS = ("arpack", "randomized", "dense", "auto", "pyod")
@@ -26,6 +34,7 @@ def worker(who: str, n: int, q: int, budget: int) -> None:
     from sklearn.decomposition import KernelPCA as Peer
 
     from kpca_apps.engine.kernel_pca import KernelPCA
+    from kpca_apps.engine.panels import GramPanels
 
     X = curved_rows(n)
     gamma = usual_gamma(X)
@@ -48,12 +57,24 @@ def worker(who: str, n: int, q: int, budget: int) -> None:
         model = KPCA(n_components=q, kernel="rbf", gamma=gamma)
     else:
         model = Peer(q, kernel="rbf", gamma=gamma, eigen_solver=who, random_state=0)
+    widths: list[int] = []
+    multiplied = GramPanels.product
+
+    def counted(gram: GramPanels, V: np.ndarray) -> np.ndarray:
+        widths.append(V.shape[1])
+        return multiplied(gram, V)
+
+    GramPanels.product = counted  # type: ignore[method-assign]
     taken = measured(lambda: model.fit(X))
     inner = model.kpca if who == "pyod" else model
     values = np.asarray(getattr(inner, "eigenvalues_", np.empty(0)))[:q]
     if who.startswith("ours"):
         estimate = float(model.plan_.n_bytes)
-    print(json.dumps({**taken, "estimate": estimate, "values": values.tolist()}))
+    print(
+        json.dumps(
+            {**taken, "estimate": estimate, "vectors": sum(widths), "values": values.tolist()}
+        )
+    )
 
 
 def compare(n: int, q: int, dense: int) -> None:
@@ -88,6 +109,32 @@ def free(n: int, q: int) -> None:
     if result:
         print(f"\nmade anew: n = {n}, d = 20, q = {q}")
         line("ours", n, result, result["values"], result["seconds"])
+        least = product_limit(result["vectors"], n)
+        print(f"share of the limit of its products {least / result['seconds']:.2f}")
+
+
+def product_limit(vectors: int, n: int, d: int = 20) -> float:
+    """Return the seconds of making half a matrix anew for each 32 vectors, and of multiplying.
+
+    For each value of one triangle: its exponent, exp, and its part of the products of its row and
+    of its column.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    left = rng.random((256, d + 2), np.float32)
+    right = -0.1 * rng.random((d + 2, 1024), np.float32)
+    tile = np.empty((256, 1024), np.float32)
+    own, below = rng.random((1024, 32), np.float32), rng.random((256, 32), np.float32)
+
+    def products() -> None:
+        np.matmul(left, right, out=tile)
+        np.exp(tile, out=tile)
+        np.matmul(tile, own)
+        np.matmul(tile.T, below)
+
+    seconds = cpu_seconds(lambda: [products() for _ in range(20)], 5) / 20 / tile.size
+    return seconds * n * n / 2 * vectors / 32
 
 
 def main() -> None:

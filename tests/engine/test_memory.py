@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from kpca_apps.engine import memory
@@ -27,7 +31,7 @@ def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
     with pytest.raises(MemoryLimitError) as refusal:
         memory.require_nystroem(10_000, 5)
     assert str(refusal.value) == (
-        "A Nystrom fit with 10000 landmarks needs 5.8 GB, a quarter of the available memory is "
+        "A Nystrom fit with 10000 landmarks needs 3.7 GB, a quarter of the available memory is "
         "2 MB: use fewer landmarks."
     )
 
@@ -46,3 +50,48 @@ def test_estimates_grow_with_the_work():
     assert bytes_needed(2000, None) > bytes_needed(2000, 5)
     assert bytes_needed(1000, 5, indefinite=True) > bytes_needed(1000, 5)
     assert memory.nystroem_fit_bytes(2000, 5) > memory.nystroem_fit_bytes(1000, 5)
+
+
+FITS = {
+    "stored": "plan = plan_exact(kernel, X, n_components=20)",
+    "landmarks": "kernel = RBF(0.2); plan = choose_regime(kernel, X, method='nystroem', n_landmarks=1900)",
+}
+
+MEASURE = """
+import sys
+import numpy as np
+from pathlib import Path
+from kpca_apps.engine.exact import fit_exact, plan_exact
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.regime import choose_regime
+
+def memory(kind):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(kind))
+
+def fit(X, plan):
+    if hasattr(plan, "solver"):
+        return fit_exact(kernel, X, rng=np.random.default_rng(0), plan=plan, n_components=20)
+    basis = LandmarkBasis.from_eigen(kernel, X[: plan.n_landmarks])
+    sums = CovarianceSums.of_rows(basis, X, precision="float32")
+    return subspace_from_sums(basis, sums, n_components=20)
+
+kernel, X = RBF(0.02), np.random.default_rng(0).normal(size=(7300, 12))
+fit_exact(kernel, X[:400], rng=np.random.default_rng(0), n_components=2, solver="krylov")
+{plan}
+Path("/proc/self/clear_refs").write_text("5")
+before = memory("VmRSS")
+fit(X, plan)
+print(plan.n_bytes, memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")
+@pytest.mark.parametrize("fit", ["stored", "landmarks"])
+def test_estimate_and_measured_peak_agree_within_a_fifth(fit):
+    code = MEASURE.replace("{plan}", FITS[fit])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    estimate, measured = map(int, done.stdout.split())
+    assert estimate > 200 * 2**20
+    assert 0.8 <= estimate / measured <= 1.25
