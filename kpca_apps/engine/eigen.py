@@ -183,7 +183,7 @@ def block_krylov(
     """
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
     tolerance = TOLERANCE[dtype.name]
-    basis = np.empty((n, limit), dtype=dtype, order="F")
+    basis, images = (np.empty((n, limit), dtype=dtype, order="F") for _ in range(2))
     ritz = np.zeros((limit, limit))
     size, next_check, multiplied = 0, q, 0
     doubtful, settled = False, np.empty(0)
@@ -194,6 +194,7 @@ def block_krylov(
         size, multiplied = size + b, multiplied + b
         known = basis[:, :size]
         image = product(current)
+        images[:, new] = image
         ritz[:size, new] = known.T @ image
         ritz[new, :size] = ritz[:size, new].T
         image -= known @ ritz[:size, new].astype(dtype)
@@ -207,14 +208,15 @@ def block_krylov(
         if size >= q and (size >= next_check or invariant or full):
             values, vectors = _ritz_pairs(ritz[:size, :size], by_modulus)
             if _estimate(rest, vectors[-b:, :q]) <= tolerance * abs(values[0]):
-                pairs = _refined(product, known @ vectors[:, :q].astype(dtype), by_modulus)
+                pairs = _refined(known, images[:, :size], vectors[:, :q], by_modulus)
                 believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
                 if believed and pairs[2] <= 10.0 * tolerance:
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
             next_check = size + max(b, size // 8)
             if full and multiplied < MOST_PRODUCTS * n:
-                size = _restart(known, ritz, values, vectors, min(q + b, limit - 2 * b))
+                kept = min(q + b, limit - 2 * b)
+                size = _restart((known, images[:, :size]), ritz, values, vectors, kept)
         if invariant:
             rest = _random_block(rng, n, b, dtype)
         if size + b <= limit:
@@ -254,41 +256,54 @@ def _estimate(rest: Values, last_rows: Matrix) -> float:
     return float(residuals.max())
 
 
-def _restart(known: Values, ritz: Matrix, values: Matrix, vectors: Matrix, kept: int) -> int:
-    """Replace a basis, in its own memory, by its leading Ritz vectors; return their number."""
+def _restart(
+    columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, kept: int
+) -> int:
+    """Replace a basis and its images, in their own memory, by the leading Ritz vectors and theirs.
+
+    Returns their number.
+    """
     if kept < 1:
-        return int(known.shape[1])
-    turn = np.ascontiguousarray(vectors[:, :kept], dtype=known.dtype)
-    for start in range(0, len(known), ROWS_A_BLOCK):
-        rows = slice(start, start + ROWS_A_BLOCK)
-        known[rows, :kept] = known[rows] @ turn
+        return int(columns[0].shape[1])
+    for matrix in columns:
+        turn = np.ascontiguousarray(vectors[:, :kept], dtype=matrix.dtype)
+        for rows in _row_blocks(len(matrix)):
+            matrix[rows, :kept] = matrix[rows] @ turn
     ritz[:] = 0.0
     ritz[range(kept), range(kept)] = values[:kept]
     return kept
 
 
-def _refined(product: Operator, V: Values, by_modulus: bool) -> tuple[Matrix, Matrix, float]:
-    """Return the eigenpairs that the span of V holds, in float64, and their true residual.
+def _refined(
+    known: Values, images: Values, turn: Matrix, by_modulus: bool
+) -> tuple[Matrix, Matrix, float]:
+    """Return the eigenpairs that Ritz vectors V span, in float64, and their true residual.
 
-    The residual is the largest of all, relative to the largest eigenvalue.
+    V and its image AV are made of the basis and of its products with A, so the residual
+    |A v - theta v| is what it is whatever the basis has lost of its orthogonality. It is the
+    largest of all, relative to the largest eigenvalue.
     """
-    n, q = V.shape
-    W = product(V)
+    n, q = len(known), turn.shape[1]
+    narrow = turn.astype(known.dtype)
+    V, W = known @ narrow, images @ narrow
     gram, image = np.zeros((q, q)), np.zeros((q, q))
-    blocks = [slice(start, start + ROWS_A_BLOCK) for start in range(0, n, ROWS_A_BLOCK)]
-    for rows in blocks:
+    for rows in _row_blocks(n):
         v = V[rows].astype(np.float64)
         gram += v.T @ v
         image += v.T @ W[rows].astype(np.float64)
-    values, turn = eigh(0.5 * (image + image.T), gram, check_finite=False)
-    values, turn = _leading(values, turn, q, by_modulus)
+    values, mix = eigh(0.5 * (image + image.T), gram, check_finite=False)
+    values, mix = _leading(values, mix, q, by_modulus)
     vectors, squares = np.empty((n, q)), np.zeros(q)
-    for rows in blocks:
-        vectors[rows] = V[rows].astype(np.float64) @ turn
-        gap = W[rows].astype(np.float64) @ turn - vectors[rows] * values
+    for rows in _row_blocks(n):
+        vectors[rows] = V[rows].astype(np.float64) @ mix
+        gap = W[rows].astype(np.float64) @ mix - vectors[rows] * values
         squares += np.einsum("ij,ij->j", gap, gap)
     largest = max(float(np.abs(values[0])), float(np.finfo(np.float64).tiny))
     return values, vectors, float(np.sqrt(squares.max())) / largest
+
+
+def _row_blocks(n: int) -> list[slice]:
+    return [slice(start, start + ROWS_A_BLOCK) for start in range(0, n, ROWS_A_BLOCK)]
 
 
 def _same(values: Matrix, others: Matrix, tolerance: float) -> bool:

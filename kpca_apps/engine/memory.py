@@ -51,8 +51,8 @@ def lapack_fit_bytes(n: int, n_vectors: int, precision: str = "float64") -> int:
 def krylov_fit_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
     """Return the bytes of an exact fit by iteration, beyond the rows.
 
-    Half a Gram matrix if it is stored; the basis; a product and its parts; or, when the
-    iteration is done, its vectors and their image, and the vectors again in float64.
+    Half a Gram matrix if it is stored; the basis and its products; and what one product takes, or,
+    when the iteration is done, its vectors and their image, and the vectors again in float64.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ def krylov_fit_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> in
     gram = item * n * (n + PANEL) // 2 if stored else 0
     kernel = item * n * (d + 2)
     basis = krylov_basis_limit(n, q)
-    iteration = item * n * 4 * b
-    refinement = item * n * 3 * q + _ITEM * n * q
+    iteration = item * n * 6 * b
+    refinement = item * n * 2 * q + _ITEM * n * q
     small = _ITEM * 4 * basis * basis
-    return gram + kernel + item * n * basis + max(iteration, refinement) + small
+    return gram + kernel + 2 * item * n * basis + max(iteration, refinement) + small
 
 
 def nystroem_fit_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:

@@ -82,7 +82,7 @@ def compare(n: int, q: int, dense: int) -> None:
     print(f"\nn = {n}, d = 20, q = {q}")
     found = {}
     for who in (*OURS, *PEERS):
-        cubic = who in CUBIC or (who == "auto" and n <= 10 * q)
+        cubic = who in CUBIC or (who == "auto" and q >= 10)
         if not cubic or n <= dense:
             found[who] = in_fresh_process(__file__, who, n, q, 0)
     results = {who: result for who, result in found.items() if result}
