@@ -71,11 +71,12 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.
 
     def rows(X: Matrix) -> Values:
         with np.errstate(over="ignore", invalid="ignore"):
-            left = (X - centre) * scale
-            h = half_lengths(left)
-            rows_of = np.hstack([left, -h, np.ones_like(h)]).astype(dtype, copy=False)
-            values: Values = rows_of @ right_columns
-            far = ~(h[:, 0] <= far_from)
+            scaled = (X - centre) * scale
+            h = half_lengths(scaled)[:, 0]
+            left = np.empty((len(X), len(right_columns)), dtype=dtype)
+            left[:, :-2], left[:, -2], left[:, -1] = scaled, -h, 1.0
+            values: Values = left @ right_columns
+            far = ~(h <= far_from)
             if far.any():
                 values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
         return np.clip(values, lowest, 0.0, out=values)
