@@ -137,13 +137,12 @@ def _clean_whitened(
 
 def _widened(gain: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Return the gain of each frequency of a plane from that of an 8 x 8 patch's, linearly."""
-    rows, columns = (_hats(length) for length in shape)
-    wide: NDArray[np.float32] = rows @ gain.astype(np.float32) @ columns.T
-    return wide
+    rows, columns = _hats(shape[0]), _hats(shape[1])
+    return np.asarray(rows @ gain.astype(np.float32) @ columns.T)
 
 
 def _hats(length: int) -> NDArray[np.float32]:
     """Return the weight (length, 8) of each of a patch's frequencies at a plane's."""
     position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
     distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
-    return np.maximum(1.0 - distance, 0.0).astype(np.float32)
+    return np.asarray(np.maximum(1.0 - distance, 0.0), np.float32)
