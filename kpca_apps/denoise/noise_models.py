@@ -22,6 +22,8 @@ __all__ = ["denoise_impulse", "denoise_poisson", "denoise_speckle"]
 
 SCALE = 255.0
 GAIN_ROUNDS = 4
+TILE = 8
+MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
 # Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
 GUESSES = (30.0, 15.0, 8.0)
 
@@ -59,10 +61,18 @@ def denoise_poisson(
 
 
 def _poisson_gain(plane: NDArray[np.float32]) -> float:
-    """Return the intensity of one count, 0 where there is no noise."""
+    """Return the intensity of one count, 0 where there is no noise.
+
+    Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
+    are the darkest: the ratio of variance to mean is taken. With many counts texture weighs more
+    than that, and the gain is sought by which the transform has noise 1.
+    """
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
+    gain = _variance_to_mean(plane)
+    if gain * MANY_COUNTS > brightness:
+        return gain
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
@@ -70,6 +80,19 @@ def _poisson_gain(plane: NDArray[np.float32]) -> float:
         roots = anscombe(plane / gain)
         gain *= estimate_noise(roots, float(np.ptp(roots) or 1.0)).sigma ** 2
     return gain
+
+
+def _variance_to_mean(plane: NDArray[np.float32]) -> float:
+    """Return the median over tiles of their noise's variance, by mixed differences, to mean."""
+    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
+    if not height or not width:
+        return 0.0
+    details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
+    tiled = (height // TILE, TILE, width // TILE, TILE)
+    variance = np.square(details).reshape(tiled).mean(axis=(1, 3))
+    mean = plane[:height, :width].reshape(tiled).mean(axis=(1, 3))
+    light = mean > 0
+    return float(np.median(variance[light] / mean[light])) if light.any() else 0.0
 
 
 def denoise_speckle(

@@ -65,6 +65,15 @@ def test_poisson_level_is_found_and_given_at_the_bright_end() -> None:
     assert abs(db(given) - db(found)) < 0.5
 
 
+@pytest.mark.parametrize("peak", [3, 5, 10, 60])
+@pytest.mark.parametrize("picture", ["camera", "coins"])
+def test_poisson_level_is_found_where_photons_are_few(picture: str, peak: int) -> None:
+    clean = getattr(data, picture)()[100:228, 150:278].astype(float)
+    image = np.random.default_rng(5).poisson(clean / 255 * peak) * 255 / peak
+    info = denoise_with_info(image, noise="poisson", data_range=255, quality="fast", luma=0)[1]
+    assert info.sigma == pytest.approx(255 / np.sqrt(peak), rel=0.1)
+
+
 def test_poisson_mode_is_not_biased_in_the_dark() -> None:
     counts = RNG.poisson(1.5, (96, 96)).astype(float)
     out = denoise_kpca(counts, sigma=np.sqrt(20), noise="poisson", data_range=20)
