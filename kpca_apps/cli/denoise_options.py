@@ -10,8 +10,11 @@ import typer
 
 from kpca_apps.cli.options import read_config
 from kpca_apps.errors import ConfigError
+from kpca_apps.files.names import one_line
 
-__all__ = ["parse_sigma"]
+__all__ = ["check_jobs", "check_range", "parse_sigma"]
+
+MOST_JOBS = 1000
 
 
 class NoiseName(Enum):
@@ -34,7 +37,7 @@ class QualityName(Enum):
 
 
 class KernelName(Enum):
-    """Kernels of the last passes."""
+    """Kernels of the Wiener pass."""
 
     linear = "linear"
     rbf = "rbf"
@@ -116,8 +119,8 @@ Quality = Annotated[
     QualityName,
     _option(
         "--quality",
-        help="fast, balanced or high: two, three or four passes. High gains some .01 to .03 dB "
-        "over balanced, balanced about .2 dB over fast.",
+        help="fast, balanced or high: three, four or five passes. High gains about .02 dB over "
+        "balanced, balanced some .1 dB over fast.",
         panel=_HOW,
         metavar="PRESET",
     ),
@@ -126,7 +129,7 @@ Kernel = Annotated[
     KernelName,
     _option(
         "--kernel",
-        help="linear or rbf, of the last passes. RBF has never beaten its linear limit for "
+        help="linear or rbf, of the Wiener pass. RBF has never beaten its linear limit for "
         "Gaussian noise on patches of photographs or text: it is there to be compared.",
         panel=_HOW,
         metavar="NAME",
@@ -350,5 +353,29 @@ def parse_sigma(text: str) -> float | None:
     except ValueError:
         sigma = float("nan")
     if not 0.0 <= sigma < float("inf"):
-        raise ConfigError(f"--sigma is {text!r}; give a number of 0 or more, or auto")
+        raise ConfigError(f"--sigma is '{one_line(text, 40)}'; give a number of 0 or more, or auto")
     return sigma
+
+
+def check_range(data_range: float | None) -> None:
+    """Refuse a data range that cannot be computed with.
+
+    Raises
+    ------
+    ConfigError
+    """
+    from kpca_apps.denoise.picture import LARGEST_RANGE, LEAST_RANGE
+
+    if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
+        raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of workers or threads that cannot be.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")

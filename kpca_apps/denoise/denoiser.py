@@ -108,7 +108,7 @@ def denoise_kpca(
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
     kernel : {"linear", "rbf"}
-        Of the last passes. The RBF kernel does not do better than its linear limit on photographs.
+        Of the Wiener pass. The RBF kernel does not do better than its linear limit on photographs.
     content : {"photo", "text"}
         ``"text"`` uses smaller patches, for text and drawings.
     luma, chroma : float
