@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.denoise_options import parse_sigma
-from kpca_apps.errors import ConfigError, StoppedError
+from kpca_apps.cli.denoise_options import check_jobs, check_range, parse_sigma
+from kpca_apps.errors import ConfigError, RefusedError, StoppedError
+from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.modes import DictionaryMode, LocalMode
@@ -76,8 +78,7 @@ def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode 
     """
     params = {name: _plain(value) for name, value in context.params.items()}
     sigma, data_range = parse_sigma(params["sigma"]), params["data_range"]
-    if data_range is not None and not 0 < data_range < float("inf"):
-        raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")
+    check_range(data_range)
     if params["model"] is None:
         from kpca_apps.denoise.modes import LocalMode
         from kpca_apps.denoise.settings import Settings
@@ -114,12 +115,16 @@ def plan_batch(params: Mapping[str, Any]) -> Batch:
 
     if params["compare"] and params["reference"] is None:
         raise ConfigError("--compare needs clean images; name their folder by --reference")
-    if params["jobs"] is not None and params["jobs"] < 1:
-        raise ConfigError(f"--jobs is {params['jobs']}; give 1 or more")
+    check_jobs(params["jobs"])
     out = Path(params["out"])
     # A shell's * names the folder of an earlier run too.
-    apart = out.resolve()
-    inputs = [one for one in params["inputs"] if Path(one).resolve() != apart] or params["inputs"]
+    apart = os.path.realpath(out)
+    inputs = [one for one in params["inputs"] if os.path.realpath(one) != apart]
+    if not inputs:
+        raise RefusedError(
+            f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
+            "be taken for inputs later; choose another with --out"
+        )
     kind = str(_plain(params["format"]))
     planned, _ = plan_outputs(inputs, out / IMAGES, format=kind, passed_over=out)
     return Batch(
@@ -223,6 +228,7 @@ def denoise_batch(
         ) from None
     return replace(
         result,
+        notes=(*result.notes, *_unit_notes(mode.sigma, result)),
         settings=_told(mode.settings, batch, context.params["model"]),
         command=reproduce_denoising(context),
         versions=library_versions(),
@@ -235,6 +241,18 @@ def library_versions() -> dict[str, str]:
 
     names = ("kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow")
     return {name: version(name) for name in names}
+
+
+def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]:
+    """Say so where a level was most likely meant as a share of the range of values."""
+    for image in result.images:
+        counts = image.dtype.startswith(("int", "uint")) and image.noise != "speckle"
+        if sigma is not None and 0.0 < sigma < 1.0 and counts and image.data_range:
+            return (
+                f"--sigma {sigma:g} is less than one step of {image.dtype}, and takes out next to "
+                f"nothing: if a share of the range was meant, give {sigma * image.data_range:g}.",
+            )
+    return ()
 
 
 def _told(settings: Mapping[str, Any], batch: Batch, model: Path | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
     from kpca_apps.denoise.batch import make_folder
 
     clock = Clock()
-    is_new = not batch.out.exists()
+    is_new = not os.path.lexists(batch.out)
     out = make_folder(batch.out)
     folder = OutputFolder(out / REPORT_FOLDER, force=True)
     try:

@@ -26,11 +26,11 @@ from kpca_apps.denoise.manifest import (
     sync_folder,
 )
 from kpca_apps.denoise.naming import Planned, plan_outputs
+from kpca_apps.denoise.references import find_references
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
 from kpca_apps.denoise.work import Denoise, Done, Task, partial_path, work
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images import FORMATS
-from kpca_apps.files.images_kinds import IMAGE_SUFFIXES
 from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["Progress", "make_folder", "run_batch"]
@@ -119,7 +119,7 @@ def run_batch(
     began = time.perf_counter()
     _check_options(format, jobs, reference, rivals)
     planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
-    references, more = _find_references(planned, reference)
+    references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
     token = secrets.token_hex(4)
     keyed = {**settings, "format": format, "version": __version__}
@@ -179,10 +179,11 @@ def make_folder(out: Path) -> Path:
         If it is a file.
     """
     label = one_line(str(out), 200)
-    if out.exists() and not out.is_dir():
-        raise RefusedError(f"{label}: is a file; name a folder for the results.")
     try:
         out.mkdir(exist_ok=True)
+    except FileExistsError:
+        what = "is a link that leads nowhere" if out.is_symlink() else "is a file"
+        raise RefusedError(f"{label}: {what}; name a folder for the results.") from None
     except FileNotFoundError:
         raise InputError(f"{label}: its parent folder does not exist; make it first.") from None
     except OSError as error:
@@ -192,49 +193,6 @@ def make_folder(out: Path) -> Path:
     if not os.access(out, os.W_OK | os.X_OK):
         raise InputError(f"{label}: cannot be written to; choose another folder with --out.")
     return out.resolve()
-
-
-def _find_references(
-    planned: tuple[Planned, ...], reference: str | Path | None
-) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """Return the clean image of each input that has one, and a note on those that have none."""
-    if reference is None:
-        return {}, ()
-    base = Path(reference)
-    label = one_line(str(base), 200)
-    if base.is_file():
-        if len(planned) > 1:
-            raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
-        return {planned[0].name: base}, ()
-    if not base.is_dir():
-        raise InputError(f"{label}: no such folder of clean images.")
-    found = {}
-    for image in planned:
-        exact = base / image.name
-        same_stem = sorted(
-            path
-            for path in exact.parent.glob(f"{_escaped(PurePosixPath(image.name).stem)}.*")
-            if path.suffix.lower() in IMAGE_SUFFIXES
-        )
-        if exact.is_file():
-            found[image.name] = exact
-        elif same_stem:
-            found[image.name] = same_stem[0]
-    if not found:
-        raise InputError(
-            f"{label}: holds no image named like an input, such as "
-            f'"{one_line(planned[0].name)}"; give clean images the names of the noisy ones.'
-        )
-    missing = len(planned) - len(found)
-    if not missing:
-        return found, ()
-    what = "1 image has" if missing == 1 else f"{missing} images have"
-    return found, (f"{what} no clean image to compare with.",)
-
-
-def _escaped(stem: str) -> str:
-    """Return a stem as a pattern that matches nothing else."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in stem)
 
 
 def _task(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kpca_apps.errors import ConfigError
 
 __all__ = ["CONTENTS", "KERNELS", "NOISES", "QUALITIES", "Settings"]
@@ -14,6 +12,8 @@ QUALITIES = ("fast", "balanced", "high")
 KERNELS = ("linear", "rbf")
 CONTENTS = ("photo", "text")
 NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
+# Any image is even long before; far above, noise levels would overflow.
+LARGEST_FACTOR = 1000.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Settings:
     quality, kernel, content : str
         As for `kpca_apps.denoise.local.denoise_plane`.
     luma, chroma : float
-        Factors >= 0 of the noise level taken out of luminance and colour; 0 leaves them alone.
+        Factors from 0 to 1000 of the noise level taken out of luminance and colour; 0 leaves them
+        alone.
     strength : float
         Share of the change that is made, 0 (none) to 1 (all).
     n_jobs : int or None
@@ -61,7 +62,9 @@ class Settings:
                 raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
         for name in ("luma", "chroma"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigError(f"{name} is {value}; give a finite factor of 0 or more")
+            if not 0 <= value <= LARGEST_FACTOR:
+                raise ConfigError(
+                    f"{name} is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
+                )
         if not 0 <= self.strength <= 1:
             raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")

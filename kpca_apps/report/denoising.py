@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome, TrialResult
-from kpca_apps.report.denoising_figures import denoising_drawings
 from kpca_apps.report.denoising_text import (
     dictionary_sentence,
+    has_figures,
     headline_parts,
     noise_sentence,
     standing_sentences,
@@ -25,6 +25,9 @@ from kpca_apps.report.denoising_views import (
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import cut, number, plain
+
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
 
 __all__ = ["denoising_pages", "render_denoising", "render_trial"]
 
@@ -144,7 +147,7 @@ def _overview(result: DenoisingResult, views: list[ImageView], apart: bool) -> s
         extremes=_extremes(result, views),
         likeness=likeness_rows(result, views),
         total=likeness_total(result),
-        drawings=denoising_drawings(result),
+        drawings=_drawings(result),
         dictionary=result.dictionary,
         dictionary_words=dictionary_sentence(result.dictionary) if result.dictionary else "",
         tiles=_tiles(result),
@@ -201,3 +204,12 @@ def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
         "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
         "versions": sorted(result.versions.items()),
     }
+
+
+def _drawings(result: DenoisingResult) -> dict[str, Drawing]:
+    """Draw figures only where there are some: what draws them takes most of a second to load."""
+    if not has_figures(result):
+        return {}
+    from kpca_apps.report.denoising_figures import denoising_drawings
+
+    return denoising_drawings(result)

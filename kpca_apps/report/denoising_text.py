@@ -18,8 +18,10 @@ from kpca_apps.report.text import Verbatim, count, cut, join, number, percent, p
 __all__ = [
     "METHODS",
     "best_rival",
+    "compared_images",
     "decibels",
     "dictionary_sentence",
+    "has_figures",
     "headline",
     "headline_parts",
     "kind_text",
@@ -49,6 +51,23 @@ KINDS = {
 }
 MAX_NAMED = 3
 TELLING = 0.005  # dB; less is no difference in two decimals
+
+
+def has_figures(result: DenoisingResult) -> bool:
+    """Whether there is anything to draw: several images, or comparisons."""
+    n_done = sum(image.status == "ok" for image in result.images)
+    return n_done > 1 or bool(compared_images(result))
+
+
+def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
+    """Return the images whose likeness to a clean one is a finite number, with it."""
+    return [
+        (image, image.comparison)
+        for image in result.images
+        if image.status == "ok"
+        and image.comparison is not None
+        and math.isfinite(image.comparison.denoised.psnr)
+    ]
 
 
 def headline(result: DenoisingResult) -> str:

@@ -19,7 +19,7 @@ from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_progress import count_samples, showing_progress
 from kpca_apps.denoise.result import ImageOutcome
 from tests.cli.conftest import Run
-from tests.cli.test_denoise import FAST, kpca, save
+from tests.cli.test_denoise import GIVEN, kpca, save
 
 __all__ = ["kpca"]
 
@@ -84,10 +84,10 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
 
     with monkeypatch.context() as patch:
         patch.setattr(modes, "denoise_with_info", interrupted)
-        done = kpca("run", "in", *FAST)
+        done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out, done.err) == (130, "", f"error: {STOPPED}\n")
     assert not Path("kpca-denoised/report").exists()
-    again = kpca("run", "in", *FAST)
+    again = kpca("run", "in", *GIVEN)
     assert again.code == 0
     assert "1 was done by an earlier run" in again.err
 
@@ -99,7 +99,7 @@ def test_an_interrupt_in_the_report_leaves_the_images(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kpca_apps.report.denoising.denoising_pages", interrupted)
-    done = kpca("run", "in", *FAST)
+    done = kpca("run", "in", *GIVEN)
     assert (done.code, "the images are done and the report is not" in done.err) == (130, True)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
 
@@ -109,8 +109,8 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     kpca: Run, tmp_path: Path
 ) -> None:
     for number in range(12):
-        save(f"many/{number:02}.png", np.full((160, 160), 100 + number, np.uint8))
-    words = ["run", "many", "--sigma", "10", "--jobs", "2"]
+        save(f"many/{number:02}.png", np.full((96, 96), 100 + number, np.uint8))
+    words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
     code = f"from kpca_apps.cli.main import main; raise SystemExit(main(['denoise', *{words!r}]))"
     process = subprocess.Popen(
         [sys.executable, "-W", "default", "-c", code],
