@@ -9,7 +9,7 @@
    matched in is nearly clean by now.
 5. The same again.
 
-The result is .2 B + .8 Q. Y is the noisy image, s2 the variance of its noise and D s2 the variance
+The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2 the variance of its noise and D s2 the variance
 of what is left of it: t^2 + (1 - t^2) D is that of t Y + (1 - t) X when X is a projection of Y.
 
 The same is done at half the scale, and so on, for the low frequencies of photographs (scales.py).
@@ -46,8 +46,8 @@ STRIP_SAMPLES = 12_000_000
 AGAIN = np.float32(0.3)
 """t: the share of the noise that is added back."""
 
-SMOOTH_IN_PILOT, SMOOTH_IN_RESULT = np.float32(0.6), np.float32(0.2)
-"""Weights of B in A and in the result."""
+SMOOTH_IN_PILOT = np.float32(0.6)
+"""Weight of B in A."""
 
 SMALLEST = 16
 """Pixels a side of the smallest scale, at the least: two patches."""
@@ -265,7 +265,7 @@ class _Strips:
             mixed = _mix(smooth, pilot, SMOOTH_IN_PILOT)
             leverage = _mix(left, leverage, SMOOTH_IN_PILOT)
             pilot, leverage = self._project(planes, mixed, leverage, AGAIN, settings, strip)
-        return _mix(smooth, pilot, SMOOTH_IN_RESULT)
+        return _mix(smooth, pilot, np.float32(plan.smooth))
 
     def _project(
         self,
