@@ -9,8 +9,9 @@
    matched in is nearly clean by now.
 5. The same again.
 
-The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2 the variance of its noise and D s2 the variance
-of what is left of it: t^2 + (1 - t^2) D is that of t Y + (1 - t) X when X is a projection of Y.
+The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
+the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is that of
+t Y + (1 - t) X when X is a projection of Y.
 
 The same is done at half the scale, and so on, for the low frequencies of photographs (scales.py).
 
