@@ -126,8 +126,7 @@ def noise(
     """Measure the noise of images, without denoising them.
 
     The level is in the units of the image, and leans to the high side, which costs less than the
-    low one. Where neighbouring pixels share their noise, as in photographs from a camera, it is
-    that of the noise's fine grain.
+    low one: it is what kpca denoise run takes out unless it is told another.
     """
     from kpca_apps.cli.denoise_files import print_noise
 

@@ -15,8 +15,8 @@ from kpca_apps.cli.denoise_progress import MOST_FAILURES, count_samples, share_p
 from kpca_apps.cli.denoise_runs import REPORT_FOLDER, write_denoising, write_trial
 from kpca_apps.cli.denoise_steps import Batch, chosen_mode, denoise_batch, warm
 from kpca_apps.cli.steps import near
-from kpca_apps.errors import StoppedError
-from kpca_apps.files.names import safe_stem
+from kpca_apps.errors import InputError, RefusedError, StoppedError
+from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
     folder = OutputFolder(out / REPORT_FOLDER, force=True)
     try:
         folder.check()
+        _refuse_link(batch.images)
         samples = [count_samples(one.source) for one in batch.planned]
         jobs = _processors(context.params["jobs"], samples)
         if context.params["model"] is None:
@@ -57,12 +58,25 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
                 "interrupted; the images are done and the report is not: run the same command "
                 "again to write it"
             ) from None
+        except InputError as error:
+            raise InputError(
+                f"{error} The images are done and kept: the same command goes on with the report."
+            ) from error
     finally:
         if is_new and not any(out.iterdir()):
             out.rmdir()
     _say_outcome(console, batch, result)
     _print_outcome(console, folder, result, as_json)
     return result.n_failed
+
+
+def _refuse_link(images: Path) -> None:
+    """See that the results stay in the folder that was named for them."""
+    if images.is_symlink():
+        raise RefusedError(
+            f"{one_line(str(images), 200)}: is a link, which leads results elsewhere; remove it, "
+            "or choose another folder with --out"
+        )
 
 
 def run_trial(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> None:
@@ -133,7 +147,7 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
         console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")
     if result.n_resumed:
-        were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed} were"
+        were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         console.say(f"{were} done by an earlier run.")
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
-from scipy.integrate import cumulative_trapezoid
 
 from kpca_apps.denoise.colour import OPPONENT, from_opponent, to_opponent
 from kpca_apps.denoise.noise import WIDTH
@@ -26,7 +25,7 @@ from kpca_apps.denoise.noise_spectrum import (
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.white import Denoised, clean_planes
 
-__all__ = ["denoise_camera"]
+__all__ = ["camera_levels", "denoise_camera"]
 
 # Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
 # rather than have the image's finest detail (and rounding) blown up.
@@ -68,20 +67,50 @@ def denoise_camera(
     (True, True)
     """
     bent = _Bent(planes)
-    opponent = bent.there(planes)
-    if len(planes) == 3:
-        opponent = to_opponent(opponent)
-    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
-    spectra = np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+    opponent = _bent_opponent(planes, bent)
+    spectra = _spectra(opponent)
     if sigma is not None:
         total = np.sqrt(np.mean(np.square(spectra)))
         spectra = spectra * (sigma / total) if total > 0 else np.full_like(spectra, sigma)
     cleaned = _clean_whitened(opponent, spectra, settings)
-    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
     if len(planes) == 3:
         cleaned = from_opponent(cleaned)
+    return Denoised(bent.back(cleaned), _levels(spectra))
+
+
+def camera_levels(planes: NDArray[np.float32]) -> tuple[float, ...]:
+    """Return the deviation of the noise, as it is taken out, in each plane.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (1, h, w) or (3, h, w)
+        As for `denoise_camera`.
+
+    Returns
+    -------
+    tuple of float
+    """
+    return _levels(_spectra(_bent_opponent(planes, _Bent(planes))))
+
+
+def _bent_opponent(planes: NDArray[np.float32], bent: _Bent) -> NDArray[np.float32]:
+    """Return planes with noise as strong everywhere: luminance and colours, or grey."""
+    there = bent.there(planes)
+    return to_opponent(there) if len(planes) == 3 else there
+
+
+def _spectra(opponent: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the deviation of the noise in each plane at each frequency."""
+    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
+    return np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+
+
+def _levels(spectra: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the deviation in each channel, all frequencies together."""
+    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
+    if len(levels) == 3:
         levels = np.sqrt(np.square(OPPONENT).T @ np.square(levels))
-    return Denoised(bent.back(cleaned), tuple(levels.tolist()))
+    return tuple(levels.tolist())
 
 
 class _Bent:
@@ -99,7 +128,8 @@ class _Bent:
         if deviation.min() > 0:
             usual = np.sqrt(np.mean(np.square(deviation)))
             slope = usual / np.interp(self.values, brightness, deviation)
-            self.bent = low + cumulative_trapezoid(slope, self.values, initial=0.0)
+            areas = np.diff(self.values) * (slope[1:] + slope[:-1]) / 2.0
+            self.bent = low + np.concatenate([[0.0], np.cumsum(areas)])
 
     def there(self, planes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return planes bent, as a new array."""

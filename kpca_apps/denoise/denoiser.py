@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.camera import denoise_camera
+from kpca_apps.denoise.camera import camera_levels, denoise_camera
 from kpca_apps.denoise.colour import to_opponent
 from kpca_apps.denoise.noise import MEASURABLE, NoiseEstimate, estimate_noise
 from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
@@ -230,7 +230,8 @@ def measure_noise(
     Returns
     -------
     DenoiseInfo
-        With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``.
+        With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``, and the level
+        that denoising with ``noise="auto"`` takes out.
 
     Examples
     --------
@@ -240,8 +241,10 @@ def measure_noise(
     """
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
     look = _look(picture)
-    levels = tuple(sigma / picture.unit for sigma in estimate_channels(picture.planes))
-    return _info("camera" if look.correlated else "gaussian", levels, True, look, picture)
+    noise = "camera" if look.correlated else "gaussian"
+    measure = camera_levels if look.correlated else estimate_channels
+    levels = tuple(sigma / picture.unit for sigma in measure(picture.planes))
+    return _info(noise, levels, True, look, picture)
 
 
 def _look(picture: Picture) -> NoiseEstimate:

@@ -254,6 +254,15 @@ def test_a_link_to_nowhere_is_no_folder_for_results(kpca: Run) -> None:
     assert "is a link that leads nowhere" in done.err
 
 
+def test_no_link_leads_results_out_of_the_folder(kpca: Run) -> None:
+    Path("kpca-denoised").mkdir()
+    Path("kpca-denoised", IMAGES).symlink_to("../in")
+    before = contents(Path("in"))
+    done = kpca("run", "in/a.png", *GIVEN, "--force")
+    assert (done.code, done.err.count("\n")) == (4, 1)
+    assert contents(Path("in")) == before
+
+
 def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
     code = (
         "import sys, kpca_apps.cli.denoise_work, kpca_apps.report.denoising;"

@@ -56,6 +56,8 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
     assert "Learned from 60 whole images" in page
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50).code == 4
+    above = kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 500, "--out", "other")
+    assert (above.code, "above the data range of 255" in above.err) == (5, True)
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50, "--force").code == 0
 
 

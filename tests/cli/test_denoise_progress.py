@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -69,6 +70,28 @@ def test_what_is_no_image_counts_by_its_size(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"123")
     assert count_samples(tmp_path / "a.png") == 3
     assert count_samples(tmp_path / "none.png") == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
+def test_a_pipe_is_no_image_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    assert count_samples(tmp_path / "a.png") == 0
+
+
+def test_a_disk_full_at_the_report_leaves_the_images(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(result: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kpca_apps.report.denoising.denoising_pages", full)
+        done = kpca("run", "in", *GIVEN)
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "no space left on its disk" in done.err
+    assert "The images are done and kept" in done.err
+    assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
+    assert "3 were done by an earlier run" in kpca("run", "in", *GIVEN).err
 
 
 def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 
 CLEAN = data.astronaut()[0:160, 130:290].astype(float)
 
@@ -42,6 +42,7 @@ def test_auto_chooses_camera_for_shared_noise_and_gaussian_for_white() -> None:
             image, noise="auto", channel_axis=-1, data_range=255, quality="fast"
         )
         assert info.noise == expected
+        assert measure_noise(image, data_range=255, channel_axis=-1) == info
         named = denoise_kpca(image, noise=expected, channel_axis=-1, data_range=255, quality="fast")
         np.testing.assert_array_equal(out, named)
 
