@@ -204,7 +204,7 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
                 *([channels if len(one.channel_sigma) > 1 else ""] if colour else []),
                 "yes" if one.correlated else "no",
                 one.dtype,
-                _size(one.shape),
+                _size(one.shape[:2]),
             )
         )
     return column_lines(rows)

@@ -333,6 +333,8 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert [row.split()[0] for row in rows] == ["a.png", "c.tif", "sub/b.png"]
     expected = measure_noise(noisy(0)).sigma
     assert rows[0].split()[1] == f"{expected:.3g}"
+    assert rows[0].endswith("28 x 24")
+    assert rows[2].endswith("24 x 24")
     told = json.loads(kpca("noise", "in", "--json").out)
     assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
     assert told[0]["sigma"] == expected
