@@ -3,9 +3,13 @@
 Demosaicking and JPEG make noise smooth: it is strong at low frequencies, where white-noise
 denoising leaves it as blotches, and weak at high ones, where detail is then wiped out. The
 spectrum of the noise is measured in flat patches of each plane; dividing the plane's spectrum by
-it makes the noise white, at the price of a sharpened image, which is as similar to itself as the
-image was. That is denoised, and the spectrum is multiplied back. Before all that, brightness is
-bent so that noise is as strong in the dark as in the light.
+it makes the noise white, at the price of a sharpened image. That is denoised, and the spectrum is
+multiplied back. Before all that, brightness is bent so that noise is as strong in the dark as in
+the light.
+
+Colours, whose noise is mostly of low frequency and whose detail is little, are whitened wholly.
+Luminance is whitened in part only: sharpening makes edges ring, so that patches have fewer alike,
+and costs more there than what is left of the correlation.
 """
 
 from __future__ import annotations
@@ -30,6 +34,11 @@ __all__ = ["camera_levels", "denoise_camera"]
 # Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
 # rather than have the image's finest detail (and rounding) blown up.
 LEAST_GAIN = 0.25
+# Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
+WHITENED = (0.3, 1.0, 1.0)
+# Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
+# correlation in luminance is stronger than on average at the frequencies that matter.
+LEVEL = (0.8, 1.1, 1.1)
 # Brightness is bent on so many knots, and as far beyond the image's as denoised values may lie.
 KNOTS, MARGIN = 1024, 256.0
 
@@ -150,19 +159,25 @@ def _clean_whitened(
 ) -> NDArray[np.float32]:
     """Return the planes (c, h, w), which are overwritten, without noise of spectra (c, 8, 8)."""
     strongest = spectra.max(axis=(1, 2))
-    floored = np.maximum(spectra, LEAST_GAIN * strongest[:, None, None])
     gains = np.ones_like(spectra)
-    np.divide(floored, strongest[:, None, None], out=gains, where=strongest[:, None, None] > 0)
+    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
+        if most > 0:
+            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
     for plane, gain in zip(planes, gains, strict=True):
-        spectrum = dctn(plane, norm="ortho")
-        spectrum /= _widened(gain, plane.shape)
-        plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
-    cleaned = clean_planes(planes, tuple(strongest.tolist()), settings)
+        _filter(plane, 1.0 / _widened(gain, plane.shape))
+    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
+    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
+    cleaned = clean_planes(planes, tuple(levels.tolist()), settings)
     for plane, gain in zip(cleaned, gains, strict=True):
-        spectrum = dctn(plane, norm="ortho")
-        spectrum *= _widened(gain, plane.shape)
-        plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
+        _filter(plane, _widened(gain, plane.shape))
     return cleaned
+
+
+def _filter(plane: NDArray[np.float32], gain: NDArray[np.float32]) -> None:
+    """Multiply the spectrum of a plane (h, w) by the gain of each frequency, in place."""
+    spectrum = dctn(plane, norm="ortho")
+    spectrum *= gain
+    plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
 
 
 def _widened(gain: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float32]:
