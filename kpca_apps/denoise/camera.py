@@ -37,8 +37,9 @@ LEAST_GAIN = 0.25
 # Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
 WHITENED = (0.3, 1.0, 1.0)
 # Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
-# correlation in luminance is stronger than on average at the frequencies that matter.
-LEVEL = (0.8, 1.1, 1.1)
+# correlation in luminance is stronger than on average at the frequencies that matter, and colour
+# noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
+LEVEL = (0.8, 1.25, 1.25)
 # Brightness is bent on so many knots, and as far beyond the image's as denoised values may lie.
 KNOTS, MARGIN = 1024, 256.0
 
