@@ -11,7 +11,7 @@ from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 
-CLEAN = data.astronaut()[0:160, 130:290].astype(float)
+CLEAN = data.astronaut()[20:132, 150:262].astype(float)
 
 
 def shared_noise(shape: tuple[int, ...], width: float = 0.8, seed: int = 0) -> np.ndarray:
@@ -85,3 +85,9 @@ def test_without_noise_or_colour_nothing_changes() -> None:
         image, noise="camera", luma=0, chroma=0, data_range=255, channel_axis=-1, quality="fast"
     )
     np.testing.assert_allclose(out, image, atol=1e-2)
+
+
+def test_wholly_white_noise_is_still_taken_out() -> None:
+    noisy = CLEAN + 15 * np.random.default_rng(5).standard_normal(CLEAN.shape)
+    camera = denoise_kpca(noisy, noise="camera", channel_axis=-1, data_range=255, quality="fast")
+    assert db(camera) > db(noisy) + 5
