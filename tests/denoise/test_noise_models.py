@@ -101,3 +101,32 @@ def test_impulses_are_removed_and_other_pixels_hardly_touched() -> None:
     out = denoise_kpca(image, noise="impulse", sigma=0, data_range=255, quality="fast")
     np.testing.assert_allclose(out[same], image[same], atol=12)
     assert db(out) > 35
+
+
+NOISY = {"gaussian": CLEAN + 15 * RNG.standard_normal(CLEAN.shape), "poisson": photons()}
+NOISY["speckle"] = speckle()
+
+
+@pytest.mark.parametrize("noise", NOISY)
+@pytest.mark.parametrize("given", [True, False])
+def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, given: bool) -> None:
+    """As in fluorescence microscopy: an RGB image with one or two dyes."""
+    sigma = {"gaussian": 15.0, "poisson": 255 / np.sqrt(PEAK), "speckle": 0.25}[noise]
+    options = {
+        "noise": noise,
+        "data_range": 255,
+        "quality": "fast",
+        "sigma": sigma if given else None,
+    }
+    plane = NOISY[noise]
+    alone = db(denoise_kpca(plane, **options))
+    assert alone > db(plane) + 3
+    for used in ((1,), (0, 1)):
+        image = np.zeros((*CLEAN.shape, 3))
+        image[..., used] = plane[..., np.newaxis]
+        out = denoise_kpca(image, channel_axis=-1, **options)
+        for channel in range(3):
+            if channel in used:
+                assert db(out[..., channel]) > alone - 1.5
+            else:
+                np.testing.assert_allclose(out[..., channel], 0, atol=1e-4)
