@@ -213,7 +213,7 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
         (("run", "in", "--model", "no.kpca"), 3, "no.kpca: no such file"),
         (("run", "in", "--model", "x", "--quality", "high"), 2, "--quality means nothing with"),
         (("run", "in", "--model", "x", "--preview"), 2, "--preview means nothing with --model"),
-        (("run",), 2, "Missing argument 'INPUTS'"),
+        (("run",), 2, "Missing argument 'IMAGES'"),
         (("noise", "nothing.png"), 3, "no such file or folder"),
         (("fit", "in"), 2, "Missing option '--model'"),
         (("fit", "in", "--model", "m", "--jobs", "0"), 2, "--jobs is 0"),
