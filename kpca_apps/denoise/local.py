@@ -133,8 +133,9 @@ def denoise_planes(
     quality, kernel, content, match, n_jobs
         As for `denoise_plane`.
     strip_samples : int
-        Pixels times channels worked on at once; larger images are cut into strips of rows that
-        overlap as far as the passes reach. The result does not depend on it.
+        Pixels times channels worked on at once, about; larger images are cut into strips of rows,
+        at least two margins high; the margins are as wide as the passes reach. The result
+        does not depend on it.
     scales : bool
         Whether photographs are denoised at half the scale too, and so on. Only for white noise:
         of other noise more than half is left there.
@@ -151,8 +152,8 @@ def denoise_planes(
     """
     result = np.array(noisy, np.float32, order="C")
     levels = np.array(sigmas, np.float32)
-    if not (levels >= 0).all():
-        raise ConfigError(f"sigma {np.asarray(sigmas).tolist()} is negative or not a number")
+    if not ((levels >= 0) & (levels < np.inf)).all():
+        raise ConfigError(f"sigma {np.asarray(sigmas).tolist()} is not a finite number from 0 up")
     if kernel not in KERNELS:
         raise ConfigError(f"kernel {kernel!r} is not one of {', '.join(KERNELS)}")
     active = levels > 0
@@ -240,10 +241,11 @@ class _Strips:
     def run(self) -> Planes:
         """Work through the strips, each with a margin that is cut off again."""
         channels, height, width = self.planes.shape
-        rows = max(1, self.way.strip_samples // (channels * width))
+        margin = sum(reach(settings) for settings in self.plan.passes)
+        # In very wide images too, no more is thrown away than kept.
+        rows = max(2 * margin, self.way.strip_samples // (channels * width))
         if rows >= height:
             return self._chain(0, height)
-        margin = sum(reach(settings) for settings in self.plan.passes)
         result = np.empty_like(self.planes)
         for top in range(0, height, rows):
             bottom = min(top + rows, height)
