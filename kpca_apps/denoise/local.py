@@ -42,7 +42,7 @@ KERNELS = ("linear", "rbf")
 not been better on Gaussian noise: it is there to be compared."""
 
 STRIP_SAMPLES = 12_000_000
-"""Pixels times channels worked on at once, about: some 700 MB."""
+"""Pixels times channels worked on at once, margins not counted: some 800 MB."""
 
 AGAIN = np.float32(0.3)
 """t: the share of the noise that is added back."""
