@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -263,6 +264,9 @@ def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | 
     """Return the level given, checked, on the scale of the planes (speckle: as it is)."""
     if sigma is None:
         return None
+    given: Any = sigma
+    if not isinstance(given, Real):
+        raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
     if not (np.isfinite(sigma) and sigma >= 0):
         raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
     if noise == "speckle":

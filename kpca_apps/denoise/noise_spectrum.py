@@ -160,7 +160,10 @@ def _without_texture(
 ) -> NDArray[np.float64]:
     """Return the deviations with low frequencies held near those at the first index not listed."""
     edge = len(growth)
-    reference = (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4
+    # Above 0, for a limit without end times nothing is no number.
+    reference = max(
+        (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4, np.finfo(np.float64).tiny
+    )
     limits = np.full(WIDTH, np.inf)
     limits[:edge] = np.multiply(growth, reference)
     return np.asarray(np.minimum(deviations, limits[ORDER]))

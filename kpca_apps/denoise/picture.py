@@ -109,6 +109,10 @@ def read_picture(
     >>> picture.data_range, picture.planes.shape, float(picture.planes.max())
     (255.0, (1, 4, 5), 51.0)
     """
+    if isinstance(image, np.ma.MaskedArray):
+        raise InputError(
+            "image is a masked array, and masked pixels cannot be left out: fill them first"
+        )
     image = np.asarray(image)
     if image.dtype.kind not in "buif":
         raise InputError(f"image has dtype {image.dtype}; give real numbers (integer or float)")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 from kpca_apps.errors import ConfigError
 
@@ -68,3 +70,8 @@ class Settings:
                 )
         if not 0 <= self.strength <= 1:
             raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")
+        workers: Any = self.n_jobs
+        if workers is not None and (not isinstance(workers, Integral) or workers == 0):
+            raise ConfigError(
+                f"n_jobs is {workers!r}; give a whole number of workers, -1 for all processors"
+            )
