@@ -9,7 +9,8 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -278,9 +279,11 @@ def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done,
     )
     calls = (joblib.delayed(work)(task, denoise) for task in tasks)
     try:
-        with _interrupts_held_back():
-            results = parallel(calls)
-        yield from results
+        with ExitStack() as stack:
+            with _interrupts_held_back():
+                # An interrupt held back comes with the end of this block: ready to be ended by it.
+                results = stack.enter_context(_ended_quietly(parallel(calls)))
+            yield from results
     except TerminatedWorkerError:
         raise KpcaError(
             "A worker process was ended by the system, most likely for want of memory; use fewer "
@@ -294,17 +297,22 @@ def _ended_quietly(finished: Generator[Done, None, None]) -> Iterator[Generator[
     try:
         yield finished
     finally:
-        with warnings.catch_warnings():
+        with _interrupts_held_back(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             finished.close()
 
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Start workers that leave an interrupt at the keyboard to this process, which ends them."""
+    """Let this process alone hear an interrupt at the keyboard, and only after the block.
+
+    Workers started in it inherit that they hear none; ended in it, they are ended in order.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # Python 3.11 lets interrupts through again when it starts this helper: not among the workers.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
