@@ -209,8 +209,11 @@ def denoise_with_info(
     else:
         # Poisson and speckle count from no light, which need not be the lowest value.
         black = np.float32(picture.lowest * picture.unit if noise in FROM_BLACK else 0.0)
-        denoised = MODELS[noise](picture.planes + black, level, settings)
-        cleaned, levels = denoised.planes - black, denoised.sigma
+        planes = picture.planes + black if black else picture.planes
+        denoised = MODELS[noise](planes, level, settings)
+        cleaned, levels = denoised.planes, denoised.sigma
+        if black:
+            cleaned = cleaned - black
     if settings.strength < 1.0:
         cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
     unit = 1.0 if noise == "speckle" else picture.unit

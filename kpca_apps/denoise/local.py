@@ -150,7 +150,7 @@ def denoise_planes(
     ConfigError
         As for `denoise_plane`.
     """
-    result = np.array(noisy, np.float32, order="C")
+    given = np.ascontiguousarray(noisy, np.float32)
     levels = np.array(sigmas, np.float32)
     if not ((levels >= 0) & (levels < np.inf)).all():
         raise ConfigError(f"sigma {np.asarray(sigmas).tolist()} is not a finite number from 0 up")
@@ -158,16 +158,20 @@ def denoise_planes(
         raise ConfigError(f"kernel {kernel!r} is not one of {', '.join(KERNELS)}")
     active = levels > 0
     plan = plan_for(float(levels[active][0]) if active.any() else 0.0, quality, content)
-    if not active.any() or result.size == 0:
-        return result
+    if not active.any() or given.size == 0:
+        return given.copy()
     if match is None and not active[0]:
-        match = result[0]
-    guide = None if match is None else np.array(match, np.float32, order="C")
-    planes, levels = result[active], levels[active]
+        match = given[0]
+    guide = None if match is None else np.ascontiguousarray(match, np.float32)
+    planes, levels = given if active.all() else given[active], levels[active]
     excess = noise_excess(planes[0], float(levels[0]), plan.first)
     way = _Way(quality, content, kernel == "rbf", excess, n_jobs, strip_samples)
     scales = scales and content == "photo"
-    result[active] = _denoise_scales(planes, levels, guide, way, scales)
+    cleaned = _denoise_scales(planes, levels, guide, way, scales)
+    if active.all():
+        return cleaned
+    result = given.copy()
+    result[active] = cleaned
     return result
 
 
