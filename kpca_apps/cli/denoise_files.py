@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.cli.console import Console, column_lines
+from kpca_apps.cli.console import Console, column_lines, terminal_width
 from kpca_apps.cli.denoise_options import check_jobs, check_range
 from kpca_apps.cli.denoise_progress import say_failure
 from kpca_apps.errors import ConfigError, InputError
@@ -26,7 +26,7 @@ LARGEST_WHOLE = 128 * 128
 more examples than anybody has."""
 
 LARGEST_SEED = 2**32 - 1
-MAX_NAME = 40
+MAX_NAME, LEAST_NAME = 40, 12
 
 
 def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
@@ -128,6 +128,8 @@ def print_noise(
         console.data_json([_noise_record(one) for one in files])
     elif measured:
         console.data_lines(_noise_lines(measured))
+    for sentence in _noise_sentences(measured):
+        console.say(sentence)
     for note in notes:
         console.say(note)
     return len(files) - len(measured)
@@ -191,23 +193,46 @@ def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
+    """Lay out a table as wide as the terminal; long names give way."""
+    from kpca_apps.report.text import number
+
     colour = any(len(one.channel_sigma) > 1 for one in files)
-    head = ("file", "sigma", "% of range", *(["red, green, blue"] if colour else []))
-    rows = [(*head, "correlated", "type", "size")]
+    head = ("sigma", "of range", *(["red green blue"] if colour else []))
+    rows = [(*head, "shared", "type", "size")]
     for one in files:
-        channels = ", ".join(f"{sigma:.3g}" for sigma in one.channel_sigma)
+        channels = " ".join(map(number, one.channel_sigma)) if len(one.channel_sigma) > 1 else ""
         rows.append(
             (
-                one_line(one.name, MAX_NAME),
-                f"{one.sigma:.3g}",
-                f"{100 * one.sigma / one.data_range:.2f}",
-                *([channels if len(one.channel_sigma) > 1 else ""] if colour else []),
+                number(one.sigma),
+                f"{100 * one.sigma / one.data_range:.2f} %",
+                *([channels] if colour else []),
                 "yes" if one.correlated else "no",
                 one.dtype,
                 _size(one.shape[:2]),
             )
         )
-    return column_lines(rows)
+    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
+    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
+    names = ["file", *(one_line(one.name, room) for one in files)]
+    return column_lines([(name, *row) for name, row in zip(names, rows, strict=True)])
+
+
+def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
+    """Say what the table leaves open."""
+    from kpca_apps.denoise.noise import FEWEST_PIXELS
+
+    sentences = []
+    if any(one.correlated for one in files):
+        sentences.append(
+            "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
+            "from a camera; kpca denoise run takes it as --noise camera."
+        )
+    if any(one.shape[0] * one.shape[1] < FEWEST_PIXELS for one in files):
+        sentences.append(
+            f"Images of fewer than {FEWEST_PIXELS} pixels are too small for this measure; "
+            "kpca denoise run --model measures them by its examples."
+        )
+    return sentences
 
 
 def _size(shape: Sequence[int]) -> str:

@@ -228,7 +228,7 @@ Preview = Annotated[
     _option(
         "--preview",
         help="Denoise one crop of the first image at three strengths and stop, to choose by; the "
-        "page is kpca-preview-NAME/report.html in the current folder.",
+        "page is preview/report.html in --out, or without that kpca-preview-NAME/report.html here.",
         panel=_TALK,
     ),
 ]

@@ -11,9 +11,9 @@ from kpca_apps.files.output import OutputFolder
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, TrialResult
 
-__all__ = ["REPORT_FOLDER", "write_denoising", "write_trial"]
+__all__ = ["PREVIEW_FOLDER", "REPORT_FOLDER", "write_denoising", "write_trial"]
 
-REPORT_FOLDER = "report"
+REPORT_FOLDER, PREVIEW_FOLDER = "report", "preview"
 
 
 def write_denoising(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Batch",
     "chosen_mode",
     "denoise_batch",
+    "is_given",
     "library_versions",
     "plan_batch",
     "print_plan",
@@ -86,7 +87,7 @@ def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode 
         told = {name: params[name] for name in _SETTINGS}
         return LocalMode(Settings(**told, n_jobs=n_jobs), sigma=sigma, data_range=data_range)
     for name in _LOCAL_ONLY:
-        if _is_given(context, name):
+        if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
             )
@@ -205,7 +206,8 @@ def denoise_batch(
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
-                n_done = done
+                # Failures are tried again: they do not count as done by the next run either.
+                n_done += outcome.status == "ok"
                 show(outcome)
 
             result = run_batch(
@@ -228,7 +230,11 @@ def denoise_batch(
         ) from None
     return replace(
         result,
-        notes=(*result.notes, *_unit_notes(mode.sigma, result)),
+        notes=(
+            *result.notes,
+            *_unit_notes(mode.sigma, result),
+            *(() if context.params["model"] else _size_notes(result)),
+        ),
         settings=_told(mode.settings, batch, context.params["model"]),
         command=reproduce_denoising(context),
         versions=library_versions(),
@@ -255,6 +261,25 @@ def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]
     return ()
 
 
+def _size_notes(result: DenoisingResult) -> tuple[str, ...]:
+    """Say once how many images are too small to measure noise on."""
+    from kpca_apps.denoise.noise import FEWEST_PIXELS
+
+    n_small = sum(
+        image.estimated and bool(image.sigma) and image.shape[0] * image.shape[1] < FEWEST_PIXELS
+        for image in result.images
+        if image.status == "ok"
+    )
+    if not n_small:
+        return ()
+    have = "1 image has" if n_small == 1 else f"{n_small:,} images have"
+    return (
+        f"{have} fewer than {FEWEST_PIXELS} pixels, too few to measure noise on, and may be worse "
+        "than before: give the noise level by --sigma, or denoise with a dictionary made from "
+        "clean images of the kind (kpca denoise fit).",
+    )
+
+
 def _told(settings: Mapping[str, Any], batch: Batch, model: Path | None) -> dict[str, Any]:
     told = {**settings, "format": batch.format, "compare": list(batch.rivals)}
     if model is not None:
@@ -270,7 +295,7 @@ def _rivals() -> tuple[str, ...]:
     return tuple(RIVALS)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
+def is_given(context: typer.Context, name: str) -> bool:
     """Whether an option stands on the command line or in the config file."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"

@@ -11,6 +11,7 @@ from kpca_apps.denoise.result import (
     DictionaryView,
     ImageOutcome,
     Quality,
+    Trial,
     TrialResult,
 )
 from kpca_apps.report.text import Verbatim, count, cut, join, number, percent, plain, plural
@@ -24,6 +25,7 @@ __all__ = [
     "has_figures",
     "headline",
     "headline_parts",
+    "in_units",
     "kind_text",
     "level_text",
     "likeness_sentence",
@@ -34,6 +36,7 @@ __all__ = [
     "similarity",
     "standing_sentences",
     "trial_sentence",
+    "trial_title",
 ]
 
 METHODS = {
@@ -202,6 +205,17 @@ def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
     return f"{number(value)}{scale}{where}"
 
 
+def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
+    """Write what was taken out, in units of the image whatever its noise.
+
+    Examples
+    --------
+    >>> in_units(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 24.81)
+    '24.8 of 255'
+    """
+    return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
+
+
 def kind_text(noise: str) -> str:
     """Name a kind of noise."""
     return KINDS.get(noise, f"{noise} noise" if noise else "noise")
@@ -346,3 +360,17 @@ def trial_sentence(result: TrialResult) -> list[str]:
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")
     return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
+
+
+def trial_title(trial: Trial) -> str:
+    """Call a strength by what asks for it.
+
+    Examples
+    --------
+    >>> from kpca_apps.denoise.result import Preview
+    >>> seen = Preview("image/png", b"", 1, 1)
+    >>> trial_title(Trial(1.3, "--luma 1.3 --chroma 1.3", seen, seen, 5.0))
+    'Luma 1.3 and chroma 1.3'
+    """
+    words = join([word.strip() for word in trial.option.split("--") if word.strip()])
+    return f"{words[:1].upper()}{words[1:]}" or "As asked for"

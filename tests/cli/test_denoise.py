@@ -353,4 +353,43 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
     taken = [one["residual_sd"] for one in trials]
     assert taken[0] < 0.7 * taken[1]
+    assert "Luma 1.56: takes out" in done.err
+    assert done.err.count(" of 255.\n") == 3
     assert kpca("run", "in", *FAST, "--preview", "--json").out.startswith("{")
+
+
+def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:
+    done = kpca("run", "in/a.png", *FAST, "--preview", "--out", "here")
+    assert (done.code, done.out) == (0, "here/preview/report.html\n"), done.err
+    assert sorted(Path("here").iterdir()) == [Path("here/preview")]
+    done = kpca("run", "in/a.png", *FAST, "--preview", "--out", "no/where")
+    assert (done.code, "parent folder does not exist" in done.err) == (3, True)
+
+
+def test_images_too_small_to_measure_are_said_to_be(kpca: Run) -> None:
+    save("tiny/a.png", noisy(0, (23, 25)))
+    save("tiny/b.png", noisy(1, (24, 24)))
+    said = " ".join(kpca("run", "tiny", *FAST).err.split())
+    assert "1 image has fewer than 576 pixels, too few to measure noise on" in said
+    assert "kpca denoise fit" in said
+    images = result()["images"]
+    assert isinstance(images, list)
+    assert ["too few to measure" in " ".join(one["notes"]) for one in images] == [True, False]
+    assert "too few" not in kpca("run", "tiny", *GIVEN, "--out", "given").err
+    assert "too small for this measure" in " ".join(kpca("noise", "tiny").err.split())
+
+
+def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
+    save(f"in/{'long' * 20}.png", noisy(3, (300, 300, 3)))
+    done = kpca("noise", "in")
+    assert max(map(len, done.out.splitlines())) <= 80
+    shared = np.repeat(noisy(4, (96, 96))[..., np.newaxis], 3, axis=2)
+    save("shared.png", shared)
+    assert "yes" in kpca("noise", "shared.png").out
+    assert "share their noise" in kpca("noise", "shared.png").err
+
+
+def test_a_wrong_choice_is_said_plainly(kpca: Run) -> None:
+    done = kpca("run", "in", "--quality", "best")
+    assert (done.code, "Value error" in done.err) == (2, False)
+    assert "'best' is not one of 'fast', 'balanced', 'high'" in done.err

@@ -70,6 +70,8 @@ def test_a_trial_becomes_a_sound_page() -> None:
     assert result.command in page.text
     for trial in result.trials:
         assert trial.option in page.text
+    assert "Strength 0.75" in page.text
+    assert "10 of 255" in page.text
     assert page.text.count("before") == page.text.count("after") == len(result.trials)
     assert "--noise camera" in page.text
 
