@@ -6,6 +6,7 @@ import dataclasses
 import os
 import secrets
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -277,6 +278,9 @@ def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done,
         pre_dispatch="n_jobs",
         return_as="generator_unordered",
     )
+    if hasattr(signal, "pthread_sigmask"):
+        # Python 3.11 lets interrupts through again when it starts this helper: before the workers.
+        resource_tracker.ensure_running()
     calls = (joblib.delayed(work)(task, denoise) for task in tasks)
     try:
         with ExitStack() as stack:
@@ -297,9 +301,28 @@ def _ended_quietly(finished: Generator[Done, None, None]) -> Iterator[Generator[
     try:
         yield finished
     finally:
-        with _interrupts_held_back(), warnings.catch_warnings():
+        with _interrupts_held_back(), _threads_dropped(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             finished.close()
+
+
+@contextmanager
+def _threads_dropped() -> Iterator[None]:
+    """Let the thread that hands out work miss what was just taken from it, without a word.
+
+    Ended between two steps it looks up a task that is gone: KeyError, with all workers ended.
+    """
+    before = threading.excepthook
+
+    def drop(seen: threading.ExceptHookArgs) -> None:
+        if seen.exc_type is not KeyError:
+            before(seen)
+
+    threading.excepthook = drop
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 @contextmanager
@@ -311,8 +334,6 @@ def _interrupts_held_back() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Python 3.11 lets interrupts through again when it starts this helper: not among the workers.
-    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

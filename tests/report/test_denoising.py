@@ -181,6 +181,17 @@ def test_a_dictionary_is_shown_by_its_components() -> None:
     assert "Both were chosen by the error on held-out examples." in page.text
 
 
+def test_settings_are_said_in_words() -> None:
+    told = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
+    page = Page(render_denoising(replace(examples.real(), settings=told))["report.html"])
+    for words in (
+        "local, from similar patches within each image",
+        "non-local means and wavelet shrinkage",
+        "measured on each image",
+    ):
+        assert words in page.text
+
+
 def test_what_was_done_is_all_there() -> None:
     result = examples.real()
     page = Page(pages("real")["report.html"])
