@@ -331,14 +331,21 @@ def _interrupts_held_back() -> Iterator[None]:
 
     Workers started in it inherit that they hear none; ended in it, they are ended in order.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (is_main and hasattr(signal, "pthread_sigmask")):
         yield
         return
+    held: list[int] = []
+    # The mask is for workers to inherit; a thread of a library may still take the signal here.
+    heard = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, heard or signal.SIG_DFL)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _publish(done: Done, folder: Path, manifest: Manifest, token: str, force: bool) -> ImageOutcome:
