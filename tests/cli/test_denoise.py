@@ -48,7 +48,10 @@ def result(folder: str = "kpca-denoised/report") -> dict[str, object]:
 
 @pytest.fixture
 def kpca(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    compiled: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Run ``kpca denoise ...`` in a folder with two grey images and a coloured one in ``in``."""
     monkeypatch.chdir(tmp_path)
