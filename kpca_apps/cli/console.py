@@ -28,6 +28,7 @@ __all__ = [
     "say_line",
     "score_texts",
     "summary_lines",
+    "terminal_width",
 ]
 
 TOP = 5
@@ -57,7 +58,7 @@ class Console:
     def lines(self, lines: list[str]) -> None:
         """Say lines that are laid out already."""
         if not self.quiet:
-            sys.stderr.writelines(f"{one_line(line, _width())}\n" for line in lines)
+            sys.stderr.writelines(f"{one_line(line, terminal_width())}\n" for line in lines)
 
     def data(self, text: str) -> None:
         """Put data on stdout, as it is."""
@@ -80,7 +81,9 @@ class Console:
         from rich.console import Console as Terminal
         from rich.text import Text
 
-        with Terminal(stderr=True, highlight=False).status(Text(one_line(text, _width() - 4))):
+        with Terminal(stderr=True, highlight=False).status(
+            Text(one_line(text, terminal_width() - 4))
+        ):
             yield
 
 
@@ -182,9 +185,10 @@ def column_lines(rows: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _width() -> int:
+def terminal_width() -> int:
+    """Return how many characters a line may take, 40 to 100."""
     return max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(one_line(text, 2_000), _width(), break_on_hyphens=False)
+    return textwrap.fill(one_line(text, 2_000), terminal_width(), break_on_hyphens=False)

@@ -125,9 +125,8 @@ def noise(
 ) -> None:
     """Measure the noise of images, without denoising them.
 
-    The level is in the units of the image, and leans to the high side, which costs less than the
-    low one. Where neighbouring pixels share their noise, as in photographs from a camera, it is
-    that of the noise's fine grain.
+    The level is in the units of the image: it is what kpca denoise run takes out unless it is told
+    another. Where all of an image is fine texture it comes out some percent too high.
     """
     from kpca_apps.cli.denoise_files import print_noise
 

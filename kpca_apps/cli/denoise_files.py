@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.cli.console import Console, column_lines
+from kpca_apps.cli.console import Console, column_lines, terminal_width
+from kpca_apps.cli.denoise_options import check_jobs, check_range
 from kpca_apps.cli.denoise_progress import say_failure
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ LARGEST_WHOLE = 128 * 128
 """Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 more examples than anybody has."""
 
-MAX_NAME = 40
+LARGEST_SEED = 2**32 - 1
+MAX_NAME, LEAST_NAME = 40, 12
 
 
 def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
@@ -46,14 +48,11 @@ def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
     from kpca_apps.denoise.examples import read_examples
     from kpca_apps.files.models import check_model_path
 
-    if not params["dry_run"]:
-        check_model_path(params["model"], force=params["force"])
-    with console.stage("Reading"):
-        images, names = read_examples(params["images"])
-    _require_whole_to_be_small(images, names, params["patch_size"])
-    if params["dry_run"]:
-        _print_examples(console, images, names, params["json"])
-        return
+    check_jobs(params["jobs"])
+    if not 0 <= params["seed"] <= LARGEST_SEED:
+        raise ConfigError(
+            f"--seed is {params['seed']:.6g}; give a whole number from 0 to {LARGEST_SEED}"
+        )
     dictionary = DictionaryDenoiser(
         params["components"],
         bandwidth=params["bandwidth"],
@@ -65,15 +64,25 @@ def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
         n_jobs=params["jobs"],
         random_state=params["seed"],
     )
+    dictionary.check_parameters()
+    if not params["dry_run"]:
+        check_model_path(params["model"], force=params["force"])
+    with console.stage("Reading"):
+        images, names = read_examples(params["images"])
+    _require_usable(images, names, params)
+    if params["dry_run"]:
+        _print_examples(console, images, names, params["json"])
+        return
     with console.stage("Fitting"):
         dictionary.fit(images, names=names)
     dictionary.save(params["model"])
     kind = "whole images" if dictionary.patch_size is None else "patches"
     height, width, channels = dictionary.shape_
     n_examples = len(dictionary.subspaces_[0].points)
+    files = "1 file" if len(images) == 1 else f"{len(images):,} files"
     console.say(
-        f"Learned {n_examples:,} {kind} of {height} x {width} pixels"
-        f"{' in colour' if channels > 1 else ''} from {len(images):,} files."
+        f"Learned {n_examples:,} {kind} of {width} x {height} pixels"
+        f"{' in colour' if channels > 1 else ''} from {files}."
     )
     console.say(choice_sentence(dictionary))
     console.lines(["", *_choice_lines(dictionary), ""])
@@ -106,6 +115,7 @@ def print_noise(
     from kpca_apps.denoise.examples import measure_file
     from kpca_apps.denoise.naming import find_images
 
+    check_range(data_range)
     found, notes = find_images(inputs)
     files = []
     for name, path in found:
@@ -118,21 +128,42 @@ def print_noise(
         console.data_json([_noise_record(one) for one in files])
     elif measured:
         console.data_lines(_noise_lines(measured))
+    for sentence in _noise_sentences(measured):
+        console.say(sentence)
     for note in notes:
         console.say(note)
     return len(files) - len(measured)
 
 
-def _require_whole_to_be_small(
-    images: Sequence[NDArray[np.generic]], names: Sequence[str], patch_size: int | None
+def _require_usable(
+    images: Sequence[NDArray[np.generic]], names: Sequence[str], params: Mapping[str, Any]
 ) -> None:
-    if patch_size is not None:
-        return
+    """Refuse examples and options that do not go together."""
+    from kpca_apps.denoise.examples import are_all_alike, widest_range
+
+    whole = params["patch_size"] is None
+    if whole:
+        _require_whole_to_be_small(images, names)
+    if are_all_alike(images, whole=whole):
+        raise InputError(
+            f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
+            "give images that differ"
+        )
+    widest = widest_range(images)
+    for name in ("sigma", "examples_sigma"):
+        if (params[name] or 0.0) > widest:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} is {params[name]:g}, above the range of the images, "
+                f"{widest:g}: give it in their units"
+            )
+
+
+def _require_whole_to_be_small(images: Sequence[NDArray[np.generic]], names: Sequence[str]) -> None:
     for image, name in zip(images, names, strict=True):
         height, width = image.shape[:2]
         if height * width > LARGEST_WHOLE:
             raise ConfigError(
-                f"{one_line(name)}: {height} x {width} pixels are too many for an example as a "
+                f"{one_line(name)}: {width} x {height} pixels are too many for an example as a "
                 "whole; learn from patches of them: --patch-size 8"
             )
 
@@ -146,7 +177,7 @@ def _print_examples(
         console.data_json([{"name": name, "shape": shape} for name, shape in rows])
         return
     cells = [
-        (one_line(name, MAX_NAME), " x ".join(map(str, shape)), str(images[0].dtype))
+        (one_line(name, MAX_NAME), _size(shape), str(images[0].dtype))
         for name, shape in zip(names, shapes, strict=True)
     ]
     console.data_lines(column_lines([("file", "size", "type"), *cells]))
@@ -162,23 +193,51 @@ def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
+    """Lay out a table as wide as the terminal; long names give way."""
+    from kpca_apps.report.text import number
+
     colour = any(len(one.channel_sigma) > 1 for one in files)
-    head = ("file", "sigma", "% of range", *(["red, green, blue"] if colour else []))
-    rows = [(*head, "correlated", "type", "size")]
+    head = ("sigma", "of range", *(["red green blue"] if colour else []))
+    rows = [(*head, "shared", "type", "size")]
     for one in files:
-        channels = ", ".join(f"{sigma:.3g}" for sigma in one.channel_sigma)
+        channels = " ".join(map(number, one.channel_sigma)) if len(one.channel_sigma) > 1 else ""
         rows.append(
             (
-                one_line(one.name, MAX_NAME),
-                f"{one.sigma:.3g}",
-                f"{100 * one.sigma / one.data_range:.2f}",
-                *([channels if len(one.channel_sigma) > 1 else ""] if colour else []),
+                number(one.sigma),
+                f"{100 * one.sigma / one.data_range:.2f} %",
+                *([channels] if colour else []),
                 "yes" if one.correlated else "no",
                 one.dtype,
-                f"{one.shape[0]} x {one.shape[1]}",
+                _size(one.shape[:2]),
             )
         )
-    return column_lines(rows)
+    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
+    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
+    names = ["file", *(one_line(one.name, room) for one in files)]
+    return column_lines([(name, *row) for name, row in zip(names, rows, strict=True)])
+
+
+def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
+    """Say what the table leaves open."""
+    from kpca_apps.denoise.noise import FEWEST_PIXELS
+
+    sentences = []
+    if any(one.correlated for one in files):
+        sentences.append(
+            "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
+            "from a camera; kpca denoise run takes it as --noise camera."
+        )
+    if any(one.shape[0] * one.shape[1] < FEWEST_PIXELS for one in files):
+        sentences.append(
+            f"Images of fewer than {FEWEST_PIXELS} pixels are too small for this measure; "
+            "kpca denoise run --model measures them by its examples."
+        )
+    return sentences
+
+
+def _size(shape: Sequence[int]) -> str:
+    """Write a size as reports do: width x height."""
+    return f"{shape[1]} x {shape[0]}" + (f" x {shape[2]}" if len(shape) > 2 else "")
 
 
 def _noise_record(one: MeasuredFile) -> dict[str, Any]:

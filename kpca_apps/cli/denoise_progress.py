@@ -33,6 +33,9 @@ def count_samples(path: Path) -> int:
     """Return the number of values in an image file, by its header; else a guess by its size."""
     from PIL import Image
 
+    if not path.is_file():
+        # A pipe would never end; what it is, is said when its turn comes.
+        return 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -41,7 +44,7 @@ def count_samples(path: Path) -> int:
                 return pixels * min(len(image.getbands()), 3)
     except Exception:
         # Whatever is wrong with the file is said when its turn comes.
-        return path.stat().st_size if path.exists() else 0
+        return path.stat().st_size
 
 
 def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int, int]:

@@ -11,9 +11,9 @@ from kpca_apps.files.output import OutputFolder
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, TrialResult
 
-__all__ = ["REPORT_FOLDER", "write_denoising", "write_trial"]
+__all__ = ["PREVIEW_FOLDER", "REPORT_FOLDER", "write_denoising", "write_trial"]
 
-REPORT_FOLDER = "report"
+REPORT_FOLDER, PREVIEW_FOLDER = "report", "preview"
 
 
 def write_denoising(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:
@@ -28,7 +28,7 @@ def write_denoising(result: DenoisingResult, folder: OutputFolder, clock: Clock)
         Of the run.
     """
     from kpca_apps.report.denoising import denoising_pages
-    from kpca_apps.report.denoising_figures import denoising_figures
+    from kpca_apps.report.denoising_text import has_figures
     from kpca_apps.report.result_json import result_to_json
 
     clock.told["seconds of images"] = {
@@ -39,8 +39,11 @@ def write_denoising(result: DenoisingResult, folder: OutputFolder, clock: Clock)
         _write(building / "result.json", result_to_json(result))
         for name, page in denoising_pages(result):
             _write(building / name, page)
-        for name, png in denoising_figures(result).items():
-            _write(building / "figures" / f"{name}.png", png)
+        if has_figures(result):
+            from kpca_apps.report.denoising_figures import denoising_figures
+
+            for name, png in denoising_figures(result).items():
+                _write(building / "figures" / f"{name}.png", png)
         clock.lap("report")
         _write(building / "run.json", clock.to_json())
 

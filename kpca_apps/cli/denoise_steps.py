@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.denoise_options import parse_sigma
-from kpca_apps.errors import ConfigError, StoppedError
+from kpca_apps.cli.denoise_options import check_jobs, check_range, parse_sigma
+from kpca_apps.errors import ConfigError, RefusedError, StoppedError
+from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.modes import DictionaryMode, LocalMode
@@ -23,6 +25,7 @@ __all__ = [
     "Batch",
     "chosen_mode",
     "denoise_batch",
+    "is_given",
     "library_versions",
     "plan_batch",
     "print_plan",
@@ -76,8 +79,7 @@ def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode 
     """
     params = {name: _plain(value) for name, value in context.params.items()}
     sigma, data_range = parse_sigma(params["sigma"]), params["data_range"]
-    if data_range is not None and not 0 < data_range < float("inf"):
-        raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")
+    check_range(data_range)
     if params["model"] is None:
         from kpca_apps.denoise.modes import LocalMode
         from kpca_apps.denoise.settings import Settings
@@ -85,7 +87,7 @@ def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode 
         told = {name: params[name] for name in _SETTINGS}
         return LocalMode(Settings(**told, n_jobs=n_jobs), sigma=sigma, data_range=data_range)
     for name in _LOCAL_ONLY:
-        if _is_given(context, name):
+        if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
             )
@@ -114,12 +116,16 @@ def plan_batch(params: Mapping[str, Any]) -> Batch:
 
     if params["compare"] and params["reference"] is None:
         raise ConfigError("--compare needs clean images; name their folder by --reference")
-    if params["jobs"] is not None and params["jobs"] < 1:
-        raise ConfigError(f"--jobs is {params['jobs']}; give 1 or more")
+    check_jobs(params["jobs"])
     out = Path(params["out"])
     # A shell's * names the folder of an earlier run too.
-    apart = out.resolve()
-    inputs = [one for one in params["inputs"] if Path(one).resolve() != apart] or params["inputs"]
+    apart = os.path.realpath(out)
+    inputs = [one for one in params["inputs"] if os.path.realpath(one) != apart]
+    if not inputs:
+        raise RefusedError(
+            f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
+            "be taken for inputs later; choose another with --out"
+        )
     kind = str(_plain(params["format"]))
     planned, _ = plan_outputs(inputs, out / IMAGES, format=kind, passed_over=out)
     return Batch(
@@ -200,7 +206,8 @@ def denoise_batch(
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
-                n_done = done
+                # Failures are tried again: they do not count as done by the next run either.
+                n_done += outcome.status == "ok"
                 show(outcome)
 
             result = run_batch(
@@ -223,6 +230,11 @@ def denoise_batch(
         ) from None
     return replace(
         result,
+        notes=(
+            *result.notes,
+            *_unit_notes(mode.sigma, result),
+            *(() if context.params["model"] else _size_notes(result)),
+        ),
         settings=_told(mode.settings, batch, context.params["model"]),
         command=reproduce_denoising(context),
         versions=library_versions(),
@@ -235,6 +247,37 @@ def library_versions() -> dict[str, str]:
 
     names = ("kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow")
     return {name: version(name) for name in names}
+
+
+def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]:
+    """Say so where a level was most likely meant as a share of the range of values."""
+    for image in result.images:
+        counts = image.dtype.startswith(("int", "uint")) and image.noise != "speckle"
+        if sigma is not None and 0.0 < sigma < 1.0 and counts and image.data_range:
+            return (
+                f"--sigma {sigma:g} is less than one step of {image.dtype}, and takes out next to "
+                f"nothing: if a share of the range was meant, give {sigma * image.data_range:g}.",
+            )
+    return ()
+
+
+def _size_notes(result: DenoisingResult) -> tuple[str, ...]:
+    """Say once how many images are too small to measure noise on."""
+    from kpca_apps.denoise.noise import FEWEST_PIXELS
+
+    n_small = sum(
+        image.estimated and bool(image.sigma) and image.shape[0] * image.shape[1] < FEWEST_PIXELS
+        for image in result.images
+        if image.status == "ok"
+    )
+    if not n_small:
+        return ()
+    have = "1 image has" if n_small == 1 else f"{n_small:,} images have"
+    return (
+        f"{have} fewer than {FEWEST_PIXELS} pixels, too few to measure noise on, and may be worse "
+        "than before: give the noise level by --sigma, or denoise with a dictionary made from "
+        "clean images of the kind (kpca denoise fit).",
+    )
 
 
 def _told(settings: Mapping[str, Any], batch: Batch, model: Path | None) -> dict[str, Any]:
@@ -252,7 +295,7 @@ def _rivals() -> tuple[str, ...]:
     return tuple(RIVALS)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
+def is_given(context: typer.Context, name: str) -> bool:
     """Whether an option stands on the command line or in the config file."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +14,11 @@ import typer
 from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_progress import MOST_FAILURES, count_samples, share_processors
-from kpca_apps.cli.denoise_runs import REPORT_FOLDER, write_denoising, write_trial
-from kpca_apps.cli.denoise_steps import Batch, chosen_mode, denoise_batch, warm
+from kpca_apps.cli.denoise_runs import PREVIEW_FOLDER, REPORT_FOLDER, write_denoising, write_trial
+from kpca_apps.cli.denoise_steps import Batch, chosen_mode, denoise_batch, is_given, warm
 from kpca_apps.cli.steps import near
-from kpca_apps.errors import StoppedError
-from kpca_apps.files.names import safe_stem
+from kpca_apps.errors import InputError, RefusedError, StoppedError
+from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder
 
 if TYPE_CHECKING:
@@ -32,14 +35,11 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
     int
         How many images failed.
     """
-    from kpca_apps.denoise.batch import make_folder
-
     clock = Clock()
-    is_new = not batch.out.exists()
-    out = make_folder(batch.out)
-    folder = OutputFolder(out / REPORT_FOLDER, force=True)
-    try:
+    with _made(batch.out) as out:
+        folder = OutputFolder(out / REPORT_FOLDER, force=True)
         folder.check()
+        _refuse_link(batch.images)
         samples = [count_samples(one.source) for one in batch.planned]
         jobs = _processors(context.params["jobs"], samples)
         if context.params["model"] is None:
@@ -56,25 +56,61 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
                 "interrupted; the images are done and the report is not: run the same command "
                 "again to write it"
             ) from None
-    finally:
-        if is_new and not any(out.iterdir()):
-            out.rmdir()
+        except InputError as error:
+            raise InputError(
+                f"{error} The images are done and kept: the same command goes on with the report."
+            ) from error
     _say_outcome(console, batch, result)
     _print_outcome(console, folder, result, as_json)
     return result.n_failed
 
 
+@contextmanager
+def _made(place: Path) -> Iterator[Path]:
+    """Make the folder of a run; if nothing comes of it, it goes again."""
+    from kpca_apps.denoise.batch import make_folder
+
+    is_new = not os.path.lexists(place)
+    out = make_folder(place)
+    try:
+        yield out
+    finally:
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
+
+
+def _refuse_link(images: Path) -> None:
+    """See that the results stay in the folder that was named for them."""
+    if images.is_symlink():
+        raise RefusedError(
+            f"{one_line(str(images), 200)}: is a link, which leads results elsewhere; remove it, "
+            "or choose another folder with --out"
+        )
+
+
 def run_trial(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> None:
     """Denoise a crop of the first image at three strengths and write a page to choose by."""
+    if is_given(context, "out"):
+        with _made(batch.out) as out:
+            _try_first(console, context, batch, out / PREVIEW_FOLDER, as_json)
+    else:
+        name = safe_stem(Path(batch.planned[0].name).stem)
+        _try_first(console, context, batch, Path(f"kpca-preview-{name}"), as_json)
+
+
+def _try_first(
+    console: Console, context: typer.Context, batch: Batch, place: Path, as_json: bool
+) -> None:
     from kpca_apps.cli.commands import reproduce_denoising
     from kpca_apps.cli.denoise_steps import library_versions
     from kpca_apps.denoise.modes import LocalMode
     from kpca_apps.denoise.trial import try_strengths
     from kpca_apps.files.images import read_image
+    from kpca_apps.report.denoising_text import in_units, trial_title
     from kpca_apps.report.result_json import result_to_json
 
     clock, first = Clock(), batch.planned[0]
-    folder = OutputFolder(f"kpca-preview-{safe_stem(Path(first.name).stem)}", force=True)
+    folder = OutputFolder(place, force=True)
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
@@ -90,7 +126,8 @@ def run_trial(console: Console, context: typer.Context, batch: Batch, as_json: b
     result = replace(result, command=reproduce_denoising(context), versions=library_versions())
     write_trial(result, folder, clock)
     for trial in result.trials:
-        console.say(f"{trial.option or 'as asked for'}: takes out {trial.residual_sd:.3g}")
+        taken = in_units(result, trial.residual_sd)
+        console.say(f"{trial_title(trial)}: takes out {taken}.")
     if as_json:
         console.data(result_to_json(result))
     else:
@@ -132,7 +169,7 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
         console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")
     if result.n_resumed:
-        were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed} were"
+        were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         console.say(f"{were} done by an earlier run.")
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")

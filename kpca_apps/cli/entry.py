@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 __all__ = ["main"]
@@ -14,4 +15,7 @@ def main() -> int:
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; nothing was written\n")
         return 130
-    return run()
+    code = run()
+    # All is said; an interrupt now would only disturb how workers are tidied away.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code

@@ -138,6 +138,8 @@ def _end(error: BaseException) -> int:
         if message := error.format_message():  # type: ignore[attr-defined]
             context = getattr(error, "ctx", None)
             command = "kpca" if context is None else context.command_path
+            # Some versions of typer put this before what they say of a choice.
+            message = message.replace("Value error, ", "", 1)
             say_error(f"{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):

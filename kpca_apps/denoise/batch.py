@@ -6,10 +6,12 @@ import dataclasses
 import os
 import secrets
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,11 +28,11 @@ from kpca_apps.denoise.manifest import (
     sync_folder,
 )
 from kpca_apps.denoise.naming import Planned, plan_outputs
+from kpca_apps.denoise.references import find_references
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
 from kpca_apps.denoise.work import Denoise, Done, Task, partial_path, work
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images import FORMATS
-from kpca_apps.files.images_kinds import IMAGE_SUFFIXES
 from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["Progress", "make_folder", "run_batch"]
@@ -119,7 +121,7 @@ def run_batch(
     began = time.perf_counter()
     _check_options(format, jobs, reference, rivals)
     planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
-    references, more = _find_references(planned, reference)
+    references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
     token = secrets.token_hex(4)
     keyed = {**settings, "format": format, "version": __version__}
@@ -179,10 +181,11 @@ def make_folder(out: Path) -> Path:
         If it is a file.
     """
     label = one_line(str(out), 200)
-    if out.exists() and not out.is_dir():
-        raise RefusedError(f"{label}: is a file; name a folder for the results.")
     try:
         out.mkdir(exist_ok=True)
+    except FileExistsError:
+        what = "is a link that leads nowhere" if out.is_symlink() else "is a file"
+        raise RefusedError(f"{label}: {what}; name a folder for the results.") from None
     except FileNotFoundError:
         raise InputError(f"{label}: its parent folder does not exist; make it first.") from None
     except OSError as error:
@@ -192,49 +195,6 @@ def make_folder(out: Path) -> Path:
     if not os.access(out, os.W_OK | os.X_OK):
         raise InputError(f"{label}: cannot be written to; choose another folder with --out.")
     return out.resolve()
-
-
-def _find_references(
-    planned: tuple[Planned, ...], reference: str | Path | None
-) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """Return the clean image of each input that has one, and a note on those that have none."""
-    if reference is None:
-        return {}, ()
-    base = Path(reference)
-    label = one_line(str(base), 200)
-    if base.is_file():
-        if len(planned) > 1:
-            raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
-        return {planned[0].name: base}, ()
-    if not base.is_dir():
-        raise InputError(f"{label}: no such folder of clean images.")
-    found = {}
-    for image in planned:
-        exact = base / image.name
-        same_stem = sorted(
-            path
-            for path in exact.parent.glob(f"{_escaped(PurePosixPath(image.name).stem)}.*")
-            if path.suffix.lower() in IMAGE_SUFFIXES
-        )
-        if exact.is_file():
-            found[image.name] = exact
-        elif same_stem:
-            found[image.name] = same_stem[0]
-    if not found:
-        raise InputError(
-            f"{label}: holds no image named like an input, such as "
-            f'"{one_line(planned[0].name)}"; give clean images the names of the noisy ones.'
-        )
-    missing = len(planned) - len(found)
-    if not missing:
-        return found, ()
-    what = "1 image has" if missing == 1 else f"{missing} images have"
-    return found, (f"{what} no clean image to compare with.",)
-
-
-def _escaped(stem: str) -> str:
-    """Return a stem as a pattern that matches nothing else."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in stem)
 
 
 def _task(
@@ -318,11 +278,16 @@ def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done,
         pre_dispatch="n_jobs",
         return_as="generator_unordered",
     )
+    if hasattr(signal, "pthread_sigmask"):
+        # Python 3.11 lets interrupts through again when it starts this helper: before the workers.
+        resource_tracker.ensure_running()
     calls = (joblib.delayed(work)(task, denoise) for task in tasks)
     try:
-        with _interrupts_held_back():
-            results = parallel(calls)
-        yield from results
+        with ExitStack() as stack:
+            with _interrupts_held_back():
+                # An interrupt held back comes with the end of this block: ready to be ended by it.
+                results = stack.enter_context(_ended_quietly(parallel(calls)))
+            yield from results
     except TerminatedWorkerError:
         raise KpcaError(
             "A worker process was ended by the system, most likely for want of memory; use fewer "
@@ -336,22 +301,51 @@ def _ended_quietly(finished: Generator[Done, None, None]) -> Iterator[Generator[
     try:
         yield finished
     finally:
-        with warnings.catch_warnings():
+        with _interrupts_held_back(), _threads_dropped(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             finished.close()
 
 
 @contextmanager
+def _threads_dropped() -> Iterator[None]:
+    """Let the thread that hands out work miss what was just taken from it, without a word.
+
+    Ended between two steps it looks up a task that is gone: KeyError, with all workers ended.
+    """
+    before = threading.excepthook
+
+    def drop(seen: threading.ExceptHookArgs) -> None:
+        if seen.exc_type is not KeyError:
+            before(seen)
+
+    threading.excepthook = drop
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+
+
+@contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Start workers that leave an interrupt at the keyboard to this process, which ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Let this process alone hear an interrupt at the keyboard, and only after the block.
+
+    Workers started in it inherit that they hear none; ended in it, they are ended in order.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (is_main and hasattr(signal, "pthread_sigmask")):
         yield
         return
+    held: list[int] = []
+    # The mask is for workers to inherit; a thread of a library may still take the signal here.
+    heard = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, heard or signal.SIG_DFL)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _publish(done: Done, folder: Path, manifest: Manifest, token: str, force: bool) -> ImageOutcome:

@@ -3,9 +3,13 @@
 Demosaicking and JPEG make noise smooth: it is strong at low frequencies, where white-noise
 denoising leaves it as blotches, and weak at high ones, where detail is then wiped out. The
 spectrum of the noise is measured in flat patches of each plane; dividing the plane's spectrum by
-it makes the noise white, at the price of a sharpened image, which is as similar to itself as the
-image was. That is denoised, and the spectrum is multiplied back. Before all that, brightness is
-bent so that noise is as strong in the dark as in the light.
+it makes the noise white, at the price of a sharpened image. That is denoised, and the spectrum is
+multiplied back. Before all that, brightness is bent so that noise is as strong in the dark as in
+the light.
+
+Colours, whose noise is mostly of low frequency and whose detail is little, are whitened wholly.
+Luminance is whitened in part only: sharpening makes edges ring, so that patches have fewer alike,
+and costs more there than what is left of the correlation.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
-from scipy.integrate import cumulative_trapezoid
 
 from kpca_apps.denoise.colour import OPPONENT, from_opponent, to_opponent
 from kpca_apps.denoise.noise import WIDTH
@@ -26,11 +29,17 @@ from kpca_apps.denoise.noise_spectrum import (
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.white import Denoised, clean_planes
 
-__all__ = ["denoise_camera"]
+__all__ = ["camera_levels", "denoise_camera"]
 
 # Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
 # rather than have the image's finest detail (and rounding) blown up.
 LEAST_GAIN = 0.25
+# Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
+WHITENED = (0.3, 1.0, 1.0)
+# Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
+# correlation in luminance is stronger than on average at the frequencies that matter, and colour
+# noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
+LEVEL = (0.8, 1.25, 1.25)
 # Brightness is bent on so many knots, and as far beyond the image's as denoised values may lie.
 KNOTS, MARGIN = 1024, 256.0
 
@@ -68,20 +77,50 @@ def denoise_camera(
     (True, True)
     """
     bent = _Bent(planes)
-    opponent = bent.there(planes)
-    if len(planes) == 3:
-        opponent = to_opponent(opponent)
-    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
-    spectra = np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+    opponent = _bent_opponent(planes, bent)
+    spectra = _spectra(opponent)
     if sigma is not None:
         total = np.sqrt(np.mean(np.square(spectra)))
         spectra = spectra * (sigma / total) if total > 0 else np.full_like(spectra, sigma)
     cleaned = _clean_whitened(opponent, spectra, settings)
-    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
     if len(planes) == 3:
         cleaned = from_opponent(cleaned)
+    return Denoised(bent.back(cleaned), _levels(spectra))
+
+
+def camera_levels(planes: NDArray[np.float32]) -> tuple[float, ...]:
+    """Return the deviation of the noise, as it is taken out, in each plane.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (1, h, w) or (3, h, w)
+        As for `denoise_camera`.
+
+    Returns
+    -------
+    tuple of float
+    """
+    return _levels(_spectra(_bent_opponent(planes, _Bent(planes))))
+
+
+def _bent_opponent(planes: NDArray[np.float32], bent: _Bent) -> NDArray[np.float32]:
+    """Return planes with noise as strong everywhere: luminance and colours, or grey."""
+    there = bent.there(planes)
+    return to_opponent(there) if len(planes) == 3 else there
+
+
+def _spectra(opponent: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the deviation of the noise in each plane at each frequency."""
+    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
+    return np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+
+
+def _levels(spectra: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the deviation in each channel, all frequencies together."""
+    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
+    if len(levels) == 3:
         levels = np.sqrt(np.square(OPPONENT).T @ np.square(levels))
-    return Denoised(bent.back(cleaned), tuple(levels.tolist()))
+    return tuple(levels.tolist())
 
 
 class _Bent:
@@ -99,7 +138,8 @@ class _Bent:
         if deviation.min() > 0:
             usual = np.sqrt(np.mean(np.square(deviation)))
             slope = usual / np.interp(self.values, brightness, deviation)
-            self.bent = low + cumulative_trapezoid(slope, self.values, initial=0.0)
+            areas = np.diff(self.values) * (slope[1:] + slope[:-1]) / 2.0
+            self.bent = low + np.concatenate([[0.0], np.cumsum(areas)])
 
     def there(self, planes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return planes bent, as a new array."""
@@ -120,30 +160,35 @@ def _clean_whitened(
 ) -> NDArray[np.float32]:
     """Return the planes (c, h, w), which are overwritten, without noise of spectra (c, 8, 8)."""
     strongest = spectra.max(axis=(1, 2))
-    floored = np.maximum(spectra, LEAST_GAIN * strongest[:, None, None])
     gains = np.ones_like(spectra)
-    np.divide(floored, strongest[:, None, None], out=gains, where=strongest[:, None, None] > 0)
+    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
+        if most > 0:
+            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
     for plane, gain in zip(planes, gains, strict=True):
-        spectrum = dctn(plane, norm="ortho")
-        spectrum /= _widened(gain, plane.shape)
-        plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
-    cleaned = clean_planes(planes, tuple(strongest.tolist()), settings)
+        _filter(plane, 1.0 / _widened(gain, plane.shape))
+    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
+    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
+    cleaned = clean_planes(planes, tuple(levels.tolist()), settings)
     for plane, gain in zip(cleaned, gains, strict=True):
-        spectrum = dctn(plane, norm="ortho")
-        spectrum *= _widened(gain, plane.shape)
-        plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
+        _filter(plane, _widened(gain, plane.shape))
     return cleaned
+
+
+def _filter(plane: NDArray[np.float32], gain: NDArray[np.float32]) -> None:
+    """Multiply the spectrum of a plane (h, w) by the gain of each frequency, in place."""
+    spectrum = dctn(plane, norm="ortho")
+    spectrum *= gain
+    plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
 
 
 def _widened(gain: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Return the gain of each frequency of a plane from that of an 8 x 8 patch's, linearly."""
-    rows, columns = (_hats(length) for length in shape)
-    wide: NDArray[np.float32] = rows @ gain.astype(np.float32) @ columns.T
-    return wide
+    rows, columns = _hats(shape[0]), _hats(shape[1])
+    return np.asarray(rows @ gain.astype(np.float32) @ columns.T)
 
 
 def _hats(length: int) -> NDArray[np.float32]:
     """Return the weight (length, 8) of each of a patch's frequencies at a plane's."""
     position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
     distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
-    return np.maximum(1.0 - distance, 0.0).astype(np.float32)
+    return np.asarray(np.maximum(1.0 - distance, 0.0), np.float32)

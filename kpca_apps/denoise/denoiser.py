@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.camera import denoise_camera
+from kpca_apps.denoise.camera import camera_levels, denoise_camera
 from kpca_apps.denoise.colour import to_opponent
 from kpca_apps.denoise.noise import MEASURABLE, NoiseEstimate, estimate_noise
 from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
@@ -108,7 +109,7 @@ def denoise_kpca(
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
     kernel : {"linear", "rbf"}
-        Of the last passes. The RBF kernel does not do better than its linear limit on photographs.
+        Of the Wiener pass. The RBF kernel does not do better than its linear limit on photographs.
     content : {"photo", "text"}
         ``"text"`` uses smaller patches, for text and drawings.
     luma, chroma : float
@@ -208,8 +209,11 @@ def denoise_with_info(
     else:
         # Poisson and speckle count from no light, which need not be the lowest value.
         black = np.float32(picture.lowest * picture.unit if noise in FROM_BLACK else 0.0)
-        denoised = MODELS[noise](picture.planes + black, level, settings)
-        cleaned, levels = denoised.planes - black, denoised.sigma
+        planes = picture.planes + black if black else picture.planes
+        denoised = MODELS[noise](planes, level, settings)
+        cleaned, levels = denoised.planes, denoised.sigma
+        if black:
+            cleaned = cleaned - black
     if settings.strength < 1.0:
         cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
     unit = 1.0 if noise == "speckle" else picture.unit
@@ -230,7 +234,8 @@ def measure_noise(
     Returns
     -------
     DenoiseInfo
-        With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``.
+        With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``, and the level
+        that denoising with ``noise="auto"`` takes out.
 
     Examples
     --------
@@ -240,8 +245,10 @@ def measure_noise(
     """
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
     look = _look(picture)
-    levels = tuple(sigma / picture.unit for sigma in estimate_channels(picture.planes))
-    return _info("camera" if look.correlated else "gaussian", levels, True, look, picture)
+    noise = "camera" if look.correlated else "gaussian"
+    measure = camera_levels if look.correlated else estimate_channels
+    levels = tuple(sigma / picture.unit for sigma in measure(picture.planes))
+    return _info(noise, levels, True, look, picture)
 
 
 def _look(picture: Picture) -> NoiseEstimate:
@@ -260,6 +267,9 @@ def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | 
     """Return the level given, checked, on the scale of the planes (speckle: as it is)."""
     if sigma is None:
         return None
+    given: Any = sigma
+    if not isinstance(given, Real):
+        raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
     if not (np.isfinite(sigma) and sigma >= 0):
         raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
     if noise == "speckle":

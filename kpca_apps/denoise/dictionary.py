@@ -388,7 +388,7 @@ class DictionaryDenoiser:
         if self.patch_size is None and pixels.shape != self.shape_:
             raise InputError(
                 f"{name}: is {size_text(pixels.shape)}, but the model learned whole images of "
-                f"{size_text(self.shape_)}: use images of that size, or fit with a patch size"
+                f"{size_text(self.shape_)}: use images of that size, or fit with --patch-size N"
             )
         if pixels.shape[2] != self.shape_[2]:
             raise InputError(

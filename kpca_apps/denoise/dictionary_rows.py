@@ -104,7 +104,7 @@ def examples_from(
         shape = (patch_size, patch_size, images[0].shape[2])
         rows -= patch_means(rows, shape[2])
     if len(rows) < FEWEST:
-        raise InputError(f"there are {len(rows)} examples to learn from: give at least {FEWEST}")
+        raise InputError(f"too few examples to learn from ({len(rows)}): give at least {FEWEST}")
     return rows, shape
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.denoiser import measure_noise
@@ -16,7 +17,7 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images import read_image
 from kpca_apps.files.names import one_line
 
-__all__ = ["MeasuredFile", "measure_file", "read_examples"]
+__all__ = ["MeasuredFile", "are_all_alike", "measure_file", "read_examples", "widest_range"]
 
 
 @dataclass(frozen=True)
@@ -114,3 +115,47 @@ def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Seq
                 f"{images[0].dtype}; give examples of one type."
             )
     return images, [name for name, _ in found]
+
+
+def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
+    """Whether a dictionary would have nothing to tell apart.
+
+    Parameters
+    ----------
+    images : sequence of ndarray
+    whole : bool
+        Whether each image is an example; else their patches are, less their mean.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> rows = [np.arange(4).reshape(2, 2)] * 3
+    >>> are_all_alike(rows, whole=True), are_all_alike(rows, whole=False)
+    (True, False)
+    """
+    if whole:
+        return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
+    # Patches are learned without their mean.
+    return all(bool(np.all(image == image[:1, :1])) for image in images)
+
+
+def widest_range(images: Sequence[NDArray[Any]]) -> float:
+    """Return the range of an integer type, or that of the values, at least 1.
+
+    Parameters
+    ----------
+    images : sequence of ndarray
+        Of one type.
+
+    Returns
+    -------
+    float
+    """
+    if images[0].dtype.kind in "ui":
+        limits = np.iinfo(images[0].dtype)
+        return float(limits.max - limits.min)
+    low, high = min(float(i.min()) for i in images), max(float(i.max()) for i in images)
+    return max(1.0, high - low)

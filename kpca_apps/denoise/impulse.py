@@ -17,8 +17,8 @@ STANDS_OUT = 12.0
 # Share of impulses at the extremes above which no others are looked for.
 SALT_AND_PEPPER = 0.005
 CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pixels
-CLOSEST = 2  # neighbours compared in the rank-ordered differences
-LONELY = 20.0  # their mean difference, of 255, beyond which a pixel is alone
+# Mean difference, of 255, from the 2 neighbours most alike beyond which a pixel is alone.
+LONELY = 20.0
 LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
 
 
@@ -116,9 +116,11 @@ def _lonely(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
     height, width = plane.shape
     around = np.pad(plane, 1, mode="reflect")
     shifts = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
-    differences = np.stack(
-        [np.abs(around[i : i + height, j : j + width] - plane) for i, j in shifts]
-    )
-    alone = np.partition(differences, CLOSEST - 1, axis=0)[:CLOSEST].mean(axis=0)
+    closest = second = np.full(plane.shape, np.inf, np.float32)
+    for i, j in shifts:
+        difference = np.abs(around[i : i + height, j : j + width] - plane)
+        second = np.minimum(second, np.maximum(closest, difference))
+        closest = np.minimum(closest, difference)
+    alone = (closest + second) / 2
     noise = float(np.median(np.abs(np.diff(np.diff(plane, axis=0), axis=1)))) / (2 * 0.67449)
     return np.asarray(alone > max(LONELY, LONELY_IN_NOISE * noise))

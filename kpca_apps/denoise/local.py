@@ -9,8 +9,9 @@
    matched in is nearly clean by now.
 5. The same again.
 
-The result is .2 B + .8 Q. Y is the noisy image, s2 the variance of its noise and D s2 the variance
-of what is left of it: t^2 + (1 - t^2) D is that of t Y + (1 - t) X when X is a projection of Y.
+The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
+the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is that of
+t Y + (1 - t) X when X is a projection of Y.
 
 The same is done at half the scale, and so on, for the low frequencies of photographs (scales.py).
 
@@ -41,13 +42,13 @@ KERNELS = ("linear", "rbf")
 not been better on Gaussian noise: it is there to be compared."""
 
 STRIP_SAMPLES = 12_000_000
-"""Pixels times channels worked on at once, about: some 700 MB."""
+"""Pixels times channels worked on at once, margins not counted: some 800 MB."""
 
 AGAIN = np.float32(0.3)
 """t: the share of the noise that is added back."""
 
-SMOOTH_IN_PILOT, SMOOTH_IN_RESULT = np.float32(0.6), np.float32(0.2)
-"""Weights of B in A and in the result."""
+SMOOTH_IN_PILOT = np.float32(0.6)
+"""Weight of B in A."""
 
 SMALLEST = 16
 """Pixels a side of the smallest scale, at the least: two patches."""
@@ -132,8 +133,9 @@ def denoise_planes(
     quality, kernel, content, match, n_jobs
         As for `denoise_plane`.
     strip_samples : int
-        Pixels times channels worked on at once; larger images are cut into strips of rows that
-        overlap as far as the passes reach. The result does not depend on it.
+        Pixels times channels worked on at once, about; larger images are cut into strips of rows,
+        at least two margins high; the margins are as wide as the passes reach. The result
+        does not depend on it.
     scales : bool
         Whether photographs are denoised at half the scale too, and so on. Only for white noise:
         of other noise more than half is left there.
@@ -148,24 +150,28 @@ def denoise_planes(
     ConfigError
         As for `denoise_plane`.
     """
-    result = np.array(noisy, np.float32, order="C")
+    given = np.ascontiguousarray(noisy, np.float32)
     levels = np.array(sigmas, np.float32)
-    if not (levels >= 0).all():
-        raise ConfigError(f"sigma {np.asarray(sigmas).tolist()} is negative or not a number")
+    if not ((levels >= 0) & (levels < np.inf)).all():
+        raise ConfigError(f"sigma {np.asarray(sigmas).tolist()} is not a finite number from 0 up")
     if kernel not in KERNELS:
         raise ConfigError(f"kernel {kernel!r} is not one of {', '.join(KERNELS)}")
     active = levels > 0
     plan = plan_for(float(levels[active][0]) if active.any() else 0.0, quality, content)
-    if not active.any() or result.size == 0:
-        return result
+    if not active.any() or given.size == 0:
+        return given.copy()
     if match is None and not active[0]:
-        match = result[0]
-    guide = None if match is None else np.array(match, np.float32, order="C")
-    planes, levels = result[active], levels[active]
+        match = given[0]
+    guide = None if match is None else np.ascontiguousarray(match, np.float32)
+    planes, levels = given if active.all() else given[active], levels[active]
     excess = noise_excess(planes[0], float(levels[0]), plan.first)
     way = _Way(quality, content, kernel == "rbf", excess, n_jobs, strip_samples)
     scales = scales and content == "photo"
-    result[active] = _denoise_scales(planes, levels, guide, way, scales)
+    cleaned = _denoise_scales(planes, levels, guide, way, scales)
+    if active.all():
+        return cleaned
+    result = given.copy()
+    result[active] = cleaned
     return result
 
 
@@ -239,10 +245,11 @@ class _Strips:
     def run(self) -> Planes:
         """Work through the strips, each with a margin that is cut off again."""
         channels, height, width = self.planes.shape
-        rows = max(1, self.way.strip_samples // (channels * width))
+        margin = sum(reach(settings) for settings in self.plan.passes)
+        # In very wide images too, no more is thrown away than kept.
+        rows = max(2 * margin, self.way.strip_samples // (channels * width))
         if rows >= height:
             return self._chain(0, height)
-        margin = sum(reach(settings) for settings in self.plan.passes)
         result = np.empty_like(self.planes)
         for top in range(0, height, rows):
             bottom = min(top + rows, height)
@@ -265,7 +272,7 @@ class _Strips:
             mixed = _mix(smooth, pilot, SMOOTH_IN_PILOT)
             leverage = _mix(left, leverage, SMOOTH_IN_PILOT)
             pilot, leverage = self._project(planes, mixed, leverage, AGAIN, settings, strip)
-        return _mix(smooth, pilot, SMOOTH_IN_RESULT)
+        return _mix(smooth, pilot, np.float32(plan.smooth))
 
     def _project(
         self,

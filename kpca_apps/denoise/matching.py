@@ -194,6 +194,8 @@ def _candidates(
         _row_distances(padded, y, x, other_y, height, width, row)
         for other_x in range(left, right + 1):
             d = row[other_x - x + RADIUS]
+            if np.isnan(d):  # An order of distances there must be, or too many would be found.
+                d = np.float32(np.inf)
             if d < tie:
                 u = _uniform(reference, _key(other_y + first_row, other_x))
                 d = tie * (np.float32(0.5) + np.float32(0.5) * u)

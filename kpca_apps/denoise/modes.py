@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.denoiser import DenoiseInfo, denoise_with_info
 from kpca_apps.denoise.dictionary_rows import unit_of
+from kpca_apps.denoise.examples import widest_range
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.errors import InputError
 
@@ -88,6 +89,13 @@ class DictionaryMode:
         self, pixels: NDArray[Any], channel_axis: int | None
     ) -> tuple[NDArray[np.floating], DenoiseInfo]:
         """Denoise pixels (h, w) or (h, w, 3)."""
+        unit = unit_of(pixels, self.data_range)
+        widest = self.data_range or widest_range([pixels])
+        if self.sigma is not None and self.sigma > widest:
+            raise InputError(
+                f"sigma is {self.sigma:g}, above the data range of {widest:g}: give sigma in the "
+                "units of the image"
+            )
         try:
             denoised, info = self.model.denoise_with_info(
                 pixels, sigma=self.sigma, data_range=self.data_range, name=_NAME
@@ -103,7 +111,7 @@ class DictionaryMode:
             estimated=info.estimated,
             correlated=False,
             whiteness=1.0,
-            data_range=unit_of(pixels, self.data_range),
+            data_range=unit,
         )
 
     @property

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["MEASURABLE", "WIDTH", "NoiseEstimate", "estimate_noise", "sample_patches"]
+__all__ = [
+    "FEWEST_PIXELS",
+    "MEASURABLE",
+    "WIDTH",
+    "NoiseEstimate",
+    "estimate_noise",
+    "sample_patches",
+]
 
 WIDTH = 8
 PIXELS = WIDTH * WIDTH
@@ -18,11 +25,15 @@ ROUNDS = 5
 # Patches whose gradient energy exceeds its expectation under noise by this factor hold texture.
 ENERGY_FACTOR = 1.25
 FEWEST_PATCHES = 256
+# Of pure noise, nine estimates in ten are within a tenth of the truth from here on; of 16 x 16
+# pixels within a sixth, of 8 x 8 within a half, and of small scenes they are further off.
+FEWEST_PIXELS = 24 * 24
 MOST_PATCHES = 250_000
 # What the median eigenvalue's root makes of pure noise of deviation 1: smaller the fewer patches
 # there are (Marchenko and Pastur), and smaller because quiet patches were selected.
 BIAS_LIMIT, BIAS_SLOPE, BIAS_FLOOR = 0.972, 4.3, 0.81
-# Noise taken too low survives the projection; taken too high it costs next to nothing.
+# Measured with the passes that use it, at noise of 15, 25 and 50 on nine scenes: 3 % higher loses
+# up to .06 dB, 4 % lower as much, half a percent either way nothing.
 LEAN = 1.005
 WHITE_ENOUGH = 0.55
 MEASURABLE = 0.25  # of 255: below it, rounding to 8 bits drowns any noise
@@ -35,7 +46,8 @@ class NoiseEstimate:
     Attributes
     ----------
     sigma : float
-        Standard deviation of the noise in the units of the image; leans upward by about 1 %.
+        Standard deviation of the noise in the units of the image; unbiased on flat areas
+        to a few percent; above the truth where all is fine texture.
     whiteness : float
         The weaker over the stronger half of the noise's spectrum, in [0, 1]: near 1 for white
         noise; well below where pixels share their noise, as after demosaicking or JPEG.
@@ -74,6 +86,8 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
     -----
     Images too small for 256 patches fall back on the median absolute diagonal difference. Patches
     in which the image sits at its darkest or brightest value are left out: clipping hides noise.
+    Where nearly all are so (a scanned page of black on white), what clipping left is measured: of
+    noise at white, half of it cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
     Cost: at most 250,000 patches of 64 values are held, whatever the size of the image.
 
     References

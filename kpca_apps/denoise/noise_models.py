@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
@@ -22,8 +24,12 @@ __all__ = ["denoise_impulse", "denoise_poisson", "denoise_speckle"]
 
 SCALE = 255.0
 GAIN_ROUNDS = 4
+TILE = 8
+MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
 # Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
 GUESSES = (30.0, 15.0, 8.0)
+
+Model = Callable[[NDArray[np.float32], float | None, Settings], Denoised]
 
 
 def denoise_poisson(
@@ -39,6 +45,7 @@ def denoise_poisson(
         Deviation of the noise at 255. None finds the gain by which the Anscombe transform has
         noise of deviation 1, in each channel.
     settings : Settings
+        Where a channel has no noise or no light, the others are denoised as grey images.
 
     Returns
     -------
@@ -49,8 +56,8 @@ def denoise_poisson(
     else:
         gains = np.full(len(planes), sigma**2 / SCALE)
     levels = tuple(np.sqrt(gains * SCALE).tolist())
-    if not gains.all():
-        return Denoised(planes.copy(), levels)
+    if not _noisy(planes, levels).all():
+        return _one_by_one(denoise_poisson, planes, levels, settings)
     roots = np.stack([anscombe(p / gain) for p, gain in zip(planes, gains, strict=True)])
     unit = SCALE / float(np.ptp(roots) or 1.0)
     cleaned = denoise_white((roots * unit).astype(np.float32), unit, settings).planes
@@ -58,11 +65,39 @@ def denoise_poisson(
     return Denoised(np.stack(light).astype(np.float32), levels)
 
 
+def _noisy(planes: NDArray[np.float32], levels: tuple[float, ...]) -> NDArray[np.bool_]:
+    """Return which channels have noise: not those without light, of which it is made."""
+    return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))
+
+
+def _one_by_one(
+    model: Model, planes: NDArray[np.float32], levels: tuple[float, ...], settings: Settings
+) -> Denoised:
+    """Denoise the noisy channels as grey images, and leave the others as they are.
+
+    Empty channels are common in fluorescence microscopy; mixed into opponent planes they would
+    change the noise of those and receive what is left of it.
+    """
+    cleaned = planes.copy()
+    for channel in np.flatnonzero(_noisy(planes, levels)):
+        alone = slice(channel, channel + 1)
+        cleaned[alone] = model(planes[alone], levels[channel], settings).planes
+    return Denoised(cleaned, levels)
+
+
 def _poisson_gain(plane: NDArray[np.float32]) -> float:
-    """Return the intensity of one count, 0 where there is no noise."""
+    """Return the intensity of one count, 0 where there is no noise.
+
+    Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
+    are the darkest: the ratio of variance to mean is taken. With many counts texture weighs more
+    than that, and the gain is sought by which the transform has noise 1.
+    """
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
+    gain = _variance_to_mean(plane)
+    if gain * MANY_COUNTS > brightness:
+        return gain
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
@@ -70,6 +105,19 @@ def _poisson_gain(plane: NDArray[np.float32]) -> float:
         roots = anscombe(plane / gain)
         gain *= estimate_noise(roots, float(np.ptp(roots) or 1.0)).sigma ** 2
     return gain
+
+
+def _variance_to_mean(plane: NDArray[np.float32]) -> float:
+    """Return the median over tiles of their noise's variance, by mixed differences, to mean."""
+    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
+    if not height or not width:
+        return 0.0
+    details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
+    tiled = (height // TILE, TILE, width // TILE, TILE)
+    variance = np.square(details).reshape(tiled).mean(axis=(1, 3))
+    mean = plane[:height, :width].reshape(tiled).mean(axis=(1, 3))
+    light = mean > 0
+    return float(np.median(variance[light] / mean[light])) if light.any() else 0.0
 
 
 def denoise_speckle(
@@ -84,6 +132,7 @@ def denoise_speckle(
     sigma : float or None
         Deviation of the noise relative to the intensity; None estimates it in each channel.
     settings : Settings
+        As for `denoise_poisson`.
 
     Returns
     -------
@@ -98,8 +147,8 @@ def denoise_speckle(
         else (speckle_log_moments(sigma)[1] * unit,) * len(planes)
     )
     relative = tuple(_relative_deviation(deviation / unit) for deviation in deviations)
-    if not all(relative):
-        return Denoised(planes.copy(), relative)
+    if not _noisy(planes, relative).all():
+        return _one_by_one(denoise_speckle, planes, relative, settings)
     level = float(np.sqrt(np.mean(np.square(deviations))))
     cleaned = denoise_white(scaled, level, settings).planes / unit + logs.min()
     light = [speckle_from_log(p, s) for p, s in zip(cleaned, relative, strict=True)]

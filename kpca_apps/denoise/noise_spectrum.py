@@ -18,11 +18,13 @@ FEWEST_PATCHES = 256
 # fills the patches of some classes, while gamma leaves the noise of photons nearly even.
 UNEVENNESS = 1.6
 FLOOR = 1e-6  # of 255 squared: keeps a ratio of powers finite where there is no noise
-# Most by which the deviation can exceed that at the first frequency index not listed. Texture is
-# found at low frequencies nearly everywhere, while demosaicking passes them almost evenly. Colour
-# has little texture, but JPEG halves its resolution: its noise is a matter of low frequencies.
-LUMINANCE_GROWTH = (1.5, 1.4, 1.3, 1.15)
-COLOUR_GROWTH = (1.4, 1.4)
+# Most by which the deviation can exceed that at the first frequency index not listed, one limit
+# after the other. Texture is found at low frequencies nearly everywhere and in some photographs
+# at all but the highest, while demosaicking passes low frequencies almost evenly and halves those
+# in the middle at most. Colour has little texture, but JPEG halves its resolution: its noise is a
+# matter of low frequencies.
+LUMINANCE_GROWTH = ((np.inf, np.inf, np.inf, np.inf, 2.0, 1.4), (1.5, 1.4, 1.3, 1.15))
+COLOUR_GROWTH = ((2.0, 1.5),)
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
 UPPER = (ORDER >= WIDTH // 2).ravel()
@@ -34,7 +36,7 @@ MEASURED_WHERE_QUIET = ((UPPER, LOWER | MIDDLE), (MIDDLE, LOWER), (LOWER, MIDDLE
 
 
 def noise_spectrum(
-    plane: NDArray[np.float32], growth: tuple[float, ...] = LUMINANCE_GROWTH
+    plane: NDArray[np.float32], growth: tuple[tuple[float, ...], ...] = LUMINANCE_GROWTH
 ) -> NDArray[np.float64]:
     """Measure the deviation of the noise in each coefficient of the 8 x 8 cosine transform.
 
@@ -47,9 +49,9 @@ def noise_spectrum(
     ----------
     plane : ndarray of shape (h, w)
         On the scale 0..255.
-    growth : tuple of float
+    growth : tuple of tuples of float
         Most by which the deviation at frequency index 0, 1, ... can exceed that at the first
-        index not listed; what is above must be texture.
+        index not listed, one limit after the other; what is above must be texture.
 
     Returns
     -------
@@ -80,7 +82,10 @@ def noise_spectrum(
     shape = np.median(powers / (levels + FLOOR)[:, np.newaxis], axis=0)
     deviations = np.sqrt(_held_back(levels).mean() * shape).reshape(WIDTH, WIDTH)
     deviations[0, 0] = (deviations[0, 1] + deviations[1, 0]) / 2
-    return _without_texture(_smoothed(deviations), growth)
+    deviations = _smoothed(deviations)
+    for limits in growth:
+        deviations = _without_texture(deviations, limits)
+    return deviations
 
 
 def noise_by_brightness(
@@ -155,7 +160,10 @@ def _without_texture(
 ) -> NDArray[np.float64]:
     """Return the deviations with low frequencies held near those at the first index not listed."""
     edge = len(growth)
-    reference = (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4
+    # Above 0, for a limit without end times nothing is no number.
+    reference = max(
+        (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4, np.finfo(np.float64).tiny
+    )
     limits = np.full(WIDTH, np.inf)
     limits[:edge] = np.multiply(growth, reference)
     return np.asarray(np.minimum(deviations, limits[ORDER]))

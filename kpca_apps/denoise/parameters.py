@@ -55,12 +55,15 @@ class Plan:
         Wiener pass.
     last : tuple of PassSettings
         Projections of the re-noised mixture of the Wiener pass and the projection before.
+    smooth : float
+        Weight of the Wiener pass in the result; the rest is the last projection's.
     """
 
     first: PassSettings
     second: PassSettings | None
     wiener: PassSettings
     last: tuple[PassSettings, ...]
+    smooth: float
 
     @property
     def passes(self) -> tuple[PassSettings, ...]:
@@ -73,6 +76,9 @@ FIRST = {"size": (6, 7, 8), "group": (40, 48, 64), "tie": (1.1, 1.1, 1.1)}
 SECOND = {"size": (5, 6, 7), "group": (40, 48, 64), "tie": (8.0, 6.0, 4.0)}
 WIENER = {"size": (7, 8, 8), "group": (60, 90, 120), "tie": (0.0, 0.0, 0.0)}
 LAST = {"size": (4, 5, 6), "group": (28, 36, 48), "tie": (1.1, 1.1, 1.1)}
+
+SMOOTH = (0.35, 0.2, 0.2)
+"""Faint noise leaves fine texture to the Wiener pass, which projection on few components loses."""
 
 STRIDES: dict[str, tuple[int, int | None, int, tuple[int, ...]]] = {
     "fast": (6, None, 6, (4,)),
@@ -123,6 +129,7 @@ def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") ->
         None if second is None else _settings(SECOND, sigma, second, smaller),
         _settings(WIENER, sigma, wiener, smaller),
         tuple(_settings(LAST, sigma, stride, smaller) for stride in last),
+        float(np.interp(sigma, SIGMAS, SMOOTH)),
     )
 
 

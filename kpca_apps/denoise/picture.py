@@ -13,6 +13,8 @@ from kpca_apps.errors import ConfigError, InputError
 __all__ = ["Picture", "read_picture"]
 
 SCALE = 255.0
+LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # beyond, single precision would over- or underflow
+MOST_BEYOND = 1e6  # data ranges an image may span, for a like reason
 NARROW = 16  # bits: integers no wider than this fill the range of their dtype
 
 
@@ -99,7 +101,7 @@ def read_picture(
         The image is empty, not real, not two-dimensional with or without channels, or holds NaN or
         infinite values (the first such pixel is named).
     ConfigError
-        ``data_range`` is not positive, or ``channel_axis`` is not an axis.
+        ``data_range`` is not from 1e-30 to 1e30, or ``channel_axis`` is not an axis.
 
     Examples
     --------
@@ -107,6 +109,10 @@ def read_picture(
     >>> picture.data_range, picture.planes.shape, float(picture.planes.max())
     (255.0, (1, 4, 5), 51.0)
     """
+    if isinstance(image, np.ma.MaskedArray):
+        raise InputError(
+            "image is a masked array, and masked pixels cannot be left out: fill them first"
+        )
     image = np.asarray(image)
     if image.dtype.kind not in "buif":
         raise InputError(f"image has dtype {image.dtype}; give real numbers (integer or float)")
@@ -166,10 +172,23 @@ def _refuse_non_finite(channels: NDArray[Any]) -> None:
         )
 
 
+def _refuse_range(colours: NDArray[Any], data_range: float) -> None:
+    if not LEAST_RANGE <= data_range <= LARGEST_RANGE:
+        raise ConfigError(
+            f"data_range is {data_range:g}; give a number from {LEAST_RANGE:g} to {LARGEST_RANGE:g}"
+        )
+    low, high = float(colours.min()), float(colours.max())
+    if max(high - low, abs(low), abs(high)) > MOST_BEYOND * data_range:
+        raise InputError(
+            f"image holds values from {low:g} to {high:g}, far beyond the data range of "
+            f"{data_range:g}: give the data range in the units of the image"
+        )
+
+
 def _range(colours: NDArray[Any], data_range: float | None) -> tuple[float, float]:
     """Return the data range and the value that becomes 0 on the scale 0..255."""
-    if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
-        raise ConfigError(f"data_range is {data_range}; give a finite number above 0")
+    if data_range is not None:
+        _refuse_range(colours, data_range)
     kind, bits = colours.dtype.kind, 8 * colours.dtype.itemsize
     if kind == "b":
         return float(data_range or 1.0), 0.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from numbers import Integral
+from typing import Any
 
 from kpca_apps.errors import ConfigError
 
@@ -14,6 +14,8 @@ QUALITIES = ("fast", "balanced", "high")
 KERNELS = ("linear", "rbf")
 CONTENTS = ("photo", "text")
 NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
+# Any image is even long before; far above, noise levels would overflow.
+LARGEST_FACTOR = 1000.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Settings:
     quality, kernel, content : str
         As for `kpca_apps.denoise.local.denoise_plane`.
     luma, chroma : float
-        Factors >= 0 of the noise level taken out of luminance and colour; 0 leaves them alone.
+        Factors from 0 to 1000 of the noise level taken out of luminance and colour; 0 leaves them
+        alone.
     strength : float
         Share of the change that is made, 0 (none) to 1 (all).
     n_jobs : int or None
@@ -61,7 +64,14 @@ class Settings:
                 raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
         for name in ("luma", "chroma"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigError(f"{name} is {value}; give a finite factor of 0 or more")
+            if not 0 <= value <= LARGEST_FACTOR:
+                raise ConfigError(
+                    f"{name} is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
+                )
         if not 0 <= self.strength <= 1:
             raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")
+        workers: Any = self.n_jobs
+        if workers is not None and (not isinstance(workers, Integral) or workers == 0):
+            raise ConfigError(
+                f"n_jobs is {workers!r}; give a whole number of workers, -1 for all processors"
+            )

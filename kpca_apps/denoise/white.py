@@ -59,8 +59,11 @@ def denoise_white(planes: NDArray[np.float32], sigma: float | None, settings: Se
     if len(planes) == 1:
         return Denoised(clean_planes(planes, levels, settings), levels)
     opponent = noise_in_opponent(np.asarray(levels))
-    cleaned = clean_planes(to_opponent(planes), tuple(opponent.tolist()), settings)
-    return Denoised(from_opponent(cleaned), levels)
+    cleaned = from_opponent(clean_planes(to_opponent(planes), tuple(opponent.tolist()), settings))
+    # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
+    flat = np.ptp(planes, axis=(1, 2)) == 0
+    cleaned[flat] = planes[flat]
+    return Denoised(cleaned, levels)
 
 
 def clean_planes(

@@ -146,7 +146,11 @@ def rbf_smooth(
 
 @compiled
 def _rbf_of_products(gram: Matrix, k: int) -> None:
-    """Turn inner products of centred patches into the centred RBF kernel, in place."""
+    """Turn inner products of centred patches into the centred RBF kernel, in place.
+
+    Centring takes out what all entries share, so c / 2 is left out from the start: beside it the
+    distances of similar patches would vanish in single precision where one patch is far off.
+    """
     trace = np.float32(0)
     for i in range(k):
         trace += gram[i, i]
@@ -158,7 +162,7 @@ def _rbf_of_products(gram: Matrix, k: int) -> None:
     for i in range(k):
         for j in range(k):
             d = max(np.float32(0), square[i] + square[j] - np.float32(2) * gram[i, j])
-            gram[i, j] = np.float32(0.5) * c * np.exp(-d / c)
+            gram[i, j] = np.float32(0.5) * c * np.expm1(-d / c)
             mean[i] += gram[i, j] / np.float32(k)
     total = np.float32(0)
     for i in range(k):

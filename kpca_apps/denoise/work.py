@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.comparing import compare, measure_residual, value_span
 from kpca_apps.denoise.manifest import batch_key
 from kpca_apps.denoise.naming import Planned
+from kpca_apps.denoise.noise import FEWEST_PIXELS
 from kpca_apps.denoise.previews import make_previews
 from kpca_apps.denoise.result import Comparison, ImageOutcome, mean_quality
 from kpca_apps.errors import InputError, KpcaError
@@ -196,7 +197,7 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
             estimated=any(info.estimated for info in infos),
             correlated=any(info.correlated for info in infos),
             data_range=float(infos[0].data_range),
-            notes=image.notes,
+            notes=(*image.notes, *_doubts(image, task, infos)),
             seconds=seconds,
         )
         outcome = _examined(outcome, image, stored, reference, task)
@@ -205,6 +206,22 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _doubts(image: ImageFile, task: Task, infos: list[NoiseInfo]) -> tuple[str, ...]:
+    """Say so where an image is too small for what was measured on it; a dictionary has examples."""
+    small = [
+        page.shape
+        for page, info in zip(image.pages, infos, strict=True)
+        if info.estimated and info.sigma > 0 and page.shape[0] * page.shape[1] < FEWEST_PIXELS
+    ]
+    if task.settings.get("mode") != "local" or not small:
+        return ()
+    return (
+        f"{small[0][1]} x {small[0][0]} pixels are too few to measure noise on, and the result may "
+        "be worse than the image: give the noise level by --sigma, or denoise with a dictionary "
+        "made from clean images of the kind (kpca denoise fit).",
+    )
 
 
 def _require_name(planned: Planned) -> None:

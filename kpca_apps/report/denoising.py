@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome, TrialResult
-from kpca_apps.report.denoising_figures import denoising_drawings
 from kpca_apps.report.denoising_text import (
+    METHODS,
     dictionary_sentence,
+    has_figures,
     headline_parts,
+    in_units,
     noise_sentence,
     standing_sentences,
     trial_sentence,
+    trial_title,
 )
 from kpca_apps.report.denoising_views import (
     ImageView,
@@ -24,7 +27,10 @@ from kpca_apps.report.denoising_views import (
     shown,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import cut, number, plain
+from kpca_apps.report.text import cut, join, number, plain
+
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
 
 __all__ = ["denoising_pages", "render_denoising", "render_trial"]
 
@@ -34,6 +40,11 @@ MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50
 TILE = 72  # CSS pixels of a component's picture
+MODES = {
+    "local": "local, from similar patches within each image",
+    "dictionary": "dictionary, from what clean examples have in common",
+}
+UNSET = {"sigma": "measured on each image", "data_range": "told by the type of the values"}
 PARTS = ("denoising.css", "slider.js")
 
 
@@ -115,9 +126,10 @@ def render_trial(result: TrialResult) -> str:
         trials=[
             {
                 "trial": trial,
+                "title": trial_title(trial),
                 "after": shown(trial.after),
                 "residual": shown(trial.residual),
-                "taken": number(trial.residual_sd),
+                "taken": in_units(result, trial.residual_sd),
             }
             for trial in result.trials
         ],
@@ -144,7 +156,7 @@ def _overview(result: DenoisingResult, views: list[ImageView], apart: bool) -> s
         extremes=_extremes(result, views),
         likeness=likeness_rows(result, views),
         total=likeness_total(result),
-        drawings=denoising_drawings(result),
+        drawings=_drawings(result),
         dictionary=result.dictionary,
         dictionary_words=dictionary_sentence(result.dictionary) if result.dictionary else "",
         tiles=_tiles(result),
@@ -198,6 +210,25 @@ def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
     """Gather what is folded away at the end."""
     return {
         "command": result.command,
-        "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        "settings": [(key, _setting(key, value)) for key, value in sorted(result.settings.items())],
         "versions": sorted(result.versions.items()),
     }
+
+
+def _setting(key: str, value: object) -> str:
+    """Write a setting in words where its value alone would be a riddle."""
+    if key == "compare":
+        names = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+        return join([METHODS.get(name, str(name)) for name in names]) or "with nothing"
+    if value is None and key in UNSET:
+        return UNSET[key]
+    return MODES.get(str(value), setting_text(value)) if key == "mode" else setting_text(value)
+
+
+def _drawings(result: DenoisingResult) -> dict[str, Drawing]:
+    """Draw figures only where there are some: what draws them takes most of a second to load."""
+    if not has_figures(result):
+        return {}
+    from kpca_apps.report.denoising_figures import denoising_drawings
+
+    return denoising_drawings(result)

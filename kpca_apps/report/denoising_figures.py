@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome
-from kpca_apps.report.denoising_text import METHODS
+from kpca_apps.report.denoising_text import METHODS, compared_images
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
@@ -55,11 +55,7 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
     done = [image for image in result.images if image.status == "ok"]
     with house_style():
         drawings = [_noise(done)] if len(done) > 1 else []
-        compared = [
-            (image, image.comparison)
-            for image in done
-            if image.comparison is not None and math.isfinite(image.comparison.denoised.psnr)
-        ]
+        compared = compared_images(result)
         if compared:
             drawings.append(_psnr(compared))
     return {drawing.name: drawing for drawing in drawings}

@@ -11,6 +11,7 @@ from kpca_apps.denoise.result import (
     DictionaryView,
     ImageOutcome,
     Quality,
+    Trial,
     TrialResult,
 )
 from kpca_apps.report.text import Verbatim, count, cut, join, number, percent, plain, plural
@@ -18,10 +19,13 @@ from kpca_apps.report.text import Verbatim, count, cut, join, number, percent, p
 __all__ = [
     "METHODS",
     "best_rival",
+    "compared_images",
     "decibels",
     "dictionary_sentence",
+    "has_figures",
     "headline",
     "headline_parts",
+    "in_units",
     "kind_text",
     "level_text",
     "likeness_sentence",
@@ -32,6 +36,7 @@ __all__ = [
     "similarity",
     "standing_sentences",
     "trial_sentence",
+    "trial_title",
 ]
 
 METHODS = {
@@ -49,6 +54,23 @@ KINDS = {
 }
 MAX_NAMED = 3
 TELLING = 0.005  # dB; less is no difference in two decimals
+
+
+def has_figures(result: DenoisingResult) -> bool:
+    """Whether there is anything to draw: several images, or comparisons."""
+    n_done = sum(image.status == "ok" for image in result.images)
+    return n_done > 1 or bool(compared_images(result))
+
+
+def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
+    """Return the images whose likeness to a clean one is a finite number, with it."""
+    return [
+        (image, image.comparison)
+        for image in result.images
+        if image.status == "ok"
+        and image.comparison is not None
+        and math.isfinite(image.comparison.denoised.psnr)
+    ]
 
 
 def headline(result: DenoisingResult) -> str:
@@ -181,6 +203,17 @@ def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
     where = " where brightest" if image.noise == "poisson" else ""
     scale = f" of {number(image.data_range)}" if image.data_range else ""
     return f"{number(value)}{scale}{where}"
+
+
+def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
+    """Write what was taken out, in units of the image whatever its noise.
+
+    Examples
+    --------
+    >>> in_units(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 24.81)
+    '24.8 of 255'
+    """
+    return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
 def kind_text(noise: str) -> str:
@@ -327,3 +360,17 @@ def trial_sentence(result: TrialResult) -> list[str]:
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")
     return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
+
+
+def trial_title(trial: Trial) -> str:
+    """Call a strength by what asks for it.
+
+    Examples
+    --------
+    >>> from kpca_apps.denoise.result import Preview
+    >>> seen = Preview("image/png", b"", 1, 1)
+    >>> trial_title(Trial(1.3, "--luma 1.3 --chroma 1.3", seen, seen, 5.0))
+    'Luma 1.3 and chroma 1.3'
+    """
+    words = join([word.strip() for word in trial.option.split("--") if word.strip()])
+    return f"{words[:1].upper()}{words[1:]}" or "As asked for"

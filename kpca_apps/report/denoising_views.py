@@ -20,6 +20,7 @@ from kpca_apps.denoise.result import (
 from kpca_apps.report.denoising_text import (
     METHODS,
     decibels,
+    in_units,
     level_text,
     likeness_sentence,
     looks_like,
@@ -209,7 +210,7 @@ def _image(
         page=f"details/{number:04d}.html" if apart else f"#image-{number}",
         file=f"{images.rstrip('/')}/{address}" if image.output else "",
         level="" if image.sigma is None else level_text(image, image.sigma),
-        taken="" if image.residual is None else level_text(_in_units(image), image.residual.sd),
+        taken="" if image.residual is None else in_units(image, image.residual.sd),
         level_value=_share(image),
         taken_value=change_of(image),
         looks=looks_like(image),
@@ -223,11 +224,6 @@ def _image(
         crops=_crops(previews) if previews else (),
         glance=_glance(previews) if previews else None,
     )
-
-
-def _in_units(image: ImageOutcome) -> ImageOutcome:
-    """Return an outcome whose levels are in units of the image, whatever its noise."""
-    return ImageOutcome(image.name, image.status, data_range=image.data_range)
 
 
 def _share(image: ImageOutcome) -> float:

@@ -6,14 +6,16 @@ import base64
 import hashlib
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup, escape
 
 from kpca_apps.denoise.result import Preview
-from kpca_apps.report.drawing import to_svg
 from kpca_apps.report.text import Verbatim, count, cut, number, plural, writable
+
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
 
 __all__ = ["MAX_SENTENCE", "make_page", "setting_text"]
 
@@ -73,7 +75,7 @@ def _environment() -> jinja2.Environment:
         "plural": plural,
         "cut": cut,
         "sentence": _sentence,
-        "svg": to_svg,
+        "svg": _svg,
         "data": _data,
     }
     return environment
@@ -85,6 +87,13 @@ def _sentence(parts: list[str]) -> Markup:
         Markup("<bdi>{}</bdi>").format(part) if isinstance(part, Verbatim) else escape(part)
         for part in parts
     )
+
+
+def _svg(drawing: Drawing) -> Markup:
+    """Return a drawing as SVG; a page without drawings needs nothing that draws."""
+    from kpca_apps.report.drawing import to_svg
+
+    return to_svg(drawing)
 
 
 def _data(picture: Preview) -> str:

@@ -1,8 +1,9 @@
 """Camera noise simulated whole: mosaic, photons and read noise, demosaicking, gamma, JPEG.
 
 The truth is the same photograph through mosaic, demosaicking and gamma without noise or JPEG.
-Rivals get the best of several levels, chosen by the truth ("tuned"), which no user can; our modes
-estimate theirs, and our white-noise mode is also shown tuned.
+Rivals get the best of several levels, chosen by the truth ("tuned"), which no user can; non-local
+means is also shown as users run it, with the level of `estimate_sigma`. Our modes estimate their
+levels, and our white-noise mode is also shown tuned. Quality 0 is PNG.
 
     python tests/benchmarks/camera_noise.py --photons 100 400 --pictures camera_noise
 """
@@ -17,7 +18,7 @@ import numpy as np
 from photographs import photographs, psnr
 from PIL import Image
 from scipy.ndimage import convolve
-from skimage.restoration import denoise_nl_means, denoise_wavelet
+from skimage.restoration import denoise_nl_means, denoise_wavelet, estimate_sigma
 
 from kpca_apps.denoise.denoiser import denoise_kpca
 
@@ -42,10 +43,13 @@ def photograph(scene: np.ndarray, photons: float | None) -> np.ndarray:
     return 255 * np.clip(np.stack(channels, axis=-1), 0, 1) ** (1 / GAMMA)
 
 
-def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
-    """Return the image (h, w, 3) as 8 bits, written and read as JPEG."""
+def through_jpeg(image: np.ndarray, quality: int, subsampling: str) -> np.ndarray:
+    """Return the image (h, w, 3) as 8 bits, written and read as JPEG unless quality is 0."""
+    pixels = np.round(image).astype(np.uint8)
+    if quality == 0:
+        return pixels
     stream = io.BytesIO()
-    Image.fromarray(np.round(image).astype(np.uint8)).save(stream, "JPEG", quality=quality)
+    Image.fromarray(pixels).save(stream, "JPEG", quality=quality, subsampling=subsampling)
     return np.array(Image.open(stream))
 
 
@@ -56,8 +60,7 @@ def denoised(noisy: np.ndarray, truth: np.ndarray, quality: str) -> dict[str, np
     def best(candidates: list[np.ndarray]) -> np.ndarray:
         return max(candidates, key=lambda image: psnr(image, truth))
 
-    def means(h: float) -> np.ndarray:
-        level = deviation / 255
+    def means(h: float, level: float = deviation / 255) -> np.ndarray:
         return 255 * denoise_nl_means(
             noisy / 255, patch_size=5, patch_distance=6, h=h * level, sigma=level, channel_axis=-1
         )
@@ -76,6 +79,7 @@ def denoised(noisy: np.ndarray, truth: np.ndarray, quality: str) -> dict[str, np
         "camera": ours(None, "camera"),
         "white": ours(None, "gaussian"),
         "white, tuned": best([ours(f * deviation, "gaussian") for f in (1, 1.5, 2)]),
+        "non-local means": means(0.8, estimate_sigma(noisy / 255, True, channel_axis=-1)),
         "non-local means, tuned": best([means(h) for h in (0.4, 0.6, 0.8, 1.1)]),
         "wavelet, tuned": best([wavelet(f) for f in (0.6, 1, 1.5)]),
     }
@@ -87,6 +91,7 @@ def main() -> None:
     parser.add_argument("--photons", type=float, nargs="+", default=[100, 400])
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--jpeg", type=int, default=90)
+    parser.add_argument("--subsampling", default="4:2:0")
     parser.add_argument("--quality", default="balanced")
     parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args()
@@ -94,7 +99,8 @@ def main() -> None:
     for name, scene in photographs(arguments.size):
         truth = photograph(scene, None)
         for photons in arguments.photons:
-            noisy = through_jpeg(photograph(scene, photons), arguments.jpeg)
+            noisy = photograph(scene, photons)
+            noisy = through_jpeg(noisy, arguments.jpeg, arguments.subsampling)
             images = denoised(noisy, truth, arguments.quality)
             if not rows:
                 print("|".join(["", "photograph", "photons", *images, ""]))

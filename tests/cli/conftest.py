@@ -21,6 +21,14 @@ class Done(NamedTuple):
 Run = Callable[..., Done]
 
 
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """Compile the inner loops of denoising, so that no test is the one that is told of it."""
+    from kpca_apps.denoise.warming import warm_up
+
+    warm_up(lambda: None)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working folder with a table of 60 rows, 3 of them odd, and a clean one of 80."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +20,10 @@ from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents
 
 FAST = ("--quality", "fast", "--jobs", 1)
+GIVEN = (*FAST, "--sigma", 20)
 
 
-def noisy(seed: int = 0, shape: tuple[int, ...] = (40, 48), sigma: float = 20.0) -> np.ndarray:
+def noisy(seed: int = 0, shape: tuple[int, ...] = (24, 28), sigma: float = 20.0) -> np.ndarray:
     """Stripes and noise."""
     columns = np.arange(shape[1]).reshape((-1,) + (1,) * (len(shape) - 2))
     clean = np.broadcast_to(120 + 60 * np.sin(columns / 5), shape)
@@ -45,7 +48,10 @@ def result(folder: str = "kpca-denoised/report") -> dict[str, object]:
 
 @pytest.fixture
 def kpca(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    compiled: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Run ``kpca denoise ...`` in a folder with two grey images and a coloured one in ``in``."""
     monkeypatch.chdir(tmp_path)
@@ -53,7 +59,7 @@ def kpca(
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("kpca_apps.report.denoising_figures.denoising_figures", lambda result: {})
     save("in/a.png", noisy(0))
-    save("in/sub/b.png", noisy(1, (40, 40, 3)))
+    save("in/sub/b.png", noisy(1, (24, 24, 3)))
     save("in/c.tif", noisy(2))
 
     def run(*words: object) -> Done:
@@ -85,7 +91,7 @@ def test_one_worker_and_two_leave_the_same_bytes(
     monkeypatch.setattr("kpca_apps.cli.denoise_progress._START_UP", 1)
     made = []
     for jobs in (1, 2):
-        assert kpca("run", "in", "--quality", "fast", "--jobs", jobs).code == 0
+        assert kpca("run", "in", *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
         folder = Path("kpca-denoised")
         made.append(contents(folder))
         run = json.loads(made[-1].pop("report/run.json"))
@@ -95,10 +101,10 @@ def test_one_worker_and_two_leave_the_same_bytes(
 
 
 def test_the_same_command_goes_on_where_it_was(kpca: Run) -> None:
-    kpca("run", "in", *FAST)
+    kpca("run", "in", *GIVEN)
     before = contents(Path("kpca-denoised"))
     Path("kpca-denoised", IMAGES, "a.png").unlink()
-    done = kpca("run", "in", *FAST)
+    done = kpca("run", "in", *GIVEN)
     assert done.code == 0, done.err
     assert "2 were done by an earlier run." in done.err
     after = contents(Path("kpca-denoised"))
@@ -134,7 +140,7 @@ def test_other_settings_replace_only_by_force(kpca: Run) -> None:
     ],
 )
 def test_every_option_changes_the_image(words: tuple[object, ...], kpca: Run) -> None:
-    plain = denoise_kpca(noisy(1, (40, 40, 3)), channel_axis=-1, quality="fast", noise="auto")
+    plain = denoise_kpca(noisy(1, (24, 24, 3)), channel_axis=-1, quality="fast", noise="auto")
     done = kpca("run", "in/sub/b.png", *FAST, *words)
     assert done.code == 0, done.err
     made = load(Path("kpca-denoised", IMAGES, "b.png"))
@@ -142,6 +148,7 @@ def test_every_option_changes_the_image(words: tuple[object, ...], kpca: Run) ->
 
 
 def test_a_reference_and_rivals(kpca: Run) -> None:
+    save("in/c.tif", noisy(2, sigma=10))
     for name in ("a.png", "c.tif"):
         save(f"clean/{name}", noisy(0, sigma=0.0))
     words = ("in/a.png", "in/c.tif", "--reference", "clean", "--compare", *FAST)
@@ -163,7 +170,7 @@ def test_a_reference_and_rivals(kpca: Run) -> None:
 def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
     Path("in/bad.png").write_bytes(Path("in/a.png").read_bytes()[:100])
     Path("in/empty.jpg").write_bytes(b"")
-    done = kpca("run", "in", *FAST, "--quiet")
+    done = kpca("run", "in", *GIVEN, "--quiet")
     assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
     said = done.err.splitlines()
     assert len(said) == 2
@@ -175,7 +182,7 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
 
 def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
     Path("bad.png").write_bytes(b"\x89PNG\r\n\x1a\nno")
-    done = kpca("run", "bad.png", *FAST)
+    done = kpca("run", "bad.png", *GIVEN)
     assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
     assert "The only image could not be denoised: bad.png" in done.err
     assert list(Path("kpca-denoised", IMAGES).iterdir()) == [
@@ -192,18 +199,28 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
         (("run", "in", "--sigma", "much"), 2, "--sigma is 'much'"),
         (("run", "in", "--strength", "2"), 2, "strength is 2"),
         (("run", "in", "--luma", "-1"), 2, "luma is -1"),
+        (("run", "in", "--chroma", "1e300"), 2, "chroma is 1e+300; give a factor from 0 to 1000"),
         (("run", "in", "--data-range", "0"), 2, "--data-range is 0"),
+        (("run", "in", "--data-range", "1e300"), 2, "--data-range is 1e+300"),
+        (("noise", "in", "--data-range", "-1"), 2, "--data-range is -1"),
         (("run", "in", "--jobs", "0"), 2, "--jobs is 0"),
+        (("run", "in", "--jobs", "9" * 30), 2, "--jobs is 1e+30; give a number from 1 to 1000"),
         (("run", "in", "--noise", "pink"), 2, "Invalid value for '--noise'"),
         (("run", "in", "--out", "in/a.png"), 4, "is a file"),
         (("run", "in", "--out", "no/where"), 3, "parent folder does not exist"),
+        (("run", "in", "--out", "x" * 300), 3, "xxx...: cannot be made (File name too long)"),
+        (("run", "in", "--out", "in"), 4, "in: is the folder of the inputs itself"),
         (("run", "in", "--reference", "nowhere"), 3, "no such folder of clean images"),
+        (("run", "in", "--reference", "in"), 2, "in: a.png is the noisy image itself"),
+        (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
         (("run", "in", "--model", "no.kpca"), 3, "no.kpca: no such file"),
         (("run", "in", "--model", "x", "--quality", "high"), 2, "--quality means nothing with"),
         (("run", "in", "--model", "x", "--preview"), 2, "--preview means nothing with --model"),
-        (("run",), 2, "Missing argument 'INPUTS'"),
+        (("run",), 2, "Missing argument 'IMAGES'"),
         (("noise", "nothing.png"), 3, "no such file or folder"),
         (("fit", "in"), 2, "Missing option '--model'"),
+        (("fit", "in", "--model", "m", "--jobs", "0"), 2, "--jobs is 0"),
+        (("fit", "in", "--model", "m", "--seed", "-1"), 2, "--seed is -1; give a whole number"),
         (("fit", "in/a.png", "--model", "in/a.png"), 4, "in/a.png"),
     ],
 )
@@ -218,10 +235,50 @@ def test_mistakes_are_one_line_and_write_nothing(
     assert not Path("kpca-denoised").exists()
 
 
+def test_a_level_below_one_step_is_doubted(kpca: Run) -> None:
+    done = kpca("run", "in/a.png", *FAST, "--sigma", 0.1)
+    assert done.code == 0
+    assert "if a share of the range was meant, give 25.5." in " ".join(done.err.split())
+    assert len(result()["notes"]) == 1  # type: ignore[arg-type]
+    assert kpca("run", "in/a.png", *FAST, "--sigma", 1, "--force").code == 0
+    assert result()["notes"] == []
+
+
+def test_a_range_the_image_lies_far_beyond_is_a_failure_in_one_line(kpca: Run) -> None:
+    done = kpca("run", "in/a.png", *GIVEN, "--data-range", 1e-9)
+    assert (done.code, "give the data range in the units of the image" in done.err) == (5, True)
+    assert done.err.startswith("failed: a.png: image holds values from ")
+
+
+def test_a_link_to_nowhere_is_no_folder_for_results(kpca: Run) -> None:
+    Path("dangling").symlink_to("nowhere")
+    done = kpca("run", "in", *GIVEN, "--out", "dangling")
+    assert (done.code, done.err.count("\n")) == (4, 1)
+    assert "is a link that leads nowhere" in done.err
+
+
+def test_no_link_leads_results_out_of_the_folder(kpca: Run) -> None:
+    Path("kpca-denoised").mkdir()
+    Path("kpca-denoised", IMAGES).symlink_to("../in")
+    before = contents(Path("in"))
+    done = kpca("run", "in/a.png", *GIVEN, "--force")
+    assert (done.code, done.err.count("\n")) == (4, 1)
+    assert contents(Path("in")) == before
+
+
+def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
+    code = (
+        "import sys, kpca_apps.cli.denoise_work, kpca_apps.report.denoising;"
+        "print({'matplotlib', 'numba', 'scipy', 'sklearn'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 def test_what_is_in_the_way_is_kept(kpca: Run) -> None:
     Path("kpca-denoised/report").mkdir(parents=True)
     Path("kpca-denoised/report/notes.txt").write_text("mine", encoding="utf-8")
-    done = kpca("run", "in", *FAST, "--force")
+    done = kpca("run", "in", *GIVEN, "--force")
     assert (done.code, done.err.count("\n")) == (4, 1)
     assert contents(Path("kpca-denoised")) == {"report/notes.txt": b"mine"}
 
@@ -240,7 +297,7 @@ def test_hostile_names_reach_no_terminal(kpca: Run) -> None:
     save("-rf.png", noisy())
     for words in ((name,), ("--", "-rf.png")):
         for extra in (("--dry-run",), ()):
-            done = kpca("run", *FAST, *extra, *words)
+            done = kpca("run", *GIVEN, *extra, *words)
             assert done.code == 0, done.err
             assert not {"\x1b", "\u202e"} & set(done.out + done.err)
         command = shlex.split(str(result()["command"]))
@@ -279,6 +336,8 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert [row.split()[0] for row in rows] == ["a.png", "c.tif", "sub/b.png"]
     expected = measure_noise(noisy(0)).sigma
     assert rows[0].split()[1] == f"{expected:.3g}"
+    assert rows[0].endswith("28 x 24")
+    assert rows[2].endswith("24 x 24")
     told = json.loads(kpca("noise", "in", "--json").out)
     assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
     assert told[0]["sigma"] == expected
@@ -297,4 +356,43 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
     taken = [one["residual_sd"] for one in trials]
     assert taken[0] < 0.7 * taken[1]
+    assert "Luma 1.56: takes out" in done.err
+    assert done.err.count(" of 255.\n") == 3
     assert kpca("run", "in", *FAST, "--preview", "--json").out.startswith("{")
+
+
+def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:
+    done = kpca("run", "in/a.png", *FAST, "--preview", "--out", "here")
+    assert (done.code, done.out) == (0, "here/preview/report.html\n"), done.err
+    assert sorted(Path("here").iterdir()) == [Path("here/preview")]
+    done = kpca("run", "in/a.png", *FAST, "--preview", "--out", "no/where")
+    assert (done.code, "parent folder does not exist" in done.err) == (3, True)
+
+
+def test_images_too_small_to_measure_are_said_to_be(kpca: Run) -> None:
+    save("tiny/a.png", noisy(0, (23, 25)))
+    save("tiny/b.png", noisy(1, (24, 24)))
+    said = " ".join(kpca("run", "tiny", *FAST).err.split())
+    assert "1 image has fewer than 576 pixels, too few to measure noise on" in said
+    assert "kpca denoise fit" in said
+    images = result()["images"]
+    assert isinstance(images, list)
+    assert ["too few to measure" in " ".join(one["notes"]) for one in images] == [True, False]
+    assert "too few" not in kpca("run", "tiny", *GIVEN, "--out", "given").err
+    assert "too small for this measure" in " ".join(kpca("noise", "tiny").err.split())
+
+
+def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
+    save(f"in/{'long' * 20}.png", noisy(3, (300, 300, 3)))
+    done = kpca("noise", "in")
+    assert max(map(len, done.out.splitlines())) <= 80
+    shared = np.repeat(noisy(4, (96, 96))[..., np.newaxis], 3, axis=2)
+    save("shared.png", shared)
+    assert "yes" in kpca("noise", "shared.png").out
+    assert "share their noise" in kpca("noise", "shared.png").err
+
+
+def test_a_wrong_choice_is_said_plainly(kpca: Run) -> None:
+    done = kpca("run", "in", "--quality", "best")
+    assert (done.code, "Value error" in done.err) == (2, False)
+    assert "'best' is not one of 'fast', 'balanced', 'high'" in done.err

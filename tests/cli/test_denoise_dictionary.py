@@ -56,6 +56,8 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
     assert "Learned from 60 whole images" in page
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50).code == 4
+    above = kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 500, "--out", "other")
+    assert (above.code, "above the data range of 255" in above.err) == (5, True)
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50, "--force").code == 0
 
 
@@ -64,7 +66,7 @@ def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarr
     done = kpca("run", "noisy", "in", *MODEL, "--jobs", 1)
     assert done.code == 5
     said = " ".join(done.err.split())
-    assert "failed: in/a.png: is 40 x 48 pixels, but the model learned whole images of 8" in said
+    assert "failed: in/a.png: is 24 x 28 pixels, but the model learned whole images of 8" in said
     assert "failed: in/sub/b.png: " in said
     assert "3 of 6 images denoised" in said
     dictionary = result()["dictionary"]
@@ -92,13 +94,17 @@ def test_patches_of_any_images(kpca: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("in",), 3, "sub/b.png: is 40 x 40"),
+        (("in",), 3, "sub/b.png: is 24 x 24"),
         (("large.png",), 2, "--patch-size 8"),
         (("clean", "bad.png"), 3, "bad.png: "),
         (("clean", "deep.png"), 3, "give examples of one type"),
         (("clean", "--components", "0"), 2, "n_components is 0"),
         (("clean", "--bandwidth", "-1"), 2, "bandwidth is -1"),
-        (("in/a.png",), 3, "give at least 5"),
+        (("in/a.png",), 3, "too few examples to learn from (1): give at least 5"),
+        (("grey/0.png", "grey/1.png"), 3, "no other example differs from it"),
+        (("grey", "--patch-size", "4"), 3, "there is nothing to learn"),
+        (("clean", "--sigma", "1e300"), 2, "--sigma is 1e+300, above the range of the images, 255"),
+        (("clean", "--examples-sigma", "300"), 2, "--examples-sigma is 300, above"),
         (("in/a.png", "--patch-size", "60"), 3, "a.png"),
     ],
 )
@@ -106,6 +112,8 @@ def test_mistakes_are_one_line_and_make_no_model(
     words: tuple[str, ...], code: int, message: str, kpca: Run, digits: np.ndarray
 ) -> None:
     Path("bad.png").write_bytes(b"no image")
+    for number in range(5):
+        save(f"grey/{number}.png", np.full((8, 8), 7, np.uint8))
     save("deep.png", np.zeros((8, 8), np.uint16))
     save("large.png", np.zeros((200, 200), np.uint8))
     done = kpca("fit", *words, *MODEL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -19,11 +20,11 @@ from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_progress import count_samples, showing_progress
 from kpca_apps.denoise.result import ImageOutcome
 from tests.cli.conftest import Run
-from tests.cli.test_denoise import FAST, kpca, save
+from tests.cli.test_denoise import GIVEN, kpca, save
 
 __all__ = ["kpca"]
 
-STOPPED = "interrupted; run the same command again to go on: 1 of 3 are done"
+STOPPED = "interrupted; run the same command again to go on: 1 of 4 are done"
 
 
 class Terminal(io.StringIO):
@@ -71,6 +72,28 @@ def test_what_is_no_image_counts_by_its_size(tmp_path: Path) -> None:
     assert count_samples(tmp_path / "none.png") == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
+def test_a_pipe_is_no_image_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    assert count_samples(tmp_path / "a.png") == 0
+
+
+def test_a_disk_full_at_the_report_leaves_the_images(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(result: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kpca_apps.report.denoising.denoising_pages", full)
+        done = kpca("run", "in", *GIVEN)
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "no space left on its disk" in done.err
+    assert "The images are done and kept" in done.err
+    assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
+    assert "3 were done by an earlier run" in kpca("run", "in", *GIVEN).err
+
+
 def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from kpca_apps.denoise import modes
 
@@ -82,13 +105,16 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
             signal.raise_signal(signal.SIGTERM)
         return whole(*args, **options)
 
+    # An image that fails is done neither now nor when the next run counts.
+    Path("in/0.png").write_bytes(b"no image")
     with monkeypatch.context() as patch:
         patch.setattr(modes, "denoise_with_info", interrupted)
-        done = kpca("run", "in", *FAST)
-    assert (done.code, done.out, done.err) == (130, "", f"error: {STOPPED}\n")
+        done = kpca("run", "in", *GIVEN)
+    assert (done.code, done.out) == (130, "")
+    assert done.err.splitlines()[1:] == [f"error: {STOPPED}"]
     assert not Path("kpca-denoised/report").exists()
-    again = kpca("run", "in", *FAST)
-    assert again.code == 0
+    again = kpca("run", "in", *GIVEN)
+    assert again.code == 5
     assert "1 was done by an earlier run" in again.err
 
 
@@ -99,7 +125,7 @@ def test_an_interrupt_in_the_report_leaves_the_images(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kpca_apps.report.denoising.denoising_pages", interrupted)
-    done = kpca("run", "in", *FAST)
+    done = kpca("run", "in", *GIVEN)
     assert (done.code, "the images are done and the report is not" in done.err) == (130, True)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
 
@@ -109,8 +135,8 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     kpca: Run, tmp_path: Path
 ) -> None:
     for number in range(12):
-        save(f"many/{number:02}.png", np.full((160, 160), 100 + number, np.uint8))
-    words = ["run", "many", "--sigma", "10", "--jobs", "2"]
+        save(f"many/{number:02}.png", np.full((96, 96), 100 + number, np.uint8))
+    words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
     code = f"from kpca_apps.cli.main import main; raise SystemExit(main(['denoise', *{words!r}]))"
     process = subprocess.Popen(
         [sys.executable, "-W", "default", "-c", code],

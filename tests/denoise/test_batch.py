@@ -286,6 +286,23 @@ def test_an_interrupt_leaves_nothing_partial(folder: Path) -> None:
     assert run(folder).n_resumed == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to hold back")
+def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
+    # In a process of its own: what starts workers here may have been started by other tests.
+    code = (
+        "import signal, sys\n"
+        "from kpca_apps.denoise.batch import run_batch\n"
+        "from tests.denoise.toy import SETTINGS, deaf\n"
+        "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=deaf, jobs=2)\n"
+        "assert not result.failed, result.failed\n"
+        "assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
+    )
+    command = [sys.executable, "-c", code, str(folder / "in"), str(folder / "out")]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_two_runs_do_not_share_a_folder(folder: Path) -> None:
     (folder / "out").mkdir()
     with Manifest(folder / "out"), pytest.raises(RefusedError, match="another run"):

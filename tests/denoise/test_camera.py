@@ -9,9 +9,9 @@ from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 
-CLEAN = data.astronaut()[0:160, 130:290].astype(float)
+CLEAN = data.astronaut()[20:132, 150:262].astype(float)
 
 
 def shared_noise(shape: tuple[int, ...], width: float = 0.8, seed: int = 0) -> np.ndarray:
@@ -42,6 +42,7 @@ def test_auto_chooses_camera_for_shared_noise_and_gaussian_for_white() -> None:
             image, noise="auto", channel_axis=-1, data_range=255, quality="fast"
         )
         assert info.noise == expected
+        assert measure_noise(image, data_range=255, channel_axis=-1) == info
         named = denoise_kpca(image, noise=expected, channel_axis=-1, data_range=255, quality="fast")
         np.testing.assert_array_equal(out, named)
 
@@ -84,3 +85,9 @@ def test_without_noise_or_colour_nothing_changes() -> None:
         image, noise="camera", luma=0, chroma=0, data_range=255, channel_axis=-1, quality="fast"
     )
     np.testing.assert_allclose(out, image, atol=1e-2)
+
+
+def test_wholly_white_noise_is_still_taken_out() -> None:
+    noisy = CLEAN + 15 * np.random.default_rng(5).standard_normal(CLEAN.shape)
+    camera = denoise_kpca(noisy, noise="camera", channel_axis=-1, data_range=255, quality="fast")
+    assert db(camera) > db(noisy) + 5

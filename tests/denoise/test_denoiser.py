@@ -202,9 +202,18 @@ def test_the_first_bad_pixel_is_named(bad: float) -> None:
         ({"luma": -1}, "luma is -1"),
         ({"chroma": np.inf}, "chroma is inf"),
         ({"strength": 1.5}, "strength is 1.5"),
+        ({"sigma": "auto"}, "sigma is 'auto'"),
+        ({"sigma": np.array([1.0, 2.0])}, "give one number"),
+        ({"n_jobs": 0}, "n_jobs is 0"),
+        ({"n_jobs": 1.5}, "n_jobs is 1.5"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
     image = np.ones((8, 8, 3), np.uint8)
     with pytest.raises(ConfigError, match=message):
         denoise_kpca(image, **{"channel_axis": -1, **options})
+
+
+def test_masked_pixels_are_not_silently_used() -> None:
+    with pytest.raises(InputError, match="masked"):
+        denoise_kpca(np.ma.masked_equal(np.eye(8), 0), sigma=0.1)

@@ -302,7 +302,7 @@ def test_examples_that_cannot_be_used_are_named():
     spoilt[2, 3] = np.nan
     for images, options, message in (
         ([], {}, "no images to learn from"),
-        (good[:3], {}, "there are 3 examples"),
+        (good[:3], {}, "too few examples to learn from (3)"),
         ([*good, np.zeros((8, 9))], {}, "6.png: is 8 x 9 pixels, but 0.png is 8 x 8 pixels"),
         ([*good, spoilt], {}, "6.png: is not finite at row 2, column 3"),
         ([*good, np.zeros(8)], {}, "6.png: has shape (8,)"),

@@ -71,6 +71,18 @@ def smoothed(name: str, k: int, n: int, ridge: float) -> tuple[Matrix, Matrix]:
     return z[:, :n], leverage
 
 
+def random_patches(k: int, n: int) -> NDArray[np.float64]:
+    return np.random.default_rng(5).normal(size=(k, n))
+
+
+def kernel_of(name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    if name == "linear":
+        return x @ x.T
+    d = ((x[:, None] - x[None]) ** 2).sum(2)
+    c = RBF_WIDTH * d.mean()
+    return 0.5 * c * np.exp(-d / c)
+
+
 def theta(kernel: NDArray[np.floating], ridge: float) -> NDArray[np.floating]:
     k = len(kernel)
     h = np.eye(k) - 1 / k
@@ -90,9 +102,7 @@ def test_linear_wiener_operator(k: int, n: int) -> None:
 @pytest.mark.parametrize(("k", "n"), [(48, 36), (30, 64), (2, 2)])
 def test_rbf_wiener_operator(k: int, n: int) -> None:
     clean, noise = group_of(k, n)
-    d = ((clean[:, None] - clean[None]) ** 2).sum(2)
-    c = RBF_WIDTH * d.mean()
-    expected = theta(0.5 * c * np.exp(-d / c), 3000.0)
+    expected = theta(kernel_of("rbf", clean), 3000.0)
     z, leverage = smoothed("rbf", k, n, 3000.0)
     np.testing.assert_allclose(z, expected @ (clean + noise), atol=0.5)
     np.testing.assert_allclose(leverage, np.diag(expected), atol=5e-3)
@@ -102,6 +112,23 @@ def test_tiny_ridge_stays_finite() -> None:
     z, leverage = smoothed("linear", 90, 64, 1e-6)
     assert np.isfinite(z).all()
     assert np.isfinite(leverage).all()
+
+
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+@pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
+def test_one_patch_unlike_all_others_stays_alone(name: str, size: float) -> None:
+    """A hot pixel: hardly smoothed, and nothing of it in the other patches, in single precision."""
+    k, n, ridge = 90, 64, 3000.0
+    x = 3 * random_patches(k, n)
+    x[7, 5] += size
+    x -= x.mean(0)
+    z, leverage = padded(x), np.zeros(k, np.float32)
+    smooth = {"linear": linear_smooth, "rbf": rbf_smooth}[name]
+    smooth(padded(x), z, k, n, np.float32(ridge), leverage, smoothing_space(k, n))
+    expected = theta(kernel_of(name, x), ridge)
+    assert leverage[7] == pytest.approx(expected[7, 7], abs=0.01)
+    assert leverage.min() >= 0
+    np.testing.assert_allclose(z[:, :n], expected @ x, atol=3 + 3e-3 * size)
 
 
 def test_gathering_and_spreading_are_inverse() -> None:

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data, restoration
 
-from kpca_apps.denoise.bands import noise_excess
-from kpca_apps.denoise.local import denoise_plane, denoise_planes
+from kpca_apps.denoise.bands import noise_excess, reach
+from kpca_apps.denoise.local import SMALLEST, denoise_plane, denoise_planes
 from kpca_apps.denoise.parameters import QUALITIES, plan_for
 from kpca_apps.errors import ConfigError
 
@@ -74,13 +74,44 @@ def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> No
 
 
 def test_the_same_bytes_for_any_number_of_workers_and_any_strips(noisy: Image) -> None:
-    tall = np.tile(noisy, (3, 1))[:, 40:64]
+    tall = np.tile(noisy, (6, 1))[:531, 40:73]
+    assert min(tall.shape) >= 2 * SMALLEST  # so that there is a half scale
+    margin = sum(reach(settings) for settings in plan_for(25.0).passes)
+    assert 2 * margin + margin < len(tall)  # so that the last strip is cut off above
     results = [
-        denoise_planes(tall[None], [25.0], quality="high", n_jobs=jobs, strip_samples=samples)
-        for jobs, samples in [(1, 10**9), (2, 10**9), (4, 10**9), (1, 24 * 61), (2, 24 * 100)]
+        denoise_planes(tall[None], [25.0], n_jobs=jobs, strip_samples=samples)
+        for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]
     ]
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_noise_of_half_the_range_leaves_the_brightness(quality: str) -> None:
+    flat = np.full((49, 37), 60.0)
+    noisy = noisy_copy(flat, 127.5)
+    result = denoise_plane(noisy, 127.5, quality=quality)
+    assert np.abs(result - noisy.mean()).max() < 80
+    assert psnr(flat, result) > psnr(flat, noisy) + 10
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
+def test_faint_noise_is_not_made_worse(clean: Image, sigma: float) -> None:
+    noisy = noisy_copy(clean, sigma)
+    assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy)
+
+
+def test_the_half_scale_helps_photographs(clean: Image, noisy: Image) -> None:
+    with_it, without = (
+        denoise_planes(noisy[None], [25.0], quality="fast", scales=scales)[0]
+        for scales in (True, False)
+    )
+    assert psnr(clean, with_it) > psnr(clean, without)
+    text, same = (
+        denoise_planes(noisy[None], [25.0], quality="fast", content="text", scales=scales)[0]
+        for scales in (True, False)
+    )
+    np.testing.assert_array_equal(text, same)
 
 
 def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
@@ -149,7 +180,7 @@ def test_unknown_options_are_named(noisy: Image, options: dict[str, str], words:
         denoise_plane(noisy, 10.0, **options)
 
 
-@pytest.mark.parametrize("sigma", [-1.0, float("nan")])
+@pytest.mark.parametrize("sigma", [-1.0, float("nan"), float("inf")])
 def test_impossible_noise_is_refused(noisy: Image, sigma: float) -> None:
     with pytest.raises(ConfigError, match="sigma"):
         denoise_plane(noisy, sigma)

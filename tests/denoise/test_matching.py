@@ -27,7 +27,7 @@ def nearest(guide: Image, y: int, x: int, shape: tuple[int, int], k: int) -> set
     d = ((patches - patches[y, x]) ** 2).sum((2, 3))
     rows, columns = np.indices(d.shape)
     d[(abs(rows - y) > RADIUS) | (abs(columns - x) > RADIUS)] = np.inf
-    order = np.argsort(d, axis=None, kind="stable")
+    order = np.argsort(d, axis=None, kind="stable")  # NaN last
     order = order[np.isfinite(d.ravel()[order])][:k]
     return {(int(i) // d.shape[1], int(i) % d.shape[1]) for i in order}
 
@@ -79,3 +79,22 @@ def test_draws_belong_to_the_whole_image(image: Image) -> None:
 def test_equal_patches_are_taken_in_reading_order() -> None:
     flat = np.zeros((30, 30), np.float32)
     assert found(flat, 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
+
+
+@pytest.mark.parametrize("tie", [0.0, 100.0])
+def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie: float) -> None:
+    rng = np.random.default_rng(1)
+    for share in (0.001, 0.003, 0.02, 1.0):
+        spoilt = image.copy()
+        spoilt[rng.random(image.shape) < share] = np.nan
+        spoilt[30:36, 30:36] = image[30:36, 30:36]
+        # Room for every candidate, so that too many would be seen and do no harm.
+        group = np.zeros((37 * 37, 2), np.int32)
+        count = find_group(
+            pad_guide(spoilt), 30, 30, (6, 6), 0, 48, np.float32(tie), group, matching_space()
+        )
+        assert count == 48
+        assert [30, 30] in group[:count].tolist()
+        if tie == 0 and share < 0.02:
+            got = {(int(y), int(x)) for y, x in group[:count]}
+            assert got == nearest(spoilt, 30, 30, (6, 6), 48)

@@ -65,6 +65,15 @@ def test_poisson_level_is_found_and_given_at_the_bright_end() -> None:
     assert abs(db(given) - db(found)) < 0.5
 
 
+@pytest.mark.parametrize("peak", [3, 5, 10, 60])
+@pytest.mark.parametrize("picture", ["camera", "coins"])
+def test_poisson_level_is_found_where_photons_are_few(picture: str, peak: int) -> None:
+    clean = getattr(data, picture)()[100:228, 150:278].astype(float)
+    image = np.random.default_rng(5).poisson(clean / 255 * peak) * 255 / peak
+    info = denoise_with_info(image, noise="poisson", data_range=255, quality="fast", luma=0)[1]
+    assert info.sigma == pytest.approx(255 / np.sqrt(peak), rel=0.1)
+
+
 def test_poisson_mode_is_not_biased_in_the_dark() -> None:
     counts = RNG.poisson(1.5, (96, 96)).astype(float)
     out = denoise_kpca(counts, sigma=np.sqrt(20), noise="poisson", data_range=20)
@@ -92,3 +101,32 @@ def test_impulses_are_removed_and_other_pixels_hardly_touched() -> None:
     out = denoise_kpca(image, noise="impulse", sigma=0, data_range=255, quality="fast")
     np.testing.assert_allclose(out[same], image[same], atol=12)
     assert db(out) > 35
+
+
+NOISY = {"gaussian": CLEAN + 15 * RNG.standard_normal(CLEAN.shape), "poisson": photons()}
+NOISY["speckle"] = speckle()
+
+
+@pytest.mark.parametrize("noise", NOISY)
+@pytest.mark.parametrize("given", [True, False])
+def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, given: bool) -> None:
+    """As in fluorescence microscopy: an RGB image with one or two dyes."""
+    sigma = {"gaussian": 15.0, "poisson": 255 / np.sqrt(PEAK), "speckle": 0.25}[noise]
+    options = {
+        "noise": noise,
+        "data_range": 255,
+        "quality": "fast",
+        "sigma": sigma if given else None,
+    }
+    plane = NOISY[noise]
+    alone = db(denoise_kpca(plane, **options))
+    assert alone > db(plane) + 3
+    for used in ((1,), (0, 1)):
+        image = np.zeros((*CLEAN.shape, 3))
+        image[..., used] = plane[..., np.newaxis]
+        out = denoise_kpca(image, channel_axis=-1, **options)
+        for channel in range(3):
+            if channel in used:
+                assert db(out[..., channel]) > alone - 1.5
+            else:
+                np.testing.assert_allclose(out[..., channel], 0, atol=1e-4)

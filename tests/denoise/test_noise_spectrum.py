@@ -37,6 +37,14 @@ def test_texture_of_low_frequency_is_not_taken_for_noise() -> None:
     assert noise_spectrum(128 + texture + 3 * white(2), COLOUR_GROWTH).max() > 15
 
 
+def test_texture_of_middle_frequency_is_not_taken_for_noise() -> None:
+    x = np.arange(256) * np.pi / 2
+    texture = (12 * np.sin(np.add.outer(x, 0.3 * x))).astype(np.float32)
+    spectrum = noise_spectrum(128 + texture + 3 * white(4))
+    assert spectrum[:5, :5].mean() < 8
+    assert noise_spectrum(128 + texture + 3 * white(4), ()).max() > 20
+
+
 def test_too_small_to_tell_is_even_and_constant_is_nothing() -> None:
     small = noise_spectrum(20 * white(3)[:12, :12])
     assert np.ptp(small) == 0

@@ -5,6 +5,7 @@ Run as a script it denoises a folder and says when it begins, so that a test can
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from PIL import Image
 
 from kpca_apps.denoise.batch import run_batch
 from kpca_apps.denoise.manifest import MANIFEST
+from kpca_apps.errors import InputError
 
 SETTINGS = {"weight": 0.5}
 
@@ -38,6 +40,13 @@ def smooth(
     time.sleep(pause)
     values = pixels.astype(np.float32)
     return (1 - weight) * values + weight * np.roll(values, 1, axis=1), Info()
+
+
+def deaf(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+    """Refuse to work where an interrupt at the keyboard would be heard."""
+    if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        raise InputError("an interrupt would be heard")
+    return smooth(pixels, channel_axis)
 
 
 def picture(seed: int, shape: tuple[int, ...] = (24, 30)) -> np.ndarray:

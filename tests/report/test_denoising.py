@@ -70,6 +70,8 @@ def test_a_trial_becomes_a_sound_page() -> None:
     assert result.command in page.text
     for trial in result.trials:
         assert trial.option in page.text
+    assert "Strength 0.75" in page.text
+    assert "10 of 255" in page.text
     assert page.text.count("before") == page.text.count("after") == len(result.trials)
     assert "--noise camera" in page.text
 
@@ -177,6 +179,17 @@ def test_a_dictionary_is_shown_by_its_components() -> None:
         assert f"below the mean along component {number}" in labels
         assert f"above the mean along component {number}" in labels
     assert "Both were chosen by the error on held-out examples." in page.text
+
+
+def test_settings_are_said_in_words() -> None:
+    told = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
+    page = Page(render_denoising(replace(examples.real(), settings=told))["report.html"])
+    for words in (
+        "local, from similar patches within each image",
+        "non-local means and wavelet shrinkage",
+        "measured on each image",
+    ):
+        assert words in page.text
 
 
 def test_what_was_done_is_all_there() -> None:

@@ -1,0 +1,131 @@
+"""Whole passes against the same passes in plain numpy, double precision and no haste."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.bands import Strip, patch_means, project, wiener
+from kpca_apps.denoise.matching import RADIUS
+from kpca_apps.denoise.parameters import PassSettings
+from kpca_apps.denoise.wiener import RIDGE_FACTOR
+
+Image = NDArray[np.floating]
+Places = NDArray[np.intp]
+Group = tuple[Image, Image | Sequence[float], Image | Sequence[float]]
+SETTINGS = PassSettings(size=5, group=20, tie=0.0, stride=4)
+SHAPE = (31, 46)
+
+
+def scene(planes: int = 2) -> tuple[Image, Image]:
+    """Edges and stripes, and the same with noise."""
+    y, x = np.indices(SHAPE)
+    clean = 100 + 60 * (x > y) + 20 * np.sin(x * 0.8)
+    rng = np.random.default_rng(2)
+    noisy = np.stack([clean * (1 - 0.3 * i) for i in range(planes)])
+    return noisy, noisy + 10 * rng.standard_normal(noisy.shape)
+
+
+def references(length: int, size: int, stride: int) -> list[int]:
+    return sorted({*range(0, length - size + 1, stride), length - size})
+
+
+def smoothed(guide: Image, estimate_of_group: Callable[[Places], Group]) -> tuple[Image, Image]:
+    """Aggregate the estimates of all groups: nearest patches, weights of patch and window."""
+    size = SETTINGS.size
+    window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
+    patches = sliding_window_view(guide.astype(float), (size, size))
+    rows, columns = np.indices(patches.shape[:2])
+    sums = np.zeros((3, *guide.shape))
+    for y in references(guide.shape[0], size, SETTINGS.stride):
+        for x in references(guide.shape[1], size, SETTINGS.stride):
+            d = ((patches - patches[y, x]) ** 2).sum((2, 3))
+            d[(abs(rows - y) > RADIUS) | (abs(columns - x) > RADIUS)] = np.inf
+            d[y, x] = -1
+            group = np.argsort(d, axis=None, kind="stable")[: SETTINGS.group]
+            places = np.column_stack(np.unravel_index(group, d.shape))
+            estimates, weights, leverages = estimate_of_group(places)
+            for (i, j), patch, w, lev in zip(places, estimates, weights, leverages, strict=True):
+                here = (slice(i, i + size), slice(j, j + size))
+                sums[0][here] += w * window * patch.reshape(size, size)
+                sums[1][here] += w * window
+                sums[2][here] += w * window * lev
+    return sums[0] / sums[1], sums[2] / sums[1]
+
+
+def group_of(plane: Image, places: Places) -> tuple[Image, Image]:
+    size = SETTINGS.size
+    rows = np.array([plane[i : i + size, j : j + size].ravel() for i, j in places], float)
+    return rows - rows.mean(0), rows.mean(0)
+
+
+def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
+    noisy = scene()[1].astype(np.float32)
+    variance = np.full(noisy.shape, 100.0, np.float32)
+    variance[:, :, 20:] = 150.0
+    estimate, leverage = project(
+        noisy, noisy[0], variance, variance[0], SETTINGS, 1.0, Strip(0, SHAPE[0], SHAPE)
+    )
+    spread = patch_means(variance, (5, 5))
+    kept = set()
+    for c, plane in enumerate(noisy):
+
+        def projected(places: Places, c: int = c, plane: Image = plane) -> Group:
+            z, mean = group_of(plane, places)
+            k, n = z.shape
+            level = spread[c][tuple(places.T)].mean()
+            u, s, vt = np.linalg.svd(z, full_matrices=False)
+            q = int((s**2 > 0.95 * level * (np.sqrt(k) + np.sqrt(n)) ** 2).sum())
+            kept.add(q)
+            return (u[:, :q] * s[:q]) @ vt[:q] + mean, [1 / (1 + q)] * k, [(1 + q) / k] * k
+
+        expected, left = smoothed(noisy[0], projected)
+        np.testing.assert_allclose(estimate[c], expected, atol=0.01)
+        np.testing.assert_allclose(leverage[c], left, rtol=1e-4)
+    assert kept >= {0, 1, 2}
+
+
+@pytest.mark.parametrize("rbf", [False, True])
+def test_a_wiener_pass_is_kernel_ridge_regression_on_the_pilot(rbf: bool) -> None:
+    pilot, noisy = (planes.astype(np.float32) for planes in scene())
+    pilot = pilot + np.float32(0.1) * noisy
+    variance = np.array([100.0, 200.0], np.float32)
+    strip = Strip(0, SHAPE[0], SHAPE)
+    estimate, leverage = wiener(noisy, pilot, pilot[0], variance, SETTINGS, rbf, strip)
+    for c, plane in enumerate(noisy):
+
+        def regressed(places: Places, c: int = c, plane: Image = plane) -> Group:
+            (x, _), (z, mean) = group_of(pilot[c], places), group_of(plane, places)
+            k, n = x.shape
+            kernel = x @ x.T
+            if rbf:
+                d = ((x[:, None] - x) ** 2).sum(2)
+                kernel = 2 * d.mean() * np.exp(-d / (4 * d.mean()))
+                kernel = kernel - kernel.mean(0) - kernel.mean(1)[:, None] + kernel.mean()
+            ridge = float(RIDGE_FACTOR) * n * variance[c]
+            theta = np.linalg.solve(kernel + ridge * np.eye(k), kernel)
+            own = np.diag(theta) + 1 / k
+            return theta @ z + mean, 1 / own, own
+
+        expected, left = smoothed(pilot[0], regressed)
+        np.testing.assert_allclose(estimate[c], expected, atol=0.02)
+        np.testing.assert_allclose(leverage[c], left, atol=2e-4)
+
+
+@pytest.mark.parametrize("rbf", [False, True])
+def test_leverage_is_what_a_pixel_does_to_its_own_estimate(rbf: bool) -> None:
+    """With the pilot given, the Wiener pass is linear, and its leverage a derivative."""
+    pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
+    variance, strip = np.array([100.0], np.float32), Strip(0, SHAPE[0], SHAPE)
+    pilot += np.float32(0.1) * noisy
+    before, leverage = wiener(noisy, pilot, pilot[0], variance, SETTINGS, rbf, strip)
+    for y, x in [(0, 0), (15, 14), (15, 16), (20, 40), (30, 45)]:
+        moved = noisy.copy()
+        moved[0, y, x] += 64
+        after = wiener(moved, pilot, pilot[0], variance, SETTINGS, rbf, strip)[0]
+        slope = (after[0, y, x] - before[0, y, x]) / 64
+        assert leverage[0, y, x] == pytest.approx(slope, abs=1e-4)
