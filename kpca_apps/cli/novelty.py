@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from kpca_apps.cli import options as o
-from kpca_apps.cli import steps as s
+from kpca_apps.cli import novelty_options as o
+from kpca_apps.cli import novelty_steps as s
 from kpca_apps.cli.console import Console, explanation_lines
 from kpca_apps.cli.shared import Quiet, command_of
 from kpca_apps.errors import ConfigError
@@ -280,7 +280,7 @@ def compare(
     2007).
     """
     from kpca_apps.cli.clock import Clock
-    from kpca_apps.cli.runs import write_comparison
+    from kpca_apps.cli.novelty_runs import write_comparison
 
     told = o.screening_options(context.params)
     console, clock = Console(quiet), Clock()

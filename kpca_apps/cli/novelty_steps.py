@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpca_apps.cli.console import TOP, Console, plan_lines, score_texts, summary_lines
-from kpca_apps.cli.options import given_options
+from kpca_apps.cli.novelty_options import given_options
 from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def finish(
 ) -> None:
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
-    from kpca_apps.cli.runs import MODEL_FILE, write_screening
+    from kpca_apps.cli.novelty_runs import MODEL_FILE, write_screening
     from kpca_apps.report.hidden import without_hidden
     from kpca_apps.report.text import headline, plain
 
