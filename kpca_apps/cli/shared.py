@@ -1,4 +1,4 @@
-"""What the commands of both applications share: how they and their options are declared."""
+"""What the commands of both applications share: declarations, options, short paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["FILES", "TALK", "Quiet", "command_of", "option", "read_config"]
+__all__ = ["FILES", "TALK", "Quiet", "command_of", "near", "option", "read_config"]
 
 FILES = "Reading and writing"
 TALK = "Talking"
@@ -69,3 +69,9 @@ def command_of(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[...
         return app.command(help=text)(function)
 
     return register
+
+
+def near(path: Path) -> Path:
+    """Shorten a path below the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
