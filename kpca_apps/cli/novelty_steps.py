@@ -1,4 +1,4 @@
-"""Steps that several commands of ``kpca novelty`` take: reading, checking, writing the folder, the last words."""
+"""Steps of the commands of ``kpca novelty``: reading, checking, writing the folder, last words."""
 
 from __future__ import annotations
 
