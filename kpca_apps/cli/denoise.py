@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +10,7 @@ import typer
 from kpca_apps.cli import denoise_options as o
 from kpca_apps.cli import denoise_steps as s
 from kpca_apps.cli.console import Console
+from kpca_apps.cli.shared import Quiet, command_of
 
 __all__ = ["app"]
 
@@ -22,12 +21,7 @@ app = typer.Typer(
     help="Take the noise out of images, one or a folder of them.",
     no_args_is_help=True,
 )
-
-
-def _command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command; the paragraphs of its help are wrapped by the terminal alone."""
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return app.command(help="\n\n".join(" ".join(text.split()) for text in paragraphs))(function)
+_command = command_of(app)
 
 
 @_command
@@ -52,7 +46,7 @@ def run(
     preview: o.Preview = False,
     jobs: o.Jobs = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     dry_run: o.DryRun = False,
     config: o.Config = None,
 ) -> None:
@@ -93,7 +87,7 @@ def fit(
     force: o.ForceModel = False,
     jobs: o.Threads = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     dry_run: o.DryRun = False,
     config: o.Config = None,
 ) -> None:
@@ -120,7 +114,7 @@ def noise(
     ],
     data_range: o.DataRange = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     config: o.Config = None,
 ) -> None:
     """Measure the noise of images, without denoising them.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from kpca_apps.cli.options import read_config
+from kpca_apps.cli.shared import FILES, TALK, option, read_config
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line
 
@@ -61,13 +61,6 @@ class FormatName(Enum):
 _NOISE = "Noise"
 _HOW = "How"
 _EXAMPLES = "Examples"
-_FILES = "Reading and writing"
-_TALK = "Talking"
-
-
-def _option(*flags: str, help: str, panel: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(*flags, help=help, rich_help_panel=panel, metavar=metavar, **more)
-
 
 Inputs = Annotated[
     list[str],
@@ -86,7 +79,7 @@ Examples = Annotated[
 ]  # fmt: skip
 Sigma = Annotated[
     str,
-    _option(
+    option(
         "--sigma",
         help="Noise level: the standard deviation of the noise, in the units of the images (of 255 "
         "for 8 bits, of 65535 for 16); for poisson where the image is brightest, for speckle "
@@ -97,7 +90,7 @@ Sigma = Annotated[
 ]
 Noise = Annotated[
     NoiseName,
-    _option(
+    option(
         "--noise",
         help="gaussian; poisson (few photons); speckle (multiplied); impulse (salt and pepper); "
         "camera (photographs as a camera saves them, whose noise neighbouring pixels share); "
@@ -108,7 +101,7 @@ Noise = Annotated[
 ]
 DataRange = Annotated[
     float | None,
-    _option(
+    option(
         "--data-range",
         help="Largest value an image can take less the smallest, where the type of its values "
         "does not say it: floats, 12 bits kept in 16.",
@@ -118,7 +111,7 @@ DataRange = Annotated[
 ]
 Quality = Annotated[
     QualityName,
-    _option(
+    option(
         "--quality",
         help="fast, balanced or high: three, four or five passes. Balanced takes about 1.8 times "
         "as long as fast, for some .1 dB; high 1.6 times as long as balanced, for .02 dB.",
@@ -128,7 +121,7 @@ Quality = Annotated[
 ]
 Kernel = Annotated[
     KernelName,
-    _option(
+    option(
         "--kernel",
         help="linear or rbf, of the Wiener pass. RBF has never beaten its linear limit for "
         "Gaussian noise on patches of photographs or text: it is there to be compared.",
@@ -138,7 +131,7 @@ Kernel = Annotated[
 ]
 Content = Annotated[
     ContentName,
-    _option(
+    option(
         "--content",
         help="photo or text. text takes smaller patches, for scanned pages and line drawings.",
         panel=_HOW,
@@ -147,7 +140,7 @@ Content = Annotated[
 ]
 Luma = Annotated[
     float,
-    _option(
+    option(
         "--luma",
         help="Smoothing of the brightness: a factor of its noise level. 1.3 smooths more, .8 less, "
         "0 leaves it alone.",
@@ -157,7 +150,7 @@ Luma = Annotated[
 ]
 Chroma = Annotated[
     float,
-    _option(
+    option(
         "--chroma",
         help="Smoothing of the colours, likewise.",
         panel=_HOW,
@@ -166,7 +159,7 @@ Chroma = Annotated[
 ]
 Strength = Annotated[
     float,
-    _option(
+    option(
         "--strength",
         help="From 0 (the image as it is) to 1 (denoised): .7 leaves some grain.",
         panel=_HOW,
@@ -175,7 +168,7 @@ Strength = Annotated[
 ]
 Model = Annotated[
     Path | None,
-    _option(
+    option(
         "--model",
         help="Denoise with a dictionary made by kpca denoise fit, for images that resemble its "
         "examples; photographs are better off without.",
@@ -185,73 +178,68 @@ Model = Annotated[
 ]
 Reference = Annotated[
     Path | None,
-    _option(
+    option(
         "--reference",
         help="Folder of clean images of the same names: adds PSNR and SSIM.",
-        panel=_FILES,
+        panel=FILES,
         metavar="DIR",
     ),
 ]
 Compare = Annotated[
     bool,
-    _option(
+    option(
         "--compare",
         help="Set scikit-image's non-local means and wavelet denoisers beside ours; needs "
         "--reference.",
-        panel=_FILES,
+        panel=FILES,
     ),
 ]
 Format = Annotated[
     FormatName,
-    _option(
+    option(
         "--format",
         help="same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a "
         "little; png does not.",
-        panel=_FILES,
+        panel=FILES,
         metavar="KIND",
     ),
 ]
 Out = Annotated[
     Path,
-    _option(
+    option(
         "--out",
         help="Folder to write: images/ and report/ in it.",
-        panel=_FILES,
+        panel=FILES,
         metavar="DIR",
     ),
 ]
-Force = Annotated[
-    bool, _option("--force", help="Replace files that stand in the way.", panel=_FILES)
-]
+Force = Annotated[bool, option("--force", help="Replace files that stand in the way.", panel=FILES)]
 Preview = Annotated[
     bool,
-    _option(
+    option(
         "--preview",
         help="Denoise one crop of the first image at three strengths and stop, to choose by; the "
         "page is preview/report.html in --out, or without that kpca-preview-NAME/report.html here.",
-        panel=_TALK,
+        panel=TALK,
     ),
 ]
 Jobs = Annotated[
     int | None,
-    _option(
+    option(
         "--jobs",
         help="Images worked on at once; all processors by default. Changes no pixel.",
-        panel=_TALK,
+        panel=TALK,
         metavar="N",
     ),
 ]
-Json = Annotated[bool, _option("--json", help="Print the result as JSON on stdout.", panel=_TALK)]
-Quiet = Annotated[bool, _option("--quiet", "-q", help="Say only errors.", panel=_TALK)]
-DryRun = Annotated[
-    bool, _option("--dry-run", help="Print what would be done and stop.", panel=_TALK)
-]
+Json = Annotated[bool, option("--json", help="Print the result as JSON on stdout.", panel=TALK)]
+DryRun = Annotated[bool, option("--dry-run", help="Print what would be done and stop.", panel=TALK)]
 Config = Annotated[
     Path | None,
-    _option(
+    option(
         "--config",
         help='Take options from a TOML file: quality = "high", luma = 1.2.',
-        panel=_TALK,
+        panel=TALK,
         metavar="FILE",
         is_eager=True,
         callback=read_config,
@@ -264,7 +252,7 @@ NewModel = Annotated[
 ]
 PatchSize = Annotated[
     int | None,
-    _option(
+    option(
         "--patch-size",
         help="Learn from patches so wide. Without it whole images are learned, all of one size.",
         panel=_EXAMPLES,
@@ -273,7 +261,7 @@ PatchSize = Annotated[
 ]
 Stride = Annotated[
     int | None,
-    _option(
+    option(
         "--stride",
         help="Distance of neighbouring patches when denoising; by default a quarter of their "
         "width.",
@@ -283,7 +271,7 @@ Stride = Annotated[
 ]
 MaxExamples = Annotated[
     int,
-    _option(
+    option(
         "--max-examples",
         help="Examples kept, drawn at random from more. Twice as many take eight times as long.",
         panel=_EXAMPLES,
@@ -291,11 +279,11 @@ MaxExamples = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, _option("--seed", help="Seed of every random draw.", panel=_EXAMPLES, metavar="N")
+    int, option("--seed", help="Seed of every random draw.", panel=_EXAMPLES, metavar="N")
 ]
 Components = Annotated[
     int | None,
-    _option(
+    option(
         "--components",
         help="Components projected on. By default what denoises held-out examples best.",
         panel=_HOW,
@@ -304,7 +292,7 @@ Components = Annotated[
 ]
 Bandwidth = Annotated[
     float | None,
-    _option(
+    option(
         "--bandwidth",
         help="c of the kernel exp(-|x - y|^2 / c), in squared units of the images; by "
         "default likewise.",
@@ -314,7 +302,7 @@ Bandwidth = Annotated[
 ]
 FitSigma = Annotated[
     float | None,
-    _option(
+    option(
         "--sigma",
         help="Noise level to be ready for, in the units of the images. By default several, and "
         "the one nearest to an image's noise is used.",
@@ -324,7 +312,7 @@ FitSigma = Annotated[
 ]
 ExamplesSigma = Annotated[
     float,
-    _option(
+    option(
         "--examples-sigma",
         help="Noise level of the examples themselves, where there are no clean ones.",
         panel=_NOISE,
@@ -332,9 +320,9 @@ ExamplesSigma = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, _option("--jobs", help="Threads; changes no number.", panel=_TALK, metavar="N")
+    int | None, option("--jobs", help="Threads; changes no number.", panel=TALK, metavar="N")
 ]
-ForceModel = Annotated[bool, _option("--force", help="Replace a file of that name.", panel=_TALK)]
+ForceModel = Annotated[bool, option("--force", help="Replace a file of that name.", panel=TALK)]
 
 
 def parse_sigma(text: str) -> float | None:

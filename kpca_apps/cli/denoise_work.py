@@ -16,7 +16,7 @@ from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_progress import MOST_FAILURES, count_samples, share_processors
 from kpca_apps.cli.denoise_runs import PREVIEW_FOLDER, REPORT_FOLDER, write_denoising, write_trial
 from kpca_apps.cli.denoise_steps import Batch, chosen_mode, denoise_batch, is_given, warm
-from kpca_apps.cli.steps import near
+from kpca_apps.cli.shared import near
 from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder

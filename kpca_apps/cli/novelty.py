@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kpca_apps.cli import options as o
-from kpca_apps.cli import steps as s
+from kpca_apps.cli import novelty_options as o
+from kpca_apps.cli import novelty_steps as s
 from kpca_apps.cli.console import Console, explanation_lines
+from kpca_apps.cli.shared import Quiet, command_of
 from kpca_apps.errors import ConfigError
 
 __all__ = ["app"]
@@ -22,12 +21,7 @@ app = typer.Typer(
     help="Find the rows of a table that do not belong, with reasons.",
     no_args_is_help=True,
 )
-
-
-def _command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command; the paragraphs of its help are wrapped by the terminal alone."""
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return app.command(help="\n\n".join(" ".join(text.split()) for text in paragraphs))(function)
+_command = command_of(app)
 
 
 @_command
@@ -66,7 +60,7 @@ def screen(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     dry_run: o.DryRun = False,
     config: o.Config = None,
 ) -> None:
@@ -134,7 +128,7 @@ def fit(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     dry_run: o.DryRun = False,
     config: o.Config = None,
 ) -> None:
@@ -188,7 +182,7 @@ def score(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     config: o.Config = None,
 ) -> None:
     """Judge the rows of a table with a saved model, each independently of the others.
@@ -229,7 +223,7 @@ def explain(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     config: o.Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
@@ -275,7 +269,7 @@ def compare(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: Quiet = False,
     dry_run: o.DryRun = False,
     config: o.Config = None,
 ) -> None:
@@ -286,7 +280,7 @@ def compare(
     2007).
     """
     from kpca_apps.cli.clock import Clock
-    from kpca_apps.cli.runs import write_comparison
+    from kpca_apps.cli.novelty_runs import write_comparison
 
     told = o.screening_options(context.params)
     console, clock = Console(quiet), Clock()

@@ -12,7 +12,7 @@ import numpy as np
 
 from kpca_apps.errors import ConfigError
 
-__all__ = ["QUALITIES", "PassSettings", "Plan", "plan_for"]
+__all__ = ["CONTENTS", "QUALITIES", "PassSettings", "Plan", "plan_for"]
 
 SIGMAS = (15.0, 25.0, 50.0)
 """Noise levels the table below was tuned at, on the scale 0..255."""
@@ -88,6 +88,8 @@ STRIDES: dict[str, tuple[int, int | None, int, tuple[int, ...]]] = {
 
 QUALITIES = tuple(STRIDES)
 
+CONTENTS = ("photo", "text")
+
 
 def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") -> Plan:
     """Choose patch sizes, group sizes and grids for a noise level.
@@ -120,8 +122,8 @@ def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") ->
     """
     if quality not in STRIDES:
         raise ConfigError(f"quality {quality!r} is not one of {', '.join(QUALITIES)}")
-    if content not in ("photo", "text"):
-        raise ConfigError(f"content {content!r} is not one of photo, text")
+    if content not in CONTENTS:
+        raise ConfigError(f"content {content!r} is not one of {', '.join(CONTENTS)}")
     smaller = 1 if content == "text" else 0
     first, second, wiener, last = STRIDES[quality]
     return Plan(

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from kpca_apps.denoise.local import KERNELS
+from kpca_apps.denoise.parameters import CONTENTS, QUALITIES
 from kpca_apps.errors import ConfigError
 
-__all__ = ["CONTENTS", "KERNELS", "NOISES", "QUALITIES", "Settings"]
+__all__ = ["NOISES", "Settings"]
 
-QUALITIES = ("fast", "balanced", "high")
-KERNELS = ("linear", "rbf")
-CONTENTS = ("photo", "text")
 NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
 # Any image is even long before; far above, noise levels would overflow.
 LARGEST_FACTOR = 1000.0

@@ -12,10 +12,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from kpca_apps.cli import denoise_options as options
 from kpca_apps.cli.denoise_steps import IMAGES
 from kpca_apps.cli.main import main
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
+from kpca_apps.denoise.local import KERNELS
 from kpca_apps.denoise.manifest import MANIFEST
+from kpca_apps.denoise.parameters import CONTENTS, QUALITIES
+from kpca_apps.denoise.settings import NOISES
+from kpca_apps.files.images import FORMATS
 from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents
 
@@ -69,6 +74,18 @@ def kpca(
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+def test_choices_are_those_of_the_application() -> None:
+    choices = {
+        options.NoiseName: NOISES,
+        options.QualityName: QUALITIES,
+        options.KernelName: KERNELS,
+        options.ContentName: CONTENTS,
+        options.FormatName: FORMATS,
+    }
+    for names, offered in choices.items():
+        assert {name.value for name in names} == set(offered)
 
 
 def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kpca_apps.cli.options import CalibrationName, KernelName
+from kpca_apps.cli.novelty_options import CalibrationName, KernelName
 from kpca_apps.novelty.options import CALIBRATIONS, KERNELS
 from tests.cli.conftest import Run
 

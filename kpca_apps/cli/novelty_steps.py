@@ -1,4 +1,4 @@
-"""Steps that several commands take: reading, checking, writing the folder, the last words."""
+"""Steps of the commands of ``kpca novelty``: reading, checking, writing the folder, last words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpca_apps.cli.console import TOP, Console, plan_lines, score_texts, summary_lines
-from kpca_apps.cli.options import given_options
+from kpca_apps.cli.novelty_options import given_options
+from kpca_apps.cli.shared import near
 from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ __all__ = [
     "check_rules",
     "finish",
     "learned",
-    "near",
     "open_folder",
     "place",
     "print_outcome",
@@ -107,7 +107,7 @@ def finish(
 ) -> None:
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
-    from kpca_apps.cli.runs import MODEL_FILE, write_screening
+    from kpca_apps.cli.novelty_runs import MODEL_FILE, write_screening
     from kpca_apps.report.hidden import without_hidden
     from kpca_apps.report.text import headline, plain
 
@@ -204,9 +204,3 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
         f"Row {row.row}{name}{line}: novelty score {score} ({limit}{p_value}), {verdict}, rank "
         f"{row.rank} of {len(result.scores)}."
     )
-
-
-def near(path: Path) -> Path:
-    """Shorten a path below the working folder."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

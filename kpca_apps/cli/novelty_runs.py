@@ -1,4 +1,4 @@
-"""What a run leaves behind: one folder, complete or not at all."""
+"""What a run of ``kpca novelty`` leaves behind: one folder, complete or not at all."""
 
 from __future__ import annotations
 
