@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from kpca_apps.engine.image_kernels import OverRegions
+from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernel_algebra import Kernel, OnColumns, Scaled, ScaledInputs, Sum
 from kpca_apps.engine.kernels import (
     RBF,
@@ -26,6 +28,7 @@ from kpca_apps.engine.kernels import (
     Polynomial,
     Sigmoid,
 )
+from kpca_apps.engine.mapped_inputs import LinearlyMapped
 from kpca_apps.engine.products import LOWEST_EXPONENT, rbf_exponents, squared_lengths, unit_rows
 
 __all__ = ["diagonal_gradient", "is_differentiable", "weighted_gradient"]
@@ -76,7 +79,7 @@ def is_differentiable(kernel: Kernel) -> bool:
     """Return whether `weighted_gradient` knows the kernel and all it is made of."""
     if isinstance(kernel, Sum):
         return all(is_differentiable(part) for part in kernel.kernels)
-    if isinstance(kernel, (Scaled, OnColumns, ScaledInputs)):
+    if isinstance(kernel, (Scaled, OnColumns, ScaledInputs, LinearlyMapped, OverRegions, Iterated)):
         return is_differentiable(kernel.kernel)
     return weighted_gradient.dispatch(type(kernel)) is not weighted_gradient.dispatch(object)
 
@@ -241,3 +244,49 @@ def _scaled_inputs(kernel: ScaledInputs, Z: Matrix) -> WeightedGradient:
 def _scaled_inputs_diagonal(kernel: ScaledInputs, X: Matrix) -> Matrix:
     root = np.sqrt(kernel.scale)
     return diagonal_gradient(kernel.kernel, X * root) * root
+
+
+@weighted_gradient.register
+def _mapped(kernel: LinearlyMapped, Z: Matrix) -> WeightedGradient:
+    inner = weighted_gradient(kernel.kernel, kernel.map_rows(Z))
+    return lambda X, C: kernel.pull_back(inner(kernel.map_rows(X), C))
+
+
+@diagonal_gradient.register
+def _mapped_diagonal(kernel: LinearlyMapped, X: Matrix) -> Matrix:
+    return kernel.pull_back(diagonal_gradient(kernel.kernel, kernel.map_rows(X)))
+
+
+@weighted_gradient.register
+def _over_regions(kernel: OverRegions, Z: Matrix) -> WeightedGradient:
+    parts = [(part, weighted_gradient(kernel.kernel, Z[:, part])) for part in kernel.regions()]
+
+    def rows(X: Matrix, C: Matrix) -> Matrix:
+        gradients = np.zeros_like(X)
+        for part, inner in parts:
+            gradients[:, part] += inner(X[:, part], C)
+        return gradients
+
+    return rows
+
+
+@diagonal_gradient.register
+def _over_regions_diagonal(kernel: OverRegions, X: Matrix) -> Matrix:
+    gradients = np.zeros_like(X)
+    for part in kernel.regions():
+        gradients[:, part] += diagonal_gradient(kernel.kernel, X[:, part])
+    return gradients
+
+
+@weighted_gradient.register
+def _iterated(kernel: Iterated, Z: Matrix) -> WeightedGradient:
+    points = np.array(kernel.points)
+    inner, known = weighted_gradient(kernel.kernel, points), kernel.kernel(Z, points)
+    return lambda X, C: inner(X, C @ known / len(points))
+
+
+@diagonal_gradient.register
+def _iterated_diagonal(kernel: Iterated, X: Matrix) -> Matrix:
+    points = np.array(kernel.points)
+    inner = weighted_gradient(kernel.kernel, points)
+    return inner(X, 2.0 / len(points) * kernel.kernel(X, points))

@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
+from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernel_algebra import (
     Kernel,
     KernelRows,
@@ -37,6 +39,7 @@ from kpca_apps.engine.kernel_algebra import (
     as_integer,
     as_number,
 )
+from kpca_apps.engine.mapped_inputs import MappedInputs
 from kpca_apps.engine.products import (
     lowest_exponent,
     mean_of_powers,
@@ -299,6 +302,11 @@ _KERNELS: Mapping[str, type[Kernel]] = {
         Scaled,
         OnColumns,
         ScaledInputs,
+        MappedInputs,
+        ImageIntensity,
+        SmoothedImage,
+        OverRegions,
+        Iterated,
     )
 }
 

@@ -15,7 +15,10 @@ from scipy.linalg import LinAlgError, solve
 
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.engine.image_kernels import OverRegions
+from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernel_algebra import Kernel, OnColumns, Scaled, ScaledInputs, Sum
+from kpca_apps.engine.mapped_inputs import LinearlyMapped
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["LearnedPreImage", "learn_preimage"]
@@ -107,4 +110,4 @@ def _reads_columns(kernel: Kernel) -> bool:
         return any(_reads_columns(part) for part in kernel.kernels)
     if isinstance(kernel, Scaled):
         return _reads_columns(kernel.kernel)
-    return isinstance(kernel, (OnColumns, ScaledInputs))
+    return isinstance(kernel, (OnColumns, ScaledInputs, LinearlyMapped, OverRegions, Iterated))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -16,6 +18,7 @@ from kpca_apps.engine.kernels import (
     ScaledInputs,
     Sigmoid,
 )
+from kpca_apps.engine.mapped_inputs import MappedInputs
 
 DISTANCE_KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),
@@ -35,6 +38,11 @@ PSD_KERNELS: dict[str, Kernel] = {
     "cosine": Cosine(),
     "scaled-inputs": ScaledInputs(Polynomial(2, 1.0, 1.0), (2.0, 0.5, 1.0, 0.0)),
     "sum": RBF(0.3) + 2.0 * Linear(),
+    "mapped-inputs": MappedInputs(Polynomial(2), ((1.0, 0.5, 0.0, -1.0), (0.0, 2.0, 1.0, 0.0))),
+    "image-intensity": ImageIntensity(Polynomial(2), 2, 2, 3),
+    "smoothed-image": SmoothedImage(Polynomial(2), 2, 2, 0.7),
+    "over-regions": OverRegions(Polynomial(3, 1.0, 1.0), 2, 2, 1, 1),
+    "iterated": Iterated(Sigmoid(0.1, -0.5), ((0.0, 1.0, 2.0, 0.0), (1.0, 1.0, -1.0, 0.5))),
 }
 
 KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+from scipy.ndimage import gaussian_filter
+
+from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+
+ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+
+
+def images(n, height, width, seed=0):
+    return np.random.default_rng(seed).uniform(0.0, 1.0, size=(n, height * width))
+
+
+class TestImageIntensity:
+    @pytest.mark.parametrize("degree", [1, 3])
+    def test_at_its_own_resolution_it_is_the_product_of_pixels(self, degree):
+        X = images(6, 5, 5)
+        kernel = ImageIntensity(Polynomial(degree), 5, 5, 5)
+        assert_allclose(kernel(X), (X @ X.T) ** degree, rtol=1e-12)
+
+    def test_at_half_the_resolution_it_sees_means_of_four_pixels(self):
+        X = images(6, 8, 8)
+        means = X.reshape(6, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(6, -1)
+        assert_allclose(ImageIntensity(Linear(), 8, 8, 4)(X), 4 * means @ means.T, rtol=1e-12)
+
+    def test_at_a_fine_resolution_it_is_the_integral(self):
+        """One row of pixels: the integral of the product of two broken lines, by quadrature."""
+        X = images(2, 1, 6)
+        centres = (np.arange(6) + 0.5) / 6
+        integral, _ = quad(
+            lambda u: np.interp(u, centres, X[0]) * np.interp(u, centres, X[1]),
+            0.0,
+            1.0,
+            points=list(centres),
+        )
+        found = ImageIntensity(Linear(), 1, 6, 600)(X)[0, 1]
+        assert found == pytest.approx(6 * integral, rel=1e-5)
+
+    def test_a_flat_image_weighs_the_same_at_every_resolution(self):
+        X = np.full((1, 12), 3.0)
+        values = [ImageIntensity(Linear(), 3, 4, q)(X)[0, 0] for q in (1, 2, 5, 40)]
+        assert_allclose(values, 12 * 9.0, rtol=1e-12)
+
+
+class TestSmoothedImage:
+    def test_is_the_product_through_a_gaussian_of_the_distance(self):
+        X, sigma = images(5, 3, 4), 0.9
+        place = np.array([(i, j) for i in range(3) for j in range(4)])
+        squared = ((place[:, None] - place) ** 2).sum(axis=2)
+        mass = sum(np.exp(-0.5 * (k / sigma) ** 2) for k in range(-50, 51)) ** 2
+        expected = X @ (np.exp(-0.5 * squared / sigma**2) / mass) @ X.T
+        assert_allclose(SmoothedImage(Linear(), 3, 4, sigma)(X), expected, rtol=1e-10)
+
+    def test_away_from_the_border_it_compares_filtered_images(self):
+        inner = np.zeros((4, 46, 46))
+        inner[:, 20:26, 20:26] = images(4, 6, 6).reshape(4, 6, 6)
+        filtered = np.stack([gaussian_filter(image, 2.0, truncate=8.0) for image in inner])
+        kernel = SmoothedImage(Polynomial(2), 46, 46, 2.0 * np.sqrt(2.0))
+        flat = filtered.reshape(4, -1)
+        assert_allclose(kernel(inner.reshape(4, -1)), (flat @ flat.T) ** 2, rtol=1e-6)
+
+    @pytest.mark.parametrize("sigma", [3.9999, 4.0])
+    def test_weights_of_an_inner_pixel_sum_to_one(self, sigma):
+        """Both ways to find the mass: as a sum, and as an integral."""
+        pixel = np.zeros((1, 101))
+        pixel[0, 50] = 1.0
+        total = SmoothedImage(Linear(), 1, 101, sigma)(pixel, np.ones((1, 101)))[0, 0]
+        assert total == pytest.approx(1.0, rel=1e-9)
+
+    def test_without_smoothing_it_is_the_kernel_inside(self):
+        X = images(5, 3, 3)
+        assert_allclose(SmoothedImage(RBF(0.4), 3, 3, 0.05)(X), RBF(0.4)(X), rtol=1e-10)
+
+
+class TestOverRegions:
+    def test_agrees_with_the_oracle(self):
+        oracle = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))
+        first, second = np.arange(16.0) / 8.0 - 1.0, np.cos(np.arange(16.0))
+        for degree, expected in oracle["local_kernel_2x2blocks"].items():
+            kernel = OverRegions(Polynomial(int(degree)), 4, 4, 2, 2)
+            found = kernel(first[None], second[None])[0, 0]
+            assert found == pytest.approx(expected, rel=1e-13)
+
+    def test_of_first_degree_side_by_side_is_the_global_product(self):
+        X = images(5, 4, 6)
+        assert_allclose(OverRegions(Linear(), 4, 6, 2, 2)(X), X @ X.T, rtol=1e-12)
+
+    def test_overlapping_regions_are_those_of_a_sliding_window(self):
+        X = images(2, 4, 5)
+        windows = np.lib.stride_tricks.sliding_window_view(X.reshape(2, 4, 5), (3, 3), axis=(1, 2))
+        windows = windows.reshape(2, -1, 9)
+        expected = sum(np.dot(a, b) ** 3 for a, b in zip(*windows, strict=True))
+        assert OverRegions(Polynomial(3), 4, 5, 3, 1)(X)[0, 1] == pytest.approx(expected)
+
+    @pytest.mark.parametrize(("size", "step"), [(5, 5), (3, 2), (2, 3), (4, 3)])
+    def test_refuses_regions_that_leave_pixels_out(self, size, step):
+        with pytest.raises(ValueError, match="do not cover images of 4 x 6"):
+            OverRegions(Linear(), 4, 6, size, step)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ImageIntensity(Linear(), 2, 3, 4),
+        SmoothedImage(Linear(), 2, 3, 1.0),
+        OverRegions(Linear(), 2, 3, 1, 1),
+    ],
+)
+def test_rows_must_hold_the_pixels_of_one_image(kernel):
+    with pytest.raises(ValueError, match="have 6 pixels, but the rows have 5"):
+        kernel(np.zeros((2, 5)))
+    with pytest.raises(ValueError, match="have 6 pixels, but the rows have 5"):
+        kernel.diagonal(np.zeros((2, 5)))
+
+
+def test_what_is_inside_must_be_a_kernel():
+    for make in (
+        lambda: ImageIntensity("rbf", 2, 2, 2),
+        lambda: SmoothedImage("rbf", 2, 2, 1.0),
+        lambda: OverRegions("rbf", 2, 2, 1, 1),
+    ):
+        with pytest.raises(ValueError, match="must be a Kernel"):
+            make()

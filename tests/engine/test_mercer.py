@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+
+from kpca_apps.engine.mercer import mercer_check
+
+from .kernels import KERNELS, normal_rows
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_agrees_with_what_each_kernel_says_of_itself(name):
+    check = mercer_check(KERNELS[name](normal_rows(30)))
+    assert check.is_psd == KERNELS[name].is_psd
+
+
+def test_the_witness_refutes():
+    K = KERNELS["sigmoid"](normal_rows(30))
+    check = mercer_check(K)
+    assert check.witness @ K @ check.witness == pytest.approx(check.eigenvalues[0])
+    assert check.eigenvalues[0] < 0.0
+    assert "indefinite" in check.describe()
+
+
+def test_minus_the_squared_distance_is_a_kernel_about_the_mean():
+    """Its centred Gram matrix is twice that of the linear kernel: classical scaling."""
+    X = normal_rows(20)
+    check = mercer_check(-cdist(X, X, "sqeuclidean"))
+    assert not check.is_psd and check.is_conditionally_psd
+    assert check.describe().startswith("conditionally")
+
+
+def test_the_negative_share_is_that_of_the_moduli():
+    check = mercer_check(np.diag([3.0, -1.0]))
+    assert check.negative_share == pytest.approx(0.25)
+    assert_allclose(np.abs(check.witness), [0.0, 1.0], atol=1e-12)
+
+
+def test_sees_what_is_not_symmetric():
+    check = mercer_check([[1.0, 0.5], [0.4, 1.0]])
+    assert not check.is_symmetric and not check.is_psd and not check.is_conditionally_psd
+    assert check.asymmetry == pytest.approx(0.1)
+    assert "not symmetric" in check.describe()
+
+
+def test_a_matrix_of_zeros_is_semi_definite():
+    check = mercer_check(np.zeros((3, 3)))
+    assert check.is_psd and check.negative_share == 0.0
+
+
+@pytest.mark.parametrize("K", [np.ones(3), np.ones((2, 3)), np.ones((0, 0)), [[np.nan]]])
+def test_refuses_what_is_no_gram_matrix(K):
+    with pytest.raises(ValueError, match="Gram matrix"):
+        mercer_check(K)
