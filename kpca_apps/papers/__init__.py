@@ -1,0 +1,1 @@
+"""Reproductions of the papers on kernel PCA, with the papers' numbers beside ours."""

@@ -1,0 +1,1 @@
+"""Algorithms of historical or didactic interest; each says which of ours to prefer, and why."""

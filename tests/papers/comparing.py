@@ -1,0 +1,42 @@
+"""What tests of this room compare with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kpca_apps.engine.exact import fit_exact
+
+ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+
+
+def misc_oracle() -> dict[str, Any]:
+    """Small cases worked out exactly."""
+    return dict(json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8")))
+
+
+def tiny_rows() -> tuple[np.ndarray, np.ndarray]:
+    """The seven training and three test points of the oracles."""
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
+        return oracle["X"], oracle["T"]
+
+
+def exact(kernel, X, q=None):
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q)
+
+
+def clouds(n=150, seed=0):
+    """Rows in three clouds of different size and width, in the plane."""
+    rng = np.random.default_rng(seed)
+    centres = np.array([[0.0, 3.0], [2.6, -1.5], [-2.6, -1.5]])
+    which = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
+    return centres[which] + rng.normal(size=(n, 2)) * np.array([0.5, 0.8, 1.1])[which, None]
+
+
+def largest_angle(a, b) -> float:
+    """Sine of the largest angle, in feature space, between two subspaces' components."""
+    cross = a.weights.T @ a.kernel(a.points, b.points) @ b.weights
+    return float(np.sqrt(max(1.0 - np.linalg.svd(cross, compute_uv=False).min() ** 2, 0.0)))
