@@ -1,0 +1,195 @@
+"""The data of the papers: where each file lies in the data folder, checked by its SHA-256.
+
+Files that may not be redistributed are not part of this package. The folder has one folder a
+source::
+
+    usps/zip.train.gz, usps/zip.test.gz
+    segmentation/segmentation.data, segmentation/segmentation.test
+    hoffmann/ring-line-square.csv, sine-noise.csv, spiral.csv, square-noise.csv, square.csv
+    uci/breast-cancer-wisconsin.data
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError
+
+__all__ = ["FILES", "MissingDataError", "PaperData", "PaperFile"]
+
+Matrix = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+
+class MissingDataError(InputError):
+    """A file an experiment needs is not in the data folder, or is another file of that name."""
+
+
+@dataclass(frozen=True)
+class PaperFile:
+    """A file of the data folder.
+
+    Attributes
+    ----------
+    path : str
+        Within the folder.
+    sha256 : str
+    home : str
+        Where it can be had.
+    """
+
+    path: str
+    sha256: str
+    home: str
+
+
+_ESL = "the data page of The Elements of Statistical Learning (zip code data)"
+_UCI = "the UCI Machine Learning Repository"
+_HOFFMANN = "Heiko Hoffmann's page on kernel PCA for novelty detection"
+
+FILES: dict[str, tuple[PaperFile, ...]] = {
+    "usps": (
+        PaperFile(
+            "usps/zip.train.gz",
+            "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16",
+            _ESL,
+        ),
+        PaperFile(
+            "usps/zip.test.gz",
+            "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f",
+            _ESL,
+        ),
+    ),
+    "segmentation": (
+        PaperFile(
+            "segmentation/segmentation.data",
+            "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f",
+            f"{_UCI}, Image Segmentation",
+        ),
+        PaperFile(
+            "segmentation/segmentation.test",
+            "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685",
+            f"{_UCI}, Image Segmentation",
+        ),
+    ),
+    "hoffmann": tuple(
+        PaperFile(f"hoffmann/{name}.csv", digest, _HOFFMANN)
+        for name, digest in (
+            (
+                "ring-line-square",
+                "d53ccf38e781e33bd511d6c1f50cfa9235bb9da0ab1b1a088f757acf4717eb76",
+            ),
+            ("sine-noise", "182e6226d2c15d8cbec7cde53c4575a48696c8cb3ae86fd3df64f3d15febbb6c"),
+            ("spiral", "2e65637adae3cefc72acac1515b4dfa0fa65f98384d28e7f2581011ea1bcd981"),
+            ("square-noise", "5d878b93434592cbbb8454be0c955d362b95d1455c3b1c190a274aad48ac0a69"),
+            ("square", "3c055ac4e714c0eb7d15326b0c4dbcca0bec76f16e687bdf9e5a8bbcdfe0df16"),
+        )
+    ),
+    "cancer": (
+        PaperFile(
+            "uci/breast-cancer-wisconsin.data",
+            "402c585309c399237740f635ef9919dc512cca12cbeb20de5e563a4593f22b64",
+            f"{_UCI}, Breast Cancer Wisconsin (Original)",
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class PaperData:
+    """The data folder, or none.
+
+    Attributes
+    ----------
+    folder : Path or None
+        As given by ``--data``; None where no folder was given.
+    """
+
+    folder: Path | None
+
+    def require(self, name: str) -> None:
+        """Check that the files of a data set are there and are the right ones.
+
+        Raises
+        ------
+        MissingDataError
+            Naming the file, and where it can be had.
+        """
+        for file in FILES[name]:
+            self._bytes(file)
+
+    def digests(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the SHA-256 of the files of data sets, by path."""
+        return {file.path: file.sha256 for name in names for file in FILES[name]}
+
+    def _bytes(self, file: PaperFile) -> bytes:
+        if self.folder is None:
+            raise MissingDataError(
+                f"This needs {file.path} from {file.home}: put it into a folder and name that "
+                "folder with --data."
+            )
+        try:
+            content = (self.folder / file.path).read_bytes()
+        except OSError as error:
+            raise MissingDataError(
+                f"{file.path} is not in {self.folder}: it comes from {file.home}."
+            ) from error
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise MissingDataError(
+                f"{file.path} in {self.folder} is not the file the figures were made with (its "
+                f"SHA-256 differs): take it from {file.home}."
+            )
+        return content
+
+    def usps(self) -> tuple[Matrix, Labels, Matrix, Labels]:
+        """Return training and test digits: pixels in [-1, 1] and labels 0 to 9.
+
+        Returns
+        -------
+        tuple of ndarray
+            Shapes (7291, 256), (7291,), (2007, 256), (2007,).
+        """
+        train, test = (
+            np.loadtxt(io.BytesIO(gzip.decompress(self._bytes(file)))) for file in FILES["usps"]
+        )
+        numbers = train[:, 0].astype(np.intp), test[:, 0].astype(np.intp)
+        return train[:, 1:], numbers[0], test[:, 1:], numbers[1]
+
+    def segmentation(self) -> tuple[Matrix, NDArray[np.str_], Matrix, NDArray[np.str_]]:
+        """Return the regions of ``segmentation.data`` (210) and ``segmentation.test`` (2,100).
+
+        Returns
+        -------
+        tuple of ndarray
+            Attributes (n, 19) and class names (n,) of each file.
+        """
+        parts: list[NDArray[np.generic]] = []
+        for file in FILES["segmentation"]:
+            lines = self._bytes(file).decode("ascii").splitlines()
+            cells = [line.split(",") for line in lines if line.count(",") == 19]
+            parts.append(np.array([row[1:] for row in cells], dtype=np.float64))
+            parts.append(np.array([row[0] for row in cells]))
+        return tuple(parts)  # type: ignore[return-value]
+
+    def hoffmann(self, name: str) -> Matrix:
+        """Return one of Hoffmann's sets of the plane, shape (n, 2).
+
+        The last 50 rows of "square-noise" and the last 200 of "sine-noise" are noise.
+        """
+        file = next(file for file in FILES["hoffmann"] if file.path == f"hoffmann/{name}.csv")
+        return np.loadtxt(io.BytesIO(self._bytes(file)))
+
+    def cancer(self) -> tuple[Matrix, NDArray[np.bool_]]:
+        """Return the 683 complete rows, nine attributes from 1 to 10, and which are malignant."""
+        lines = self._bytes(FILES["cancer"][0]).decode("ascii").splitlines()
+        cells = [line.split(",") for line in lines if line and "?" not in line]
+        table = np.array(cells, dtype=np.float64)
+        return table[:, 1:10], table[:, 10] == 4.0

@@ -1,0 +1,1 @@
+"""One module an experiment, each with an ``EXPERIMENT`` for the registry."""

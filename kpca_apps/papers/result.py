@@ -1,0 +1,277 @@
+"""What an experiment comes to: claims of a paper beside our numbers, tables, and figures as arrays.
+
+Nothing here draws or prints. A page, a picture and a file of numbers are three views of one
+`Outcome`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Claim",
+    "Curves",
+    "Figure",
+    "GalleryResult",
+    "Isolines",
+    "Outcome",
+    "Pictures",
+    "Reproduction",
+    "Scatter",
+    "Table",
+    "Verdict",
+    "close_to",
+    "stated",
+]
+
+Matrix = NDArray[np.float64]
+Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced", "not run"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One number or statement of a paper beside ours.
+
+    Attributes
+    ----------
+    what : str
+        What is claimed, in a few words.
+    paper, ours : float or str
+        As the paper has it; as measured here.
+    tolerance : float, optional
+        Difference that counts as the same, in the units of the number; None for statements.
+    verdict : str
+        "reproduced", "reproduced with a condition", "not reproduced" or "not run".
+    why : str
+        The condition, or the reason; empty where nothing needs saying.
+    """
+
+    what: str
+    paper: float | str
+    ours: float | str
+    tolerance: float | None
+    verdict: Verdict
+    why: str = ""
+
+
+def close_to(
+    what: str, paper: float, ours: float, tolerance: float, *, condition: str = "", reason: str = ""
+) -> Claim:
+    """Compare a number with the paper's.
+
+    Parameters
+    ----------
+    what : str
+    paper, ours : float
+    tolerance : float >= 0
+    condition : str
+        What had to be assumed beyond the paper, if anything.
+    reason : str
+        Why the numbers differ, told only where they do.
+
+    Examples
+    --------
+    >>> close_to("test error", 0.0380, 0.0381, 0.005).verdict
+    'reproduced'
+    """
+    if abs(ours - paper) <= tolerance:
+        verdict: Verdict = "reproduced with a condition" if condition else "reproduced"
+        return Claim(what, paper, ours, tolerance, verdict, condition)
+    return Claim(what, paper, ours, tolerance, "not reproduced", reason or condition)
+
+
+def stated(
+    what: str, paper: str, ours: str, holds: bool, *, condition: str = "", reason: str = ""
+) -> Claim:
+    """Judge a statement that is no number; parameters are those of `close_to`.
+
+    Examples
+    --------
+    >>> stated("one component suffices", "yes", "for sigma near .4", True,
+    ...        condition="a suitable width").verdict
+    'reproduced with a condition'
+    """
+    if holds:
+        verdict: Verdict = "reproduced with a condition" if condition else "reproduced"
+        return Claim(what, paper, ours, None, verdict, condition)
+    return Claim(what, paper, ours, None, "not reproduced", reason or condition)
+
+
+@dataclass(frozen=True, eq=False)
+class Isolines:
+    """Lines of constant projection on each of several components, over the plane.
+
+    Attributes
+    ----------
+    title : str
+    x, y : ndarray of shape (w,), (h,)
+        The grid.
+    values : ndarray of shape (q, h, w)
+        Projections at the grid's points.
+    points : ndarray of shape (n, 2)
+        The rows, drawn over the lines.
+    labels : ndarray of int, shape (n,)
+        Their groups, for colour.
+    captions : tuple of str
+        One for each component.
+    """
+
+    title: str
+    x: Matrix
+    y: Matrix
+    values: Matrix
+    points: Matrix
+    labels: NDArray[np.intp]
+    captions: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Rows as points of the plane.
+
+    Attributes
+    ----------
+    title, x_label, y_label : str
+    points : ndarray of shape (n, 2)
+    labels : ndarray of int, shape (n,)
+    arrows : ndarray of shape (a, 2)
+        Directions from the mean, such as principal axes; may be empty.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    points: Matrix
+    labels: NDArray[np.intp]
+    arrows: Matrix = field(default_factory=lambda: np.empty((0, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Several series of one quantity over another.
+
+    Attributes
+    ----------
+    title, x_label, y_label : str
+    series : dict of str to (x, y)
+        Arrays of the same length; NaN where there is no value.
+    log_x, log_y : bool
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: dict[str, tuple[Matrix, Matrix]]
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Images side by side, row under row.
+
+    Attributes
+    ----------
+    title : str
+    images : ndarray of shape (rows, columns, height, width)
+        Grey values in [0, 1].
+    row_captions, column_captions : tuple of str
+    """
+
+    title: str
+    images: Matrix
+    row_captions: tuple[str, ...]
+    column_captions: tuple[str, ...]
+
+
+Figure = Isolines | Scatter | Curves | Pictures
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as the paper has it, our numbers in it.
+
+    Attributes
+    ----------
+    title : str
+    heads : tuple of str
+    rows : tuple of tuple of str
+    """
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an experiment comes to.
+
+    Attributes
+    ----------
+    claims : tuple of Claim
+    figures : tuple of Figure
+    tables : tuple of Table
+    notes : tuple of str
+        What a reader should know: what was assumed, and where a paper slips.
+    """
+
+    claims: tuple[Claim, ...]
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """An experiment that was run, or was not, and why.
+
+    Attributes
+    ----------
+    name, paper, title : str
+        Of the experiment.
+    outcome : Outcome
+    failed : str
+        Why it could not be run; empty where it was.
+    """
+
+    name: str
+    paper: str
+    title: str
+    outcome: Outcome
+    failed: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class GalleryResult:
+    """What a run of several experiments gave.
+
+    Attributes
+    ----------
+    reproductions : tuple of Reproduction
+        By paper.
+    command : str
+        The command line that gives the same result.
+    versions : dict of str to str
+        Of the libraries that computed it.
+    files : dict of str to str
+        SHA-256 of the data files read, by their path in the data folder.
+    """
+
+    reproductions: tuple[Reproduction, ...]
+    command: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def n_failed(self) -> int:
+        """Number of experiments that could not be run."""
+        return sum(bool(one.failed) for one in self.reproductions)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many claims came out so."""
+        return sum(c.verdict == verdict for one in self.reproductions for c in one.outcome.claims)
