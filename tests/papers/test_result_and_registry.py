@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.papers.data import FILES
+from kpca_apps.papers.registry import all_experiments, chosen_experiments
+from kpca_apps.papers.result import close_to, stated
+
+
+@pytest.mark.parametrize(
+    ("ours", "condition", "verdict"),
+    [
+        (1.05, "", "reproduced"),
+        (1.05, "if smoothed", "reproduced with a condition"),
+        (1.2, "", "not reproduced"),
+        (1.2, "if smoothed", "not reproduced"),
+        (float("nan"), "", "not reproduced"),
+    ],
+)
+def test_numbers_are_judged_by_their_tolerance(ours, condition, verdict):
+    claim = close_to("a number", 1.0, ours, 0.1, condition=condition, reason="it differs")
+    assert claim.verdict == verdict
+    assert claim.why == ("it differs" if verdict == "not reproduced" else condition)
+
+
+def test_statements_are_judged_by_what_holds():
+    assert stated("s", "a", "b", True).verdict == "reproduced"
+    assert stated("s", "a", "b", True, condition="c").why == "c"
+    assert stated("s", "a", "b", False, condition="c").verdict == "not reproduced"
+
+
+def test_every_experiment_can_be_found_and_names_known_data():
+    known = all_experiments()
+    assert len(known) >= 14
+    for name, experiment in known.items():
+        assert experiment.name == name == name.lower() and " " not in name
+        assert experiment.paper and experiment.title
+        assert set(experiment.data) <= set(FILES)
+    assert chosen_experiments("all") == list(known.values())
+    assert chosen_experiments("clusters") == [known["clusters"]]
+
+
+def test_a_name_nobody_knows_is_answered_with_those_there_are():
+    with pytest.raises(ConfigError, match=r"no experiment 'fig-9'.*clusters"):
+        chosen_experiments("fig-9")
