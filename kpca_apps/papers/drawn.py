@@ -14,8 +14,10 @@ Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
-def three_clusters(rng: np.random.Generator, n: int = 500) -> tuple[Matrix, Labels]:
-    """Draw Gaussian clusters of standard deviation 0.8 around three points of a circle of radius 4.
+def three_clusters(
+    rng: np.random.Generator, n: int = 500, *, radius: float = 4.0, deviation: float = 0.8
+) -> tuple[Matrix, Labels]:
+    """Draw Gaussian clusters around three points evenly spaced on a circle.
 
     References
     ----------
@@ -28,8 +30,8 @@ def three_clusters(rng: np.random.Generator, n: int = 500) -> tuple[Matrix, Labe
     """
     labels = rng.integers(3, size=n)
     angles = np.pi / 4.0 + labels * 2.0 * np.pi / 3.0
-    centres = 4.0 * np.column_stack([np.cos(angles), np.sin(angles)])
-    return centres + 0.8 * rng.normal(size=(n, 2)), labels
+    centres = radius * np.column_stack([np.cos(angles), np.sin(angles)])
+    return centres + deviation * rng.normal(size=(n, 2)), labels
 
 
 def cassini(rng: np.random.Generator, n: int = 500) -> tuple[Matrix, Labels]:

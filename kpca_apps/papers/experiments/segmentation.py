@@ -7,7 +7,8 @@ with C = 1 for each pair of classes, errors on the 210 rows of ``segmentation.da
 authors could not see in their numbers:
 
 - every one of those 210 rows is also among the 2,100 trained on, so that an error of 0 is
-  memory. Beside each number stands the honest one, those rows left out of training;
+  memory. Beside each number stands the honest one, those rows left out of training, and a second
+  table has the direction the data were made for;
 - the last row of the table was not run at sigma 0.01: the script passes ``par`` where ``ksvm``
   reads ``kpar``, and sigma was estimated from the data, at about 0.09.
 """
@@ -130,7 +131,21 @@ def run(data: PaperData) -> Outcome:
         "Variances of the polynomial kernel span 14 digits here: which of its components pass 1e-4 "
         "is decided by rounding, and the honest error with all of them with it."
     )
-    return Outcome(tuple(claims), (curves,), (Table("Test error", heads, tuple(rows)),), (note,))
+    table = Table("Test error", heads, tuple(rows))
+    others = np.intersect1d(np.flatnonzero(new), np.unique(large, axis=0, return_index=True)[1])
+    turned = _other_way(_Split(small, small_names, large[others], large_names[others]))
+    return Outcome(tuple(claims), (curves,), (table, turned), (note,))
+
+
+def _other_way(split: _Split) -> Table:
+    """Return the errors in the direction the data were made for: 210 rows to train on."""
+    rows = []
+    for name, kernel in KERNELS.items():
+        features = split.features(kernel)
+        few = f"{split.error(features, 50):.4f}" if features[0].shape[1] > 50 else "n.a."
+        rows.append((name, str(features[0].shape[1]), f"{split.error(features):.4f}", few))
+    title = f"The other way round: 210 rows to train on, {len(split.test)} others to test"
+    return Table(title, ("kernel", "components", "all", "50"), tuple(rows))
 
 
 def _alone(split: _Split) -> list[Claim]:
