@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from kpca_apps.errors import MemoryLimitError
+from kpca_apps.papers.data import FILES, PaperData
+from kpca_apps.papers.registry import Experiment
+from kpca_apps.papers.result import Outcome, close_to
+from kpca_apps.papers.running import gathered, reproduce
+
+
+def experiment(run, *data):
+    return Experiment("name", "Author (2001), Fig. 1", "A title", data, run)
+
+
+def outcome(data):
+    return Outcome((close_to("a", 1.0, 1.0, 0.0), close_to("b", 1.0, 2.0, 0.5)))
+
+
+def too_large(data):
+    raise MemoryLimitError("needs 90 GB")
+
+
+def test_an_experiment_is_told_with_what_it_is_of():
+    done = reproduce(experiment(outcome), PaperData(None))
+    assert (done.name, done.paper, done.title) == ("name", "Author (2001), Fig. 1", "A title")
+    assert not done.failed and done.files == {}
+    assert [claim.verdict for claim in done.outcome.claims] == ["reproduced", "not reproduced"]
+
+
+def test_one_that_lacks_its_data_or_memory_does_not_stop_the_rest():
+    lacking = reproduce(experiment(outcome, "usps"), PaperData(Path("nowhere")))
+    large = reproduce(experiment(too_large), PaperData(None))
+    assert "usps/zip.train.gz" in lacking.failed and large.failed == "needs 90 GB"
+    result = gathered([lacking, large, reproduce(experiment(outcome), PaperData(None))])
+    assert result.n_failed == 2
+    counts = [result.count(v) for v in ("reproduced", "not reproduced", "not run")]
+    assert counts == [1, 1, 2]
+    assert set(result.versions) >= {"numpy", "kpca-apps"}
+
+
+def test_the_checksums_of_the_data_go_along(monkeypatch):
+    monkeypatch.setattr(PaperData, "require", lambda self, name: None)
+    done = reproduce(experiment(outcome, "cancer", "segmentation"), PaperData(None))
+    read = {file.path: file.sha256 for name in ("cancer", "segmentation") for file in FILES[name]}
+    assert gathered([done]).files == read
