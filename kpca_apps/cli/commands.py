@@ -24,7 +24,7 @@ __all__ = ["command_line", "next_steps", "reproduce", "reproduce_denoising"]
 PIPED = "TABLE.csv"
 # Options that change no number in a result: left out of the command that reproduces it.
 _PASSING = frozenset({"force", "json", "quiet", "jobs", "config", "dry_run", "preview"})
-_PATHS = ("table", "reference", "model", "out", "inputs")
+_PATHS = ("table", "reference", "model", "out", "inputs", "data")
 
 
 def reproduce(context: typer.Context) -> str:

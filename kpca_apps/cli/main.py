@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from kpca_apps import __version__
-from kpca_apps.cli import denoise, novelty
+from kpca_apps.cli import denoise, novelty, papers
 from kpca_apps.cli.console import say_error
 from kpca_apps.errors import KpcaError
 
@@ -38,6 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(novelty.app, name="novelty")
 app.add_typer(denoise.app, name="denoise")
+app.add_typer(papers.app, name="papers")
 
 
 def _show_version(wanted: bool) -> None:

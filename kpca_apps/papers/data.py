@@ -1,12 +1,15 @@
 """The data of the papers: where each file lies in the data folder, checked by its SHA-256.
 
 Files that may not be redistributed are not part of this package. The folder has one folder a
-source::
+source, and ``kpca papers fetch`` fills it::
 
-    usps/zip.train.gz, usps/zip.test.gz
-    segmentation/segmentation.data, segmentation/segmentation.test
-    hoffmann/ring-line-square.csv, sine-noise.csv, spiral.csv, square-noise.csv, square.csv
-    uci/breast-cancer-wisconsin.data
+    usps/zip.train.gz, usps/zip.test.gz                      The Elements of Statistical Learning
+    segmentation/segmentation.data, segmentation.test        UCI, Image Segmentation
+    hoffmann/ring-line-square.csv, sine-noise.csv,           Hoffmann's five sets of the plane
+    spiral.csv, square-noise.csv, square.csv
+    hoffmann/cancer.csv                                      UCI, Breast Cancer Wisconsin (Original)
+
+None of them states a licence, which is why they are fetched and not passed on.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 
-__all__ = ["FILES", "MissingDataError", "PaperData", "PaperFile"]
+__all__ = ["FILES", "MissingDataError", "PaperData", "PaperFile", "is_the_file"]
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -42,46 +45,45 @@ class PaperFile:
     path : str
         Within the folder.
     sha256 : str
-    home : str
-        Where it can be had.
+    address : str
+        Of a public copy, at a commit that cannot change.
     """
 
     path: str
     sha256: str
-    home: str
+    address: str
 
 
-_ESL = "the data page of The Elements of Statistical Learning (zip code data)"
-_UCI = "the UCI Machine Learning Repository"
-_HOFFMANN = "Heiko Hoffmann's page on kernel PCA for novelty detection"
+_RAW = "https://raw.githubusercontent.com"
+_ESL = (
+    f"{_RAW}/dgkim5360/the-elements-of-statistical-learning-notebooks/"
+    "2c13a4818379451bcce802bcd7917f4878e12977/data/zipcode"
+)
+_UCI = f"{_RAW}/newtonlb/ProjetoAM/0ec4ab9d39f10362448a519804dfe3fc2e7d908f"
+_HOFFMANN = f"{_RAW}/tsyasenpoor/KernelPCA/a31633024b7f5ffa4cd77f5096c8a2f93dae851b/test%20sets"
+
+
+def _file(folder: str, name: str, sha256: str, home: str) -> PaperFile:
+    return PaperFile(f"{folder}/{name}", sha256, f"{home}/{name}")
+
 
 FILES: dict[str, tuple[PaperFile, ...]] = {
-    "usps": (
-        PaperFile(
-            "usps/zip.train.gz",
-            "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16",
-            _ESL,
-        ),
-        PaperFile(
-            "usps/zip.test.gz",
-            "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f",
-            _ESL,
-        ),
+    "usps": tuple(
+        _file("usps", name, digest, _ESL)
+        for name, digest in (
+            ("zip.train.gz", "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16"),
+            ("zip.test.gz", "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f"),
+        )
     ),
-    "segmentation": (
-        PaperFile(
-            "segmentation/segmentation.data",
-            "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f",
-            f"{_UCI}, Image Segmentation",
-        ),
-        PaperFile(
-            "segmentation/segmentation.test",
-            "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685",
-            f"{_UCI}, Image Segmentation",
-        ),
+    "segmentation": tuple(
+        _file("segmentation", f"segmentation.{name}", digest, _UCI)
+        for name, digest in (
+            ("data", "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f"),
+            ("test", "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685"),
+        )
     ),
     "hoffmann": tuple(
-        PaperFile(f"hoffmann/{name}.csv", digest, _HOFFMANN)
+        _file("hoffmann", f"{name}.csv", digest, _HOFFMANN)
         for name, digest in (
             (
                 "ring-line-square",
@@ -94,13 +96,19 @@ FILES: dict[str, tuple[PaperFile, ...]] = {
         )
     ),
     "cancer": (
-        PaperFile(
-            "uci/breast-cancer-wisconsin.data",
-            "402c585309c399237740f635ef9919dc512cca12cbeb20de5e563a4593f22b64",
-            f"{_UCI}, Breast Cancer Wisconsin (Original)",
+        _file(
+            "hoffmann",
+            "cancer.csv",
+            "2d0f622039ef322e6faec6302cb7a2c565c5a7933a1702525b7abfd577b80a03",
+            _HOFFMANN,
         ),
     ),
 }
+
+
+def is_the_file(file: PaperFile, content: bytes) -> bool:
+    """Return whether content is that of the file, by its SHA-256."""
+    return hashlib.sha256(content).hexdigest() == file.sha256
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class PaperData:
         Raises
         ------
         MissingDataError
-            Naming the file, and where it can be had.
+            Naming the file, and how it is got.
         """
         for file in FILES[name]:
             self._bytes(file)
@@ -133,19 +141,19 @@ class PaperData:
     def _bytes(self, file: PaperFile) -> bytes:
         if self.folder is None:
             raise MissingDataError(
-                f"This needs {file.path} from {file.home}: put it into a folder and name that "
+                f"needs {file.path}: get the data with kpca papers fetch FOLDER, then name the "
                 "folder with --data."
             )
         try:
             content = (self.folder / file.path).read_bytes()
         except OSError as error:
             raise MissingDataError(
-                f"{file.path} is not in {self.folder}: it comes from {file.home}."
+                f"{file.path}: not in the data folder; kpca papers fetch gets it."
             ) from error
-        if hashlib.sha256(content).hexdigest() != file.sha256:
+        if not is_the_file(file, content):
             raise MissingDataError(
-                f"{file.path} in {self.folder} is not the file the figures were made with (its "
-                f"SHA-256 differs): take it from {file.home}."
+                f"{file.path}: not the file the figures were made with (its SHA-256 differs); "
+                "remove it, and kpca papers fetch gets the right one."
             )
         return content
 
@@ -189,7 +197,5 @@ class PaperData:
 
     def cancer(self) -> tuple[Matrix, NDArray[np.bool_]]:
         """Return the 683 complete rows, nine attributes from 1 to 10, and which are malignant."""
-        lines = self._bytes(FILES["cancer"][0]).decode("ascii").splitlines()
-        cells = [line.split(",") for line in lines if line and "?" not in line]
-        table = np.array(cells, dtype=np.float64)
-        return table[:, 1:10], table[:, 10] == 4.0
+        table = np.loadtxt(io.BytesIO(self._bytes(FILES["cancer"][0])), delimiter=",")
+        return table[:, :9], table[:, 9] == 1.0

@@ -63,12 +63,14 @@ def scree(title: str, subspaces: dict[str, KernelSubspace], count: int = 10) -> 
     return Curves(title, "component", "variance in feature space", series)
 
 
-def plane_grid(X: Matrix, *, margin: float = 0.15) -> tuple[Matrix, Matrix, Matrix]:
+def plane_grid(
+    X: Matrix, *, margin: float = 0.15, side: int = GRID
+) -> tuple[Matrix, Matrix, Matrix]:
     """Return a grid around rows of the plane: x (w,), y (h,), and its points (h w, 2)."""
     low, high = X.min(axis=0), X.max(axis=0)
     reach = margin * (high - low)
-    x, y = (np.linspace(low[j] - reach[j], high[j] + reach[j], GRID) for j in (0, 1))
-    return x, y, np.column_stack([np.tile(x, GRID), np.repeat(y, GRID)])
+    x, y = (np.linspace(low[j] - reach[j], high[j] + reach[j], side) for j in (0, 1))
+    return x, y, np.column_stack([np.tile(x, side), np.repeat(y, side)])
 
 
 def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:

@@ -118,6 +118,8 @@ class Isolines:
         Their groups, for colour.
     captions : tuple of str
         One for each component.
+    threshold : float, optional
+        A value whose line is drawn apart, such as that from which a point is novel.
     """
 
     title: str
@@ -127,6 +129,7 @@ class Isolines:
     points: Matrix
     labels: NDArray[np.intp]
     captions: tuple[str, ...]
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +240,8 @@ class Reproduction:
     outcome : Outcome
     failed : str
         Why it could not be run; empty where it was.
+    files : dict of str to str
+        SHA-256 of the data files read, by their path in the data folder.
     """
 
     name: str
@@ -244,6 +249,7 @@ class Reproduction:
     title: str
     outcome: Outcome
     failed: str = ""
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,14 +264,16 @@ class GalleryResult:
         The command line that gives the same result.
     versions : dict of str to str
         Of the libraries that computed it.
-    files : dict of str to str
-        SHA-256 of the data files read, by their path in the data folder.
     """
 
     reproductions: tuple[Reproduction, ...]
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of all data files read, by path."""
+        return {k: v for one in self.reproductions for k, v in sorted(one.files.items())}
 
     @property
     def n_failed(self) -> int:

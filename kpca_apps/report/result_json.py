@@ -13,7 +13,9 @@ import numpy as np
 
 from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
 from kpca_apps.novelty.result import ComparisonResult, ComponentMap, ScreeningResult
+from kpca_apps.papers.result import GalleryResult
 from kpca_apps.report import denoising_text
+from kpca_apps.report.gallery_text import headline as gallery_headline
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.text import headline, plain, writable
 
@@ -22,7 +24,7 @@ __all__ = ["result_to_json"]
 LEFT_OUT = frozenset(("seconds", "resumed", "previews"))
 
 
-Result = ScreeningResult | ComparisonResult | DenoisingResult | TrialResult
+Result = ScreeningResult | ComparisonResult | DenoisingResult | TrialResult | GalleryResult
 
 
 def result_to_json(result: Result) -> str:
@@ -34,7 +36,7 @@ def result_to_json(result: Result) -> str:
 
     Parameters
     ----------
-    result : ScreeningResult, ComparisonResult, DenoisingResult or TrialResult
+    result : ScreeningResult, ComparisonResult, DenoisingResult, TrialResult or GalleryResult
         The result; values of hidden columns are left out.
 
     Returns
@@ -54,7 +56,23 @@ def _content(result: Result) -> dict[str, Any]:
         return _denoising(result)
     if isinstance(result, TrialResult):
         return _fields(result, LEFT_OUT) | {"kind": "trial of denoising"}
+    if isinstance(result, GalleryResult):
+        return _gallery(result)
     return _comparison(result)
+
+
+def _gallery(result: GalleryResult) -> dict[str, Any]:
+    parts = [
+        _fields(one, {"outcome"}) | _fields(one.outcome, {"figures"})
+        for one in result.reproductions
+    ]
+    return {
+        "kind": "papers",
+        "sentence": gallery_headline(result),
+        "command": result.command,
+        "versions": result.versions,
+        "experiments": parts,
+    }
 
 
 def _denoising(result: DenoisingResult) -> dict[str, Any]:

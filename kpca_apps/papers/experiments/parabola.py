@@ -6,15 +6,19 @@ A kernel (x.y)^d in the plane has d + 1 monomials and no more components; the re
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Polynomial
+from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import parabola
 from kpca_apps.papers.measuring import components, isolines
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, Table, close_to, stated
+from kpca_apps.papers.result import Claim, Isolines, Outcome, Table, close_to, stated
 
 __all__ = ["EXPERIMENT"]
+
+Matrix = NDArray[np.float64]
 
 JOURNAL = {
     1: (0.709, 0.291),
@@ -65,7 +69,6 @@ def run(data: PaperData) -> Outcome:
             third > 0.5,
         )
     )
-    nowhere = np.zeros(len(X), dtype=np.intp)
     table = Table(
         "Shares of the first two eigenvalues, mean of 50 draws",
         ("degree", "first", "journal", "second", "journal"),
@@ -75,10 +78,24 @@ def run(data: PaperData) -> Outcome:
             for d in degrees
         ),
     )  # fmt: skip
-    figures = tuple(
-        isolines(f"Degree {d}", fits[d].leading(min(3, d + 1)), X, nowhere) for d in degrees
-    )
-    return Outcome(tuple(claims), figures, (table,))
+    return Outcome(tuple(claims), (_panels(fits, X),), (table,))
+
+
+def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Isolines:
+    """Return the panels as the report has them: a column a degree, a row a component."""
+    nowhere = np.zeros(len(X), dtype=np.intp)
+    columns = [isolines("", fit, X, nowhere) for fit in fits.values()]
+    none = np.full_like(columns[0].values[0], np.nan)
+    values, captions = [], []
+    for a in range(3):
+        for degree, column in zip(fits, columns, strict=True):
+            there = a < len(column.values)
+            values.append(column.values[a] if there else none)
+            share = f"{fits[degree].variances[a]:.3g}" if there else "none"
+            captions.append(f"degree {degree}, component {a + 1}: {share}")
+    first = columns[0]
+    title = "Isolines of the first three components, degrees 1 to 4"
+    return Isolines(title, first.x, first.y, np.stack(values), X, nowhere, tuple(captions))
 
 
 EXPERIMENT = Experiment(

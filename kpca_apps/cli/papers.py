@@ -1,0 +1,84 @@
+"""``kpca papers``: list, run, fetch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kpca_apps.cli.console import Console
+from kpca_apps.cli.shared import FILES, TALK, Quiet, command_of, option
+
+__all__ = ["app"]
+
+SOME_FAILED = 5
+
+app = typer.Typer(
+    name="papers",
+    help="Run the experiments of the papers on kernel PCA, their numbers beside ours.",
+    no_args_is_help=True,
+)
+_command = command_of(app)
+
+Json = Annotated[bool, option("--json", help="Print the result as JSON.", panel=TALK)]
+
+
+@_command
+def list(json: Json = False) -> None:
+    """List the experiments: name, paper, what is shown, and the data each needs."""
+    from kpca_apps.cli.papers_work import print_list
+
+    print_list(Console(), json)
+
+
+@_command
+def run(
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Of an experiment, or all.", show_default=False)
+    ],
+    data: Annotated[
+        Path | None,
+        option("--data", help="Folder of the data files.", panel=FILES, metavar="DIR"),
+    ] = None,
+    out: Annotated[
+        Path, option("--out", help="Folder of the results.", panel=FILES, metavar="DIR")
+    ] = Path("kpca-papers"),
+    force: Annotated[
+        bool, option("--force", help="Replace the results of an earlier run.", panel=FILES)
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment, or all, and write one page of figures and tables.
+
+    Each claim of a paper stands with its value beside ours, how far apart they may be, and what
+    came of it. Experiments whose data are missing are named, the others run, and the exit code
+    is 5.
+
+    All take about ten minutes with data on two processors, one or two minutes without.
+    """
+    from kpca_apps.cli.papers_work import run_experiments
+
+    if run_experiments(Console(quiet), context, name, data, out, force=force, as_json=json):
+        raise typer.Exit(SOME_FAILED)
+
+
+@_command
+def fetch(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False),
+    ],
+    quiet: Quiet = False,
+) -> None:
+    """Fetch the data files that may not be passed on, into a folder for kpca papers run --data.
+
+    Five megabytes from public copies on GitHub; each file is checked by its SHA-256, and those that
+    are there already are left alone. The files state no licence: use them as their sources allow.
+    """
+    from kpca_apps.cli.papers_fetch import fetch_files
+
+    if fetch_files(Console(quiet), folder):
+        raise typer.Exit(SOME_FAILED)

@@ -1,0 +1,60 @@
+"""Running experiments one after the other; one that lacks its data does not stop the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import version
+
+from kpca_apps.errors import KpcaError
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.registry import Experiment
+from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction
+
+__all__ = ["gathered", "reproduce"]
+
+LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn")
+
+
+def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
+    """Run an experiment; where its data are missing, say so and how to get them.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    data : PaperData
+
+    Returns
+    -------
+    Reproduction
+        With the reason in `failed` if a file is missing or the memory does not suffice.
+    """
+    about = (experiment.name, experiment.paper, experiment.title)
+    try:
+        for name in experiment.data:
+            data.require(name)
+        outcome = experiment.run(data)
+        return Reproduction(*about, outcome, files=data.digests(experiment.data))
+    except KpcaError as error:
+        claim = Claim(experiment.title, "", "", None, "not run", str(error))
+        return Reproduction(*about, Outcome((claim,)), failed=str(error))
+
+
+def gathered(reproductions: Iterable[Reproduction], *, command: str = "") -> GalleryResult:
+    """Gather what experiments gave into one result.
+
+    Parameters
+    ----------
+    reproductions : iterable of Reproduction
+    command : str
+        The command line that gives the same result.
+
+    Examples
+    --------
+    >>> from kpca_apps.papers.registry import chosen_experiments
+    >>> done = [reproduce(one, PaperData(None)) for one in chosen_experiments("clusters")]
+    >>> result = gathered(done)
+    >>> result.count("reproduced"), result.n_failed
+    (1, 0)
+    """
+    versions = {name: version(name) for name in LIBRARIES}
+    return GalleryResult(tuple(reproductions), command, versions)

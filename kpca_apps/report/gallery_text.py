@@ -1,0 +1,82 @@
+"""Words of the gallery: what came out, in a sentence, and the cells of its tables."""
+
+from __future__ import annotations
+
+import math
+
+from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
+from kpca_apps.report.text import count, join, number, plural
+
+__all__ = ["MARKS", "cell", "headline", "standing", "tolerance"]
+
+MARKS: dict[Verdict, str] = {
+    "reproduced": "\u2713",
+    "reproduced with a condition": "\u2713*",
+    "not reproduced": "\u2717",
+    "not run": "\u2013",
+}
+"""A sign for each verdict, so that it is not told by colour alone."""
+
+DIGITS = 4
+
+
+def headline(result: GalleryResult) -> str:
+    """Say in one sentence how much of the papers came out.
+
+    Parameters
+    ----------
+    result : GalleryResult
+    """
+    judged = {verdict: result.count(verdict) for verdict in MARKS}
+    n_all = sum(judged.values()) - judged["not run"]
+    if not n_all:
+        return "No claim could be tried."
+    first = f"{count(judged['reproduced'])} of {plural(n_all, 'claim')} "
+    first += "comes" if judged["reproduced"] == 1 else "come"
+    rest = []
+    if judged["reproduced with a condition"]:
+        rest.append(f"{count(judged['reproduced with a condition'])} with a condition")
+    if judged["not reproduced"]:
+        verb = "does" if judged["not reproduced"] == 1 else "do"
+        rest.append(f"{count(judged['not reproduced'])} {verb} not")
+    return f"{', '.join([first + ' out as published', *rest])}."
+
+
+def standing(reproduction: Reproduction) -> str:
+    """Say how many claims of one experiment came out.
+
+    Parameters
+    ----------
+    reproduction : Reproduction
+    """
+    claims = reproduction.outcome.claims
+    told = []
+    for verdict in MARKS:
+        n = sum(claim.verdict == verdict for claim in claims)
+        if n:
+            told.append(f"{count(n)} {verdict}")
+    return join(told)
+
+
+def cell(value: float | str, tolerance: float | None) -> str:
+    """Write a value of a claim with the decimals that its tolerance asks for; words stay.
+
+    Examples
+    --------
+    >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
+    ('0.0381', '3', '4.4e-15', 'nicely')
+    """
+    if isinstance(value, str):
+        return value
+    if not tolerance:
+        return number(value, DIGITS)
+    if abs(value) < tolerance / 100:
+        return number(value, 2)
+    return f"{value:,.{max(math.ceil(-math.log10(tolerance)), 0) + 1}f}"
+
+
+def tolerance(claim: Claim) -> str:
+    """Write how far apart two numbers may be and count as the same."""
+    if claim.tolerance is None:
+        return ""
+    return "exact" if claim.tolerance == 0 else f"\u00b1 {number(claim.tolerance, 2)}"

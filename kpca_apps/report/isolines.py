@@ -1,0 +1,151 @@
+"""Isolines: lines of constant value over the plane, a panel a component, over the rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from contourpy import contour_generator
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from kpca_apps.papers.result import Isolines
+from kpca_apps.report.components import evenly
+from kpca_apps.report.drawing import PALETTE, Drawing, plain_ticks
+from kpca_apps.report.drawing import shown as words
+from kpca_apps.report.text import count, number
+
+__all__ = ["COLOURS", "draw_isolines", "drawn"]
+
+Matrix = NDArray[np.float64]
+
+ACROSS = 4  # panels side by side
+PANEL = 2.3  # inches, with what stands around it
+N_LEVELS = 10
+MAX_DOTS = 180  # rows under the lines of one panel
+COLOURS = ("blue", "orange", "green", "purple", "sky", "muted")
+
+
+def draw_isolines(shown: Isolines, name: str) -> Drawing:
+    """Draw the lines of each component in a panel of its own.
+
+    Parameters
+    ----------
+    shown : Isolines
+    name : str
+        File name without suffix.
+    """
+    n = len(shown.values)
+    figure, panels = _panels(n, np.ptp(shown.y) / np.ptp(shown.x))
+    for axes, values, caption in zip(panels, shown.values, shown.captions, strict=False):
+        _dots(axes, shown.points, shown.labels)
+        _lines(axes, shown.x, shown.y, values)
+        _threshold(axes, shown, values)
+        axes.set_xlim(shown.x[0], shown.x[-1])
+        axes.set_ylim(shown.y[0], shown.y[-1])
+        axes.set_aspect("equal")
+        axes.set_title(words(caption), fontsize=8, color=PALETTE["ink"])
+    return Drawing(name, shown.title, _lines_told(shown), figure)
+
+
+def _lines_told(shown: Isolines) -> str:
+    """Say what the lines are."""
+    caption = "Lines of constant value"
+    if np.nanmin(shown.values) < 0:
+        caption += ": solid above zero, dashed below, heavy at zero"
+    if shown.threshold is not None:
+        caption += f"; the accented one is the threshold, {number(shown.threshold)}"
+    return f"{caption}.{drawn(len(shown.points), MAX_DOTS)}"
+
+
+def _panels(n: int, shape: float) -> tuple[Figure, list[Axes]]:
+    """Start a figure of `n` panels of one shape (height over width), in rows."""
+    across = min(n, ACROSS)
+    down = math.ceil(n / across)
+    side = PANEL if n > 1 else 1.6 * PANEL
+    size = (across * side, down * (side * min(max(shape, 0.4), 1.6) + 0.25))
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in grid[n:]:
+        axes.set_axis_off()
+    for axes in grid[:n]:
+        axes.locator_params(nbins=4)
+        axes.tick_params(length=0, labelsize=7)
+        plain_ticks(axes.xaxis)
+        plain_ticks(axes.yaxis)
+    return figure, list(grid[:n])
+
+
+def _dots(axes: Axes, points: Matrix, labels: NDArray[np.intp]) -> None:
+    """Draw rows as dots: one path a group, which takes a third of the bytes of marks."""
+    places = evenly(np.arange(len(points)), MAX_DOTS)
+    speck = 1e-4 * float(np.ptp(points[:, 0]))
+    for group in np.unique(labels[places]):
+        rows = points[places][labels[places] == group]
+        ends = np.stack([rows, rows + np.array([speck, 0.0])], axis=1).reshape(-1, 2)
+        path = Path(ends, np.tile([Path.MOVETO, Path.LINETO], len(rows)))
+        path.should_simplify = False  # or the dots, being short, would be left out
+        colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
+        patch = PathPatch(path, fill=False, lw=2.2, capstyle="round", edgecolor=colour, alpha=0.6)
+        axes.add_patch(patch)
+
+
+def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
+    """Draw lines of equal value; where the sign changes, zero is one of the levels."""
+    finite = values[np.isfinite(values)]
+    if not len(finite) or finite.min() == finite.max():
+        return
+    extent = float(finite.min()), float(finite.max())
+    levels = np.asarray(MaxNLocator(N_LEVELS).tick_values(*extent))
+    lines = contour_generator(x, y, np.ma.masked_invalid(values))
+    for wanted, style, width in (
+        (levels[levels > 0], "-", 0.8),
+        (levels[levels < 0], (0, (3, 2)), 0.8),
+        (levels[levels == 0], "-", 1.5),
+    ):
+        found = [np.asarray(line) for level in wanted for line in lines.lines(float(level))]
+        if found:
+            path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
+            patch = PathPatch(path, fill=False, lw=width, ls=style, edgecolor=PALETTE["ink"])
+            axes.add_patch(patch)
+
+
+def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
+    if shown.threshold is None:
+        return
+    axes.contour(
+        shown.x, shown.y, values, [shown.threshold], colors=PALETTE["accent"], linewidths=1.8
+    )
+
+
+def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
+    """Leave out points of a line that stand less than a tenth of a cell off it."""
+    scale = np.array([x[1] - x[0], y[1] - y[0]])
+    kept = np.zeros(len(line), dtype=bool)
+    kept[[0, -1]] = True
+    spans = [(0, len(line) - 1)]
+    while spans:
+        first, last = spans.pop()
+        if last - first < 2:
+            continue
+        part = (line[first : last + 1] - line[first]) / scale
+        along = part[-1]
+        length = float(np.hypot(*along))
+        if length > 0:
+            gaps = np.abs(part[:, 0] * along[1] - part[:, 1] * along[0]) / length
+        else:
+            gaps = np.hypot(part[:, 0], part[:, 1])
+        far = int(gaps.argmax())
+        if gaps[far] > 0.1:
+            kept[first + far] = True
+            spans += [(first, first + far), (first + far, last)]
+    return line[kept]
+
+
+def drawn(n: int, most: int) -> str:
+    """Say that not all rows are drawn, where that is so."""
+    return f" {count(most)} of {count(n)} rows are drawn." if n > most else ""

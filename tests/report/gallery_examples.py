@@ -1,0 +1,71 @@
+"""Hand-made results of the papers' experiments: every figure and verdict, hostile words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kpca_apps.papers.result import (
+    Claim,
+    Curves,
+    GalleryResult,
+    Isolines,
+    Outcome,
+    Pictures,
+    Reproduction,
+    Scatter,
+    Table,
+    close_to,
+    stated,
+)
+from tests.report.examples import HOSTILE
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(40, 2))
+GROUPS = np.repeat(np.arange(2), 20)
+SIDE = np.linspace(-2.0, 2.0, 21)
+
+
+def slope(threshold: float | None = None) -> Isolines:
+    """Two panels: the first coordinate, and none."""
+    values = np.stack([np.tile(SIDE, (21, 1)), np.full((21, 21), np.nan)])
+    return Isolines("A slope", SIDE, SIDE, values, POINTS, GROUPS, ("x", "none"), threshold)
+
+
+def spots() -> Pictures:
+    images = np.linspace(0.0, 1.0, 2 * 3 * 4 * 4).reshape(2, 3, 4, 4)
+    return Pictures("Spots", images, ("noisy", "clean"), ("0", "1", "2"))
+
+
+def lines() -> Curves:
+    counts = np.array([1.0, 2.0, 4.0])
+    series = {"ours": (counts, np.array([3.0, np.nan, 1.0])), "theirs": (counts, counts)}
+    return Curves("Errors", "components", "error", series, log_x=True)
+
+
+def everything() -> Outcome:
+    claims = (
+        close_to("an error", 0.038, 0.0381, 0.005),
+        close_to("another", 1.0, 1.0, 0.1, condition="with images smoothed"),
+        stated("a shape", "a sine", "a line", False, reason="the kernel is nearly linear"),
+        Claim("a table", "2.2 %", "", None, "not run", "the images cannot be had"),
+    )
+    axes = np.array([[1.0, 0.0]])
+    figures = (slope(), Scatter("Rows", "x", "y", POINTS, GROUPS, axes), lines(), spots())
+    table = Table("Errors", ("kernel", "paper", "ours"), (("linear", "0.038", "0.0381"),))
+    return Outcome(claims, figures, (table,), ("A note.",))
+
+
+def usual() -> GalleryResult:
+    one = Reproduction("first", "Author (2001), Fig. 1", "Everything", everything())
+    claims = Outcome((close_to("a number", 1.0, 1.0, 0.0),), (lines(),))
+    two = Reproduction("second", "Author (2001), Fig. 2", "A curve", claims, files={"a/b": "ab12"})
+    three = Reproduction("third", "Another (2002), Table 1", "Lost", Outcome(()), "needs a/c")
+    return GalleryResult((one, two, three), "kpca papers run all --force", {"numpy": "2.0"})
+
+
+def hostile() -> GalleryResult:
+    claims = (Claim(HOSTILE, HOSTILE, HOSTILE, None, "not reproduced", HOSTILE),)
+    scatter = Scatter(HOSTILE, HOSTILE, HOSTILE, POINTS, GROUPS)
+    table = Table(HOSTILE, (HOSTILE,), ((HOSTILE,),))
+    outcome = Outcome(claims, (scatter,), (table,), (HOSTILE,))
+    return GalleryResult((Reproduction("bad", HOSTILE, HOSTILE, outcome),), HOSTILE)
