@@ -22,7 +22,7 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Curves, Outcome, Table, stated
 
-__all__ = ["EXPERIMENT"]
+__all__ = ["EXPERIMENT", "FITTED_ROWS", "smoothed_digits"]
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -48,7 +48,7 @@ THREADS = 2
 def run(data: PaperData) -> Outcome:
     """Fill the table, a degree at a time."""
     X, y, new, truth = data.usps()
-    X, new = _smoothed(X), _smoothed(new)
+    X, new = smoothed_digits(X), smoothed_digits(new)
     columns = Parallel(n_jobs=THREADS, require="sharedmem")(
         delayed(_errors)(degree, X, y, new, truth) for degree in DEGREES
     )
@@ -69,8 +69,8 @@ def run(data: PaperData) -> Outcome:
     return Outcome(_judge(paper, ours), (figure,), (Table("Test error, per cent", heads, rows),))
 
 
-def _smoothed(X: Matrix) -> Matrix:
-    """Return the images filtered, the paper around them white (-1)."""
+def smoothed_digits(X: Matrix) -> Matrix:
+    """Return images of 16 x 16 pixels filtered, the paper around them white (-1)."""
     images = X.reshape(-1, 16, 16)
     filtered = gaussian_filter(images, (0.0, SMOOTHING, SMOOTHING), mode="constant", cval=-1.0)
     smooth: Matrix = filtered.reshape(len(X), 256)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.experiments import segmentation
-from kpca_apps.papers.experiments.usps import _smoothed
+from kpca_apps.papers.experiments import segmentation, virtual_examples
+from kpca_apps.papers.experiments.usps import smoothed_digits
 from kpca_apps.papers.registry import all_experiments
 
 
@@ -40,9 +40,20 @@ def test_novelty_rates_are_those_of_the_inventory(seeds):
 
 
 def test_smoothing_leaves_an_empty_image_empty():
-    assert np.allclose(_smoothed(np.full((2, 256), -1.0)), -1.0)
+    assert np.allclose(smoothed_digits(np.full((2, 256), -1.0)), -1.0)
     one = np.full((1, 256), -1.0)
     one[0, 8 * 16 + 8] = 1.0
-    smooth = _smoothed(one)
+    smooth = smoothed_digits(one)
     assert smooth.sum() == pytest.approx(one.sum())
     assert smooth.argmax() == 8 * 16 + 8
+
+
+def test_a_moved_digit_comes_back():
+    rng = np.random.default_rng(0)
+    image = np.full((1, 16, 16), -1.0)
+    image[0, 3:12, 4:13] = rng.uniform(-1.0, 1.0, (9, 9))
+    rows = image.reshape(1, 256)
+    for down, right in virtual_examples.SHIFTS:
+        there = virtual_examples.moved(rows, down, right)
+        assert np.array_equal(there.reshape(16, 16), np.roll(image[0], (down, right), axis=(0, 1)))
+        assert np.array_equal(virtual_examples.moved(there, -down, -right), rows)
