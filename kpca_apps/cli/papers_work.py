@@ -89,6 +89,7 @@ def _run(
 ) -> GalleryResult:
     """Run experiments one by one, each with a line when it is done."""
     from kpca_apps.papers.data import PaperData
+    from kpca_apps.papers.elsewhere import ELSEWHERE
     from kpca_apps.papers.running import gathered
     from kpca_apps.papers.running import reproduce as run_one
     from kpca_apps.report.gallery_text import standing
@@ -102,7 +103,8 @@ def _run(
             say_line(f"not run: {experiment.name}: {done[-1].failed}")
         else:
             console.say(f"{experiment.name}: {standing(done[-1])}.")
-    return gathered(done, command=reproduce(context))
+    places = ELSEWHERE if len(done) > 1 else ()
+    return gathered(done, command=reproduce(context), elsewhere=places)
 
 
 def _write(result: GalleryResult, folder: OutputFolder, clock: Clock) -> None:

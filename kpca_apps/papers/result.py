@@ -20,6 +20,7 @@ __all__ = [
     "Isolines",
     "Outcome",
     "Pictures",
+    "Place",
     "Reproduction",
     "Scatter",
     "Table",
@@ -252,6 +253,20 @@ class Reproduction:
     files: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where something of a paper stands that no experiment shows.
+
+    Attributes
+    ----------
+    what, paper, where : str
+    """
+
+    what: str
+    paper: str
+    where: str
+
+
 @dataclass(frozen=True, eq=False)
 class GalleryResult:
     """What a run of several experiments gave.
@@ -264,11 +279,14 @@ class GalleryResult:
         The command line that gives the same result.
     versions : dict of str to str
         Of the libraries that computed it.
+    elsewhere : tuple of Place
+        What no experiment shows; empty where not all were run.
     """
 
     reproductions: tuple[Reproduction, ...]
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    elsewhere: tuple[Place, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:

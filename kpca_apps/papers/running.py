@@ -8,7 +8,7 @@ from importlib.metadata import version
 from kpca_apps.errors import KpcaError
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction
+from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reproduction
 
 __all__ = ["gathered", "reproduce"]
 
@@ -39,7 +39,12 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
         return Reproduction(*about, Outcome((claim,)), failed=str(error))
 
 
-def gathered(reproductions: Iterable[Reproduction], *, command: str = "") -> GalleryResult:
+def gathered(
+    reproductions: Iterable[Reproduction],
+    *,
+    command: str = "",
+    elsewhere: tuple[Place, ...] = (),
+) -> GalleryResult:
     """Gather what experiments gave into one result.
 
     Parameters
@@ -47,6 +52,8 @@ def gathered(reproductions: Iterable[Reproduction], *, command: str = "") -> Gal
     reproductions : iterable of Reproduction
     command : str
         The command line that gives the same result.
+    elsewhere : tuple of Place
+        What no experiment shows.
 
     Examples
     --------
@@ -57,4 +64,4 @@ def gathered(reproductions: Iterable[Reproduction], *, command: str = "") -> Gal
     (1, 0)
     """
     versions = {name: version(name) for name in LIBRARIES}
-    return GalleryResult(tuple(reproductions), command, versions)
+    return GalleryResult(tuple(reproductions), command, versions, elsewhere)

@@ -72,6 +72,7 @@ def _gallery(result: GalleryResult) -> dict[str, Any]:
         "command": result.command,
         "versions": result.versions,
         "experiments": parts,
+        "elsewhere": _encode(result.elsewhere),
     }
 
 

@@ -11,6 +11,7 @@ from kpca_apps.papers.result import (
     Isolines,
     Outcome,
     Pictures,
+    Place,
     Reproduction,
     Scatter,
     Table,
@@ -60,7 +61,9 @@ def usual() -> GalleryResult:
     claims = Outcome((close_to("a number", 1.0, 1.0, 0.0),), (lines(),))
     two = Reproduction("second", "Author (2001), Fig. 2", "A curve", claims, files={"a/b": "ab12"})
     three = Reproduction("third", "Another (2002), Table 1", "Lost", Outcome(()), "needs a/c")
-    return GalleryResult((one, two, three), "kpca papers run all --force", {"numpy": "2.0"})
+    elsewhere = (Place("Faces", "Author (2001), 7", "no command"),)
+    command = "kpca papers run all --force"
+    return GalleryResult((one, two, three), command, {"numpy": "2.0"}, elsewhere)
 
 
 def hostile() -> GalleryResult:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kpca_apps.report.denoising import render_denoising, render_trial
+from kpca_apps.report.gallery import render_gallery
 from kpca_apps.report.render import render_comparison, render_screening
-from tests.report import denoising_examples, examples
+from tests.report import denoising_examples, examples, gallery_examples
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +31,16 @@ OPTIONS = (
 
 BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed")
 PAGES = (
-    *("usual", "hostile", "long_names", "two_columns", "with_labels", "comparison", "trial"),
+    *(
+        "usual",
+        "hostile",
+        "long_names",
+        "two_columns",
+        "with_labels",
+        "comparison",
+        "trial",
+        "papers",
+    ),
     *(f"{name}/report" for name in BATCHES),
     "many/details/0003",
 )
@@ -61,6 +71,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             path = folder / name / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(page, encoding="utf-8")
+    page = render_gallery(gallery_examples.usual())
+    (folder / "papers.html").write_text(page, encoding="utf-8")
     page = render_trial(denoising_examples.trial())
     (folder / "trial.html").write_text(page, encoding="utf-8")
     return folder

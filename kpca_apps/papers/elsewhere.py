@@ -1,0 +1,60 @@
+"""Where this toolkit has what the papers describe and no experiment shows, or why it has it not."""
+
+from __future__ import annotations
+
+from kpca_apps.papers.result import Place
+
+__all__ = ["ELSEWHERE"]
+
+_REPORT = "Scholkopf, Smola and Muller (1996)"
+_STUDY = "Aguilera and Antonanzas (2019)"
+
+ELSEWHERE: tuple[Place, ...] = (
+    Place("Novelty detection", f"{_STUDY}, VIII", "kpca novelty screen, fit and score"),
+    Place("Its rivals", f"{_STUDY}, VIII", "kpca novelty compare"),
+    Place("De-noising of images", f"{_STUDY}, V", "kpca denoise fit, and run with its model"),
+    Place(
+        "Components, projections, reconstruction errors, pre-images",
+        "all",
+        "KernelPCA, in kpca_apps.engine",
+    ),
+    Place(
+        "Kernels of images, local and iterated kernels",
+        f"{_REPORT}, B",
+        "image_kernels and iterated, in kpca_apps.engine",
+    ),
+    Place(
+        "Kernel k-means, nearest neighbours, class means, discriminant",
+        f"{_REPORT}, 7",
+        "kpca_apps.papers.methods; scikit-learn's own where there is no need of a kernel",
+    ),
+    Place(
+        "Linear machines on components, multi-layer machines, component regression",
+        f"{_REPORT}, 4",
+        "kpca_apps.papers.methods",
+    ),
+    Place("Moments of higher order, projection pursuit", f"{_REPORT}, 7.1", "methods.moments"),
+    Place(
+        "Power method, subsets, cluster means, basic patterns, greedy and random features",
+        "all",
+        "kpca_apps.papers.methods, each with the method of the engine to prefer",
+    ),
+    Place(
+        "Hebbian networks, autoassociative networks, principal curves",
+        f"{_STUDY}, VIII",
+        "methods.kernel_hebbian, with the linear kernel, is the network of Oja and Sanger; an "
+        "autoassociative network is scikit-learn's MLPRegressor fitted to its own input; principal "
+        "curves are not here",
+    ),
+    Place(
+        "Indexing and retrieval of images, faces",
+        f"{_REPORT}, 7.3",
+        "no command: scikit-learn's NearestNeighbors on KernelPCA.transform",
+    ),
+    Place(
+        "Density estimation, statistics of natural images, 3-D faces, road traffic",
+        f"{_REPORT}, 8; {_STUDY}, X",
+        "nothing of their own: with no component at all the reconstruction error is a Parzen "
+        "density, and the rest are uses of KernelPCA",
+    ),
+)
