@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from pathlib import Path
 
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.papers.data import FILES, PaperData
+from kpca_apps.papers.elsewhere import ELSEWHERE
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, close_to
 from kpca_apps.papers.running import gathered, reproduce
@@ -44,3 +47,11 @@ def test_the_checksums_of_the_data_go_along(monkeypatch):
     done = reproduce(experiment(outcome, "cancer", "segmentation"), PaperData(None))
     read = {file.path: file.sha256 for name in ("cancer", "segmentation") for file in FILES[name]}
     assert gathered([done]).files == read
+
+
+def test_what_stands_elsewhere_stands_there():
+    told = " ".join(place.where for place in ELSEWHERE)
+    modules = set(re.findall(r"methods\.(\w+)", told))
+    assert modules
+    for name in modules:
+        import_module(f"kpca_apps.papers.methods.{name}")

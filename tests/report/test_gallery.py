@@ -41,6 +41,7 @@ def test_the_page_is_sound_and_holds_every_claim(html: str) -> None:
         "\u00b1 0.005",
         "with images smoothed",
         "A note.",
+        "no command",
     ):
         assert words in page.text
     assert "Not run: needs a/c" in page.text
