@@ -25,7 +25,13 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["novelty", "screen", "--help"], ["denoise", "run", "--help"], ["--version"]],
+    [
+        ["--help"],
+        ["novelty", "screen", "--help"],
+        ["denoise", "run", "--help"],
+        ["papers", "run", "--help"],
+        ["--version"],
+    ],
 )
 def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
     done = python(
