@@ -32,14 +32,10 @@ def run(data: PaperData) -> Outcome:
     subspace = components(
         Polynomial(DEGREE, 1.0 / 256.0), smoothed_digits(X[:FITTED_ROWS]), COMPONENTS
     )
-    scale = np.sqrt(subspace.variances.sum())
-
-    def features(rows: Matrix) -> Matrix:
-        projections: Matrix = subspace.project(smoothed_digits(rows)) / scale
-        return projections
-
-    plain, test = features(X), features(new)
-    more = np.vstack([plain, *(features(moved(X, *shift)) for shift in SHIFTS)])
+    plain, test = (subspace.project(smoothed_digits(rows)) for rows in (X, new))
+    copies = [subspace.project(smoothed_digits(moved(X, *shift))) for shift in SHIFTS]
+    scale = np.sqrt((plain**2).sum(axis=1).mean())
+    plain, test, more = plain / scale, test / scale, np.vstack([plain, *copies]) / scale
     errors = []
     for rows, labels in ((plain, y), (more, np.tile(y, 1 + len(SHIFTS)))):
         machine = LinearSVC(C=10.0, dual=False).fit(rows, labels)
