@@ -1,0 +1,222 @@
+"""Statements of the papers put to the test, on 60 rows of the plane and a Gaussian kernel.
+
+Properties of PCA that carry over to feature space hold. Some sentences and formulas slip, as in
+every paper; each is named beside what is measured, with what is right as the reason.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.gram import centre_in_place
+from kpca_apps.engine.kernels import RBF, Polynomial
+from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.drawn import three_clusters
+from kpca_apps.papers.measuring import components
+from kpca_apps.papers.registry import Experiment
+from kpca_apps.papers.result import Claim, Outcome, stated
+
+__all__ = ["EXPERIMENT"]
+
+Matrix = NDArray[np.float64]
+
+N, Q = 60, 4
+
+
+def run(data: PaperData) -> Outcome:
+    """Check the properties, then the sentences."""
+    rng = np.random.default_rng(0)
+    X, _ = three_clusters(rng, N)
+    kernel = RBF(0.1)
+    K = kernel(X)
+    subspace = components(kernel, X)
+    T = subspace.project(X)
+    return Outcome(
+        (
+            *_properties(T, subspace, X, rng),
+            *_lengths(K, subspace),
+            *_centring(K, T, subspace, X),
+            *_dimensions(subspace, X, rng),
+        )
+    )
+
+
+def _properties(
+    T: Matrix, subspace: KernelSubspace, X: Matrix, rng: np.random.Generator
+) -> tuple[Claim, ...]:
+    """Judge the properties of PCA in feature space (1996 report, 4.2) against 500 other bases."""
+    C = T.T @ T / N
+    drawn = [rng.normal(size=C.shape) for _ in range(500)]
+    # Half of them anywhere, half of them close to the components.
+    drawn[::2] = [np.eye(len(C)) + 0.02 * B for B in drawn[::2]]
+    bases = [np.linalg.qr(B)[0] for B in drawn]
+    carried = [np.trace(B[:, :Q].T @ C @ B[:, :Q]) for B in bases]
+    entropies = [_entropy(np.einsum("ia,ij,ja->a", B, C, B)) for B in bases]
+    volumes = [np.linalg.slogdet(B[:, :Q].T @ C @ B[:, :Q])[1] for B in bases]
+    first, total = float(subspace.variances[:Q].sum()), float(subspace.variances.sum())
+    left = float(subspace.leading(Q).reconstruction_error(X).mean())
+    cross = float(np.abs(C - np.diag(np.diag(C))).max())
+    volume = float(np.log(subspace.variances[:Q]).sum())
+    return (
+        stated(
+            f"the first {Q} components carry more variance than any other {Q} directions",
+            "more",
+            f"{first:.4f}, at most {max(carried):.4f} in 500 other bases",
+            first >= max(carried),
+        ),
+        stated(
+            "the mean squared error of the first components is minimal",
+            "minimal",
+            f"{left:.6f}: what the others carry, {total - first:.6f}",
+            abs(left - (total - first)) < 1e-10 and total - max(carried) >= left,
+        ),
+        stated(
+            "components are uncorrelated", "uncorrelated", f"covariance {cross:.1e}", cross < 1e-10
+        ),
+        stated(
+            "the representation entropy is minimal",
+            "minimized",
+            f"{_entropy(subspace.variances):.4f}, at least {min(entropies):.4f} elsewhere",
+            _entropy(subspace.variances) <= min(entropies),
+        ),
+        stated(
+            "the first components have maximal mutual information with the inputs",
+            "maximal",
+            f"log volume {volume:.3f}, at most {max(volumes):.3f} elsewhere",
+            volume >= max(volumes),
+            condition="the volume is maximal, which is information for Gaussian data only",
+        ),
+        stated(
+            "eigenvectors sorted in ascending order of eigenvalue",
+            "ascending",
+            f"the first eigenvalue is {subspace.variances[0] / subspace.variances[-1]:.1e} times "
+            "the last",
+            bool(subspace.variances[0] < subspace.variances[-1]),
+            reason="descending is meant: the first components carry most variance",
+        ),
+    )
+
+
+def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
+    """Judge how eigenvectors are scaled, and whether eigenvalues rank them."""
+    centred = K.copy()
+    centre_in_place(centred)
+    values, vectors = np.linalg.eigh(centred / N)
+    printed = vectors[:, -1] / np.sqrt(values[-1])
+    length = float(np.sqrt(printed @ centred @ printed))
+    plain = float(vectors[:, -1] @ centred @ vectors[:, -1])
+    explained = float(subspace.variances.sum() * N / np.trace(centred))
+    return (
+        stated(
+            "eigenvectors of K/n over the root of its eigenvalue have length 1 (2019, eq. 17-19)",
+            "1",
+            f"{length:.3f}, the root of n = {N} is {np.sqrt(N):.3f}",
+            abs(length - 1.0) < 1e-6,
+            reason="n lambda |alpha|^2 = 1: so scaled, projections are root n too long; kernlab "
+            "has it so too",
+        ),
+        stated(
+            "coefficients of length 1 make unit vectors (encyclopedia)",
+            "1 = a'a",
+            f"squared length {plain:.3f}",
+            abs(plain - 1.0) < 1e-6,
+            reason="1 = a'Ka is meant, the eigenvalue of K times a'a",
+        ),
+        stated(
+            "no ranking of components by variance exists (encyclopedia)",
+            "none",
+            f"eigenvalues over n are the variances, and sum to {explained:.6f} of the total",
+            abs(explained - 1.0) > 1e-6,
+            reason="they rank components exactly; only between kernels they do not compare",
+        ),
+    )
+
+
+def _centring(K: Matrix, T: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ...]:
+    """Judge what is centred, and how."""
+    moved = RBF(0.1)(X - X.mean(axis=0))
+    tops = [float(np.linalg.eigvalsh(G)[-1]) for G in (K, moved)]
+    right = float(N * subspace.variances[0])
+    centred = K.copy()
+    centre_in_place(centred)
+    smallest = float(np.abs(np.linalg.eigvalsh(centred)).min() / np.trace(centred))
+    new = RBF(0.1)(X[:5] + 0.5, X)
+    rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
+    swapped = new - columns[:5, None] - np.resize(rows, N) + mean
+    proper = new - columns - rows[:, None] + mean
+    first = subspace.leading(Q)
+    direct = first.project(X[:5] + 0.5)
+    gaps = [float(np.abs(G @ first.weights - direct).max()) for G in (proper, swapped)]
+    return (
+        stated(
+            "centring the inputs centres the images (course notes, 2.2)",
+            "step 1",
+            f"largest eigenvalue {tops[1]:.3f} as without, {tops[0]:.3f}; about the mean in "
+            f"feature space {right:.3f}",
+            abs(tops[1] - right) < 1e-6,
+            reason="a kernel of distances does not see it: centre in feature space",
+        ),
+        stated(
+            "K is always invertible (course notes)",
+            "always",
+            f"smallest eigenvalue of the centred K is {smallest:.0e} of its trace",
+            smallest > 1e-12,
+            reason="centred, K 1 = 0; repeated rows and polynomial kernels make it singular too",
+        ),
+        stated(
+            "centring of test rows as printed (2019, eq. 20)",
+            "as eq. (21)",
+            f"projections off by {gaps[1]:.2g}; by {gaps[0]:.0e} as eq. (21) has it",
+            gaps[1] < 1e-10,
+            reason="the indices of the two middle terms are swapped in eq. (20); eq. (21) is right",
+        ),
+    )
+
+
+def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -> tuple[Claim, ...]:
+    """Judge how many components there are, and what all of them hold."""
+    far = components(RBF(20.0), rng.normal(scale=50.0, size=(N, 2)))
+    left = float(subspace.reconstruction_error(X).max())
+    rows = rng.normal(size=(N, 2))
+    ranks = [int(np.linalg.matrix_rank(Polynomial(3, 1.0, c)(rows))) for c in (0.0, 1.0)]
+    return (
+        stated(
+            "up to M nonzero eigenvalues (1996, 4.3)",
+            f"{N}",
+            f"{far.n_components} for rows far apart",
+            far.n_components == N,
+            reason="M - 1 about the mean",
+        ),
+        stated(
+            "complete reconstruction is no longer possible (1996, 4.6)",
+            "impossible",
+            f"with all components the distance left in feature space is {left:.0e}",
+            left > 1e-8,
+            reason="in feature space it is exact; only a pre-image may not exist",
+        ),
+        stated(
+            "(x.y + c)^d is spanned by products of exactly d entries (course notes, 3.4)",
+            f"{comb(4, 3)} for d = 3 in the plane",
+            f"{ranks[1]} for c = 1, {ranks[0]} for c = 0",
+            ranks[1] == comb(4, 3),
+            reason=f"for c > 0 all degrees up to d take part: {comb(5, 3)} monomials",
+        ),
+    )
+
+
+def _entropy(variances: Matrix) -> float:
+    share = np.maximum(variances, 1e-300) / variances.sum()
+    return float(-(share * np.log(share)).sum())
+
+
+EXPERIMENT = Experiment(
+    "statements",
+    "All papers: properties and formulas",
+    "Statements put to the test",
+    (),
+    run,
+)
