@@ -24,11 +24,11 @@ Matrix = NDArray[np.float64]
 WIDE = 6.0
 """Inches from which a figure takes the whole width of a page."""
 
-MAX_POINTS = 250  # rows of a scatter plot
+MAX_POINTS = 200  # rows of a scatter plot
 MOST_TICKS = 10
 MOST_MARKS = 40
-MARKS = ("o", "^", "s", "D", "v", "x")
-LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
+MARKS = ("o", "^", "s", "D", "v", "x", "P")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
 GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from contourpy import contour_generator
@@ -27,7 +28,7 @@ ACROSS = 4  # panels side by side
 PANEL = 2.3  # inches, with what stands around it
 N_LEVELS = 10
 MAX_DOTS = 180  # rows under the lines of one panel
-COLOURS = ("blue", "orange", "green", "purple", "sky", "muted")
+COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 
 
 def draw_isolines(shown: Isolines, name: str) -> Drawing:
@@ -101,30 +102,32 @@ def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
         return
     extent = float(finite.min()), float(finite.max())
     levels = np.asarray(MaxNLocator(N_LEVELS).tick_values(*extent))
-    lines = contour_generator(x, y, np.ma.masked_invalid(values))
     for wanted, style, width in (
         (levels[levels > 0], "-", 0.8),
         (levels[levels < 0], (0, (3, 2)), 0.8),
         (levels[levels == 0], "-", 1.5),
     ):
-        found = [np.asarray(line) for level in wanted for line in lines.lines(float(level))]
-        if found:
-            path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
-            patch = PathPatch(path, fill=False, lw=width, ls=style, edgecolor=PALETTE["ink"])
-            axes.add_patch(patch)
+        _draw(axes, x, y, values, wanted, lw=width, ls=style, edgecolor=PALETTE["ink"])
+
+
+def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
+    """Draw the lines of some levels as one path."""
+    lines = contour_generator(x, y, np.ma.masked_invalid(values))
+    found = [np.asarray(line) for level in levels for line in lines.lines(float(level))]
+    if found:
+        path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
+        axes.add_patch(PathPatch(path, fill=False, **look))
 
 
 def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
-    if shown.threshold is None:
-        return
-    axes.contour(
-        shown.x, shown.y, values, [shown.threshold], colors=PALETTE["accent"], linewidths=1.8
-    )
+    if shown.threshold is not None:
+        levels = np.array([shown.threshold])
+        _draw(axes, shown.x, shown.y, values, levels, lw=1.8, edgecolor=PALETTE["accent"])
 
 
 def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
-    """Leave out points of a line that stand less than a tenth of a cell off it."""
-    scale = np.array([x[1] - x[0], y[1] - y[0]])
+    """Leave out points of a line that stand less than a thousandth of the panel off it."""
+    scale = np.array([np.ptp(x), np.ptp(y)])
     kept = np.zeros(len(line), dtype=bool)
     kept[[0, -1]] = True
     spans = [(0, len(line) - 1)]
@@ -140,7 +143,7 @@ def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
         else:
             gaps = np.hypot(part[:, 0], part[:, 1])
         far = int(gaps.argmax())
-        if gaps[far] > 0.1:
+        if gaps[far] > 1e-3:
             kept[first + far] = True
             spans += [(first, first + far), (first + far, last)]
     return line[kept]

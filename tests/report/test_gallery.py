@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 from PIL import Image
 
@@ -82,8 +83,9 @@ def test_lines_lie_where_the_field_has_their_value() -> None:
 
 def test_a_threshold_is_drawn_where_it_stands() -> None:
     drawing = draw(examples.slope(0.73), "slope")
-    (line,) = drawing.figure.axes[0].collections
-    assert np.allclose(line.get_paths()[0].vertices[:, 0], 0.73)
+    line = drawing.figure.axes[0].patches[-1]
+    assert to_hex(line.get_edgecolor()) == PALETTE["accent"]
+    assert np.allclose(line.get_path().vertices[:, 0], 0.73)
     assert "0.73" in drawing.caption
 
 

@@ -71,7 +71,11 @@ def run(data: PaperData) -> Outcome:
         ),
     )
     rows = tuple(
-        (f"{sigma:g}", who, *(f"{value:.3g}" for value in values))
+        (
+            f"{sigma:g}",
+            who,
+            *(f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in values),
+        )
         for sigma, ours in zip(sigmas, ratios, strict=True)
         for who, values in (("paper", PAPER[sigma]), ("ours", ours))
     )

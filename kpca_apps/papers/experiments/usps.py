@@ -54,7 +54,7 @@ def run(data: PaperData) -> Outcome:
         delayed(_errors)(degree, X, y, new, truth) for degree in DEGREES
     )
     ours, paper = np.array(columns).T, np.array(list(PAPER.values()))
-    heads = ("components", *(f"degree {d}: paper / ours" for d in DEGREES))
+    heads = ("components", *(f"degree {d}" for d in DEGREES))
     rows = tuple(
         (str(count), *(_cell(a, b) for a, b in zip(paper[i], ours[i], strict=True)))
         for i, count in enumerate(PAPER)
@@ -67,7 +67,9 @@ def run(data: PaperData) -> Outcome:
         {f"degree {d}": (counts, ours[:, d - 1]) for d in DEGREES},
         log_x=True,
     )
-    return Outcome(_judge(paper, ours), (figure,), (Table("Test error, per cent", heads, rows),))
+    return Outcome(
+        _judge(paper, ours), (figure,), (Table("Test error, per cent: paper / ours", heads, rows),)
+    )
 
 
 def smoothed_digits(X: Matrix) -> Matrix:
