@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 WIDE = 6.0
 """Inches from which a figure takes the whole width of a page."""
 
-MAX_POINTS = 200  # rows of a scatter plot
+MAX_POINTS = 160  # rows of a scatter plot
 MOST_TICKS = 10
 MOST_MARKS = 40
 MARKS = ("o", "^", "s", "D", "v", "x", "P")

@@ -27,7 +27,7 @@ Matrix = NDArray[np.float64]
 ACROSS = 4  # panels side by side
 PANEL = 2.3  # inches, with what stands around it
 N_LEVELS = 10
-MAX_DOTS = 180  # rows under the lines of one panel
+MAX_DOTS = 150  # rows under the lines of one panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 
 
@@ -126,7 +126,7 @@ def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
 
 
 def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
-    """Leave out points of a line that stand less than a thousandth of the panel off it."""
+    """Leave out points of a line that stand less than two thousandths of the panel off it."""
     scale = np.array([np.ptp(x), np.ptp(y)])
     kept = np.zeros(len(line), dtype=bool)
     kept[[0, -1]] = True
@@ -143,7 +143,7 @@ def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
         else:
             gaps = np.hypot(part[:, 0], part[:, 1])
         far = int(gaps.argmax())
-        if gaps[far] > 1e-3:
+        if gaps[far] > 2e-3:
             kept[first + far] = True
             spans += [(first, first + far), (first + far, last)]
     return line[kept]
