@@ -32,7 +32,7 @@ from kpca_apps.engine.nystroem import (
 )
 from kpca_apps.engine.precision import Precision, scores_agree
 from kpca_apps.engine.preimage_ridge import learn_preimage
-from kpca_apps.engine.regime import choose_regime
+from kpca_apps.engine.regime import choose_landmarks, choose_regime
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 
@@ -85,9 +85,10 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         allow it, and in scores only where training rows get the same to 1e-3.
     n_landmarks : int >= 1
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
-    landmarks : {"kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
-        How landmarks are drawn, or the landmarks themselves, shape (m, d). "kmeans", centres of
-        clusters of at most 20,000 rows, costs most and misses least.
+    landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
+        How landmarks are drawn, or the landmarks themselves, shape (m, d). "auto" is "kmeans",
+        centres of clusters of at most 20,000 rows, for kernels of a distance: scores nearest to
+        those of an exact fit. For all others it is "residual", rows.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression learned at ``fit`` for any
@@ -159,7 +160,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "solver": [StrOptions({"auto", "lapack", "krylov"})],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "landmarks": [StrOptions(set(LANDMARKS)), "array-like"],
+        "landmarks": [StrOptions({"auto", *LANDMARKS}), "array-like"],
         "preimage": [StrOptions({"auto", *PREIMAGES})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
@@ -182,7 +183,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         solver: Solver = "auto",
         precision: Precision = "auto",
         n_landmarks: int = 1000,
-        landmarks: str | ArrayLike = "residual",
+        landmarks: str | ArrayLike = "auto",
         preimage: str = "auto",
         alpha: float = 1.0,
         memory_budget: int | None = None,
@@ -276,6 +277,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             method=method,
             n_components=self.n_components,
             n_landmarks=self._landmark_count(X),
+            landmarks=self.landmarks if isinstance(self.landmarks, str) else "given",
             center=self.center,
             solver=self.solver,
             precision=self.precision,
@@ -362,9 +364,8 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _start_stream(self, X: Matrix, rng: np.random.Generator) -> None:
         points = self._given_landmarks(X)
         if points is None:
-            points = draw_landmarks(
-                str(self.landmarks), self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs
-            )
+            way = choose_landmarks(self.kernel_, str(self.landmarks))
+            points = draw_landmarks(way, self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
         self.basis_ = LandmarkBasis.from_eigen(self.kernel_, points)
         self.missed_ = missed_share(self.basis_, X)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import spearmanr
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
@@ -68,6 +69,28 @@ def test_landmarks_may_be_given_or_drawn():
     assert len(drawn.subspace_.points) == 25
     with pytest.raises(ValueError, match="landmarks has 2 features, but X has 4"):
         KernelPCA(method="nystroem", landmarks=X[:, :2]).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "way"),
+    [(RBF(0.1) + 0.5 * Laplacian(0.1), "kmeans"), (RBF(0.1) + Linear(), "residual")],
+)
+def test_landmarks_are_centres_where_alike_means_near(kernel, way):
+    X = normal_rows(150)
+    options = {"kernel": kernel, "method": "nystroem", "n_landmarks": 20, "random_state": 0}
+    usual, named = (KernelPCA(3, landmarks=kind, **options).fit(X) for kind in ("auto", way))
+    assert usual.plan_.landmarks == way
+    assert_array_equal(usual.subspace_.points, named.subspace_.points)
+    rows = {row.tobytes() for row in X}
+    assert all(point.tobytes() in rows for point in usual.subspace_.points) == (way == "residual")
+
+
+def test_scores_through_landmarks_order_rows_as_exact_ones_do():
+    X = curved_rows(1600, 10)
+    X, new = X[:1200], X[1200:]
+    exact = KernelPCA(20, gamma=0.1, method="exact").fit(X).reconstruction_error(new)
+    few = KernelPCA(20, gamma=0.1, method="nystroem", n_landmarks=500, random_state=0).fit(X)
+    assert spearmanr(few.reconstruction_error(new), exact).statistic > 0.999
 
 
 def test_sigma_and_gamma_name_the_same_kernel():
