@@ -12,6 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.selection import order_statistic
+
 __all__ = [
     "benjamini_hochberg",
     "choice_threshold",
@@ -61,7 +63,7 @@ def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     order = math.ceil((n + 1) * (1.0 - alpha) - 1e-9)
     if order > n:
         return math.inf
-    return float(np.partition(calibration_scores, order - 1)[order - 1])
+    return order_statistic(calibration_scores, order - 1)
 
 
 def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> FloatArray:
@@ -149,9 +151,9 @@ def choice_threshold(scores: FloatArray, share: float) -> float:
     >>> (scores > choice_threshold(scores, share=0.25)).sum()
     np.int64(3)
     """
-    count = top_count(len(scores), share)
-    last, next_one = np.sort(scores)[[-count, -count - 1]]
-    return float(min(next_one, last - 1e-8 * abs(last)))
+    place = len(scores) - top_count(len(scores), share)
+    last, next_one = order_statistic(scores, place), order_statistic(scores, place - 1)
+    return min(next_one, last - 1e-8 * abs(last))
 
 
 def top_count(n_rows: int, share: float) -> int:
