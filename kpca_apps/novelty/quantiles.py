@@ -91,7 +91,7 @@ class QuantileSketch:
     def quantile(self, share: float) -> float:
         """Value that about a share (0..1) of all values do not exceed."""
         values, at_most = self._cumulated()
-        place = np.searchsorted(at_most, share * self.n)
+        place = int(np.searchsorted(at_most, share * self.n))
         return float(values[min(place, len(values) - 1)])
 
     def _cumulated(self) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -100,7 +100,8 @@ class QuantileSketch:
         weights = np.repeat(1 << np.arange(len(self.levels)), [len(v) for v in self.levels])
         order = np.argsort(values, kind="stable")
         values, counts = values[order], np.cumsum(weights[order])
-        last = np.append(values[1:] != values[:-1], True)
+        last = np.ones(len(values), dtype=np.bool_)
+        last[:-1] = values[1:] != values[:-1]
         return values[last], counts[last]
 
 
