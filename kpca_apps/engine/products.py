@@ -50,7 +50,7 @@ def lowest_exponent(dtype: DTypeLike) -> float:
 
 
 def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64) -> Rows:
-    """Fix Z in -gamma |x - z|^2, taken from one matrix product and clipped to [lowest, 0].
+    """Fix Z in -gamma |x - z|^2, taken from one matrix product and no smaller than ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
     [xs, -h, 1] and [zs, 1, -h']. Centring is what keeps the digits: lengths cancel in it. The
@@ -65,6 +65,7 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.
         return 0.5 * squared_lengths(scaled)[:, None]
 
     right = (Z - centre) * scale
+    reach = np.sqrt(half_lengths(right).max(initial=0.0))
     right = np.hstack([right, np.ones((len(Z), 1)), -half_lengths(right)])
     with np.errstate(over="ignore"):
         right_columns = np.ascontiguousarray(right.T, dtype=dtype)
@@ -79,7 +80,10 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.
             far = ~(h <= far_from)
             if far.any():
                 values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
-        return np.clip(values, lowest, 0.0, out=values)
+        # By the triangle inequality most blocks have nothing to clip, and a pass costs.
+        if (np.sqrt(h.max(initial=0.0)) + reach) ** 2 <= -lowest:
+            return values
+        return np.clip(values, lowest, np.inf, out=values)
 
     return rows
 

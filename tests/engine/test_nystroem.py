@@ -177,7 +177,8 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
         for precision in ("float64", "float32")
     )
     total = np.trace(wide.covariance)
-    assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-4)
+    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times the 6e-8 of float32.
+    assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-3)
     assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
     for options in ({"n_components": 20}, {"ridge": 0.05 * total}):
         a, b = (subspace_from_sums(basis, sums, **options) for sums in (narrow, wide))
