@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,6 +78,7 @@ def residual_landmarks(
     m: int,
     rng: np.random.Generator,
     *,
+    transform: Callable[[Matrix], Matrix] | None = None,
     candidates: int = 20_000,
     n_jobs: int | None = None,
 ) -> Index:
@@ -93,6 +96,8 @@ def residual_landmarks(
     m : int >= 1
         Number of landmarks wanted.
     rng : numpy.random.Generator
+    transform : callable, optional
+        Makes of rows of ``X`` what the kernel takes, block by block; the rows themselves if None.
     candidates : int
         At most this many rows, drawn uniformly, are considered.
     n_jobs : int, optional
@@ -113,12 +118,14 @@ def residual_landmarks(
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     rows = X[pool]
-    basis = LandmarkBasis.from_cholesky(kernel, rows[first])
+    inputs = transform or (lambda block: block)
+    basis = LandmarkBasis.from_cholesky(kernel, inputs(rows[first]))
     features = basis.features()
 
     def missed(block: Matrix) -> Matrix:
-        z = features(block)
-        residual: Matrix = kernel.diagonal(block) - np.einsum("ij,ij->i", z, z)
+        seen = inputs(block)
+        z = features(seen)
+        residual: Matrix = kernel.diagonal(seen) - np.einsum("ij,ij->i", z, z)
         return residual
 
     residual = map_row_blocks(missed, rows, n_jobs=n_jobs)
