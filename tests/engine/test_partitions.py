@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.partitions import Workers, row_parts, tree_reduce
-from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 
 from .kernels import normal_rows
 
@@ -40,6 +40,10 @@ def fails(part):
 
 def refuses(part):
     raise InputError(f"rows {part.start}: no numbers")
+
+
+def add_start(part, number):
+    return part.start + number
 
 
 def dies_once(part, marker):
@@ -101,6 +105,52 @@ def test_a_worker_lost_half_way_loses_nothing(dask, tmp_path):
     assert marker.exists()
 
 
+def test_a_process_lost_half_way_loses_nothing(tmp_path):
+    marker = tmp_path / "died"
+    with Workers("processes", n_workers=2) as workers:
+        starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
+    assert starts == list(range(0, 900, 100))
+    assert marker.exists()
+
+
+def dies_always(part, total):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_part_that_ends_every_worker_is_named():
+    with (
+        Workers("processes", n_workers=1) as workers,
+        pytest.raises(KpcaError, match="Part 1 ended its worker each time it was tried"),
+    ):
+        list(workers.map_partitions(dies_always, row_parts(30, 10), 0))
+
+
+def test_the_only_worker_lost_gets_what_is_shared_anew(tmp_path):
+    pytest.importorskip("distributed")
+    marker = tmp_path / "died"
+    with Workers("dask", n_workers=1) as workers:
+        starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
+    assert starts == list(range(0, 900, 100))
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
+def test_parts_are_taken_as_they_are_needed(executor):
+    taken = []
+
+    def parts():
+        for part in row_parts(900, 10):
+            taken.append(part.number)
+            yield part
+
+    with Workers(executor, n_workers=2) as workers:
+        results = workers.map_partitions(add_start, parts(), 5)
+        for number in range(4):
+            assert next(results) == 10 * number + 5
+            assert len(taken) <= number + 1 + 3 * workers.width
+        results.close()
+
+
 @pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
 def test_a_part_that_fails_is_named(executor):
     with Workers(executor, n_workers=2) as workers:
@@ -118,8 +168,24 @@ def test_a_part_that_fails_on_dask_is_named(dask):
 def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
-    with pytest.raises(KpcaError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
+    with pytest.raises(RefusedError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
         Workers("dask", scheduler="tcp://127.0.0.1:9")
+
+
+def test_a_scheduler_without_workers_is_an_error_of_one_line(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        pytest.raises(RefusedError, match="has no workers: start some"),
+    ):
+        Workers("dask", scheduler=cluster.scheduler_address)
+
+
+def test_the_address_of_a_scheduler_must_be_one():
+    pytest.importorskip("distributed")
+    with pytest.raises(RefusedError, match="scheduler nowhere:// does not answer"):
+        Workers("dask", scheduler="nowhere://")
 
 
 def test_options_that_contradict_are_refused(monkeypatch):
