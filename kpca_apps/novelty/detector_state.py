@@ -13,6 +13,7 @@ from kpca_apps.engine.kernels import kernel_from_state
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
+from kpca_apps.novelty.column_scales import ColumnScales
 from kpca_apps.novelty.detector_parameters import calibration_of, column_groups
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
@@ -33,6 +34,8 @@ PARAMETERS = (
     "n_landmarks",
     "calibration",
 )
+SCALES = tuple(field.name for field in fields(ColumnScales))
+VIEWS = tuple(field.name for field in fields(ColumnViews) if field.name != "scales")
 NEIGHBOURS = ("rows", "standardised", "as_is", "index")
 
 
@@ -62,7 +65,8 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
     named = (
         {"mean": views.mean, "sd": views.sd}
         if isinstance(views, RawColumns)
-        else {f.name: getattr(views, f.name) for f in fields(views)}
+        else {name: getattr(views, name) for name in VIEWS}
+        | {name: getattr(views.scales, name) for name in SCALES}
     )
     arrays |= {f"views.{name}": array for name, array in named.items()}
     arrays |= {f"neighbours.{name}": getattr(detector.neighbours_, name) for name in NEIGHBOURS}
@@ -118,7 +122,10 @@ def _restore(
     detector.views_ = (
         RawColumns(subspace.kernel, views["mean"], views["sd"])
         if meta["raw_columns"]
-        else ColumnViews(**{f.name: views[f.name] for f in fields(ColumnViews)})
+        else ColumnViews(
+            scales=ColumnScales(**{name: views[name] for name in SCALES}),
+            **{name: views[name] for name in VIEWS},
+        )
     )
     detector.n_features_in_ = int(meta["n_features"])
     if arrays["neighbours.rows"].shape[1:] != (detector.n_features_in_,):
@@ -176,19 +183,9 @@ def _check_fit(detector: KernelPCANovelty) -> None:
     shapes["standardised"] = (neighbours.standardised.shape, (s, d))
     if isinstance(views, ColumnViews):
         width, v = (len(views.varying),), (len(views.widths),)
-        columns = (
-            "asinh_mean",
-            "asinh_sd",
-            "mean",
-            "sd",
-            "median",
-            "spread",
-            "minimum",
-            "maximum",
-            "weight",
-        )
-        shapes |= {name: (getattr(views, name).shape, width) for name in columns}
-        shapes["order_statistics"] = (views.order_statistics.shape[1:], width)
+        shapes |= {name: (getattr(views.scales, name).shape[-1:], width) for name in SCALES}
+        shapes["order_statistics"] = (views.scales.order_statistics.shape[1:], width)
+        shapes["weight"] = (views.weight.shape, width)
         shapes["block_factors"] = (views.block_factors.shape, v)
         used = np.concatenate([views.varying, views.as_is, detector.neighbours_.as_is])
     else:

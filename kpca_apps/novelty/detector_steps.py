@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.column_scales import ordinary_rows
 from kpca_apps.novelty.detector_parameters import kernel_of
 from kpca_apps.novelty.fitting import NoveltyFit, fit_hard, fit_soft, trim
 from kpca_apps.novelty.passes import RowViews
 from kpca_apps.novelty.row_source import RowSource
-from kpca_apps.novelty.views import ColumnViews, RawColumns, ordinary_rows
+from kpca_apps.novelty.views import ColumnViews, RawColumns
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.detector import KernelPCANovelty
