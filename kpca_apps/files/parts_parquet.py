@@ -1,0 +1,178 @@
+"""Parquet in parts: one file or a folder of them, each part a range of rows of some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.files.binary import DAMAGE, damaged, far_dates, plain_types, require_texts
+from kpca_apps.files.formats import PARQUET_SUFFIXES
+from kpca_apps.files.known import KnownFile
+from kpca_apps.files.names import one_line, suggest
+
+__all__ = ["ParquetFiles", "ParquetRows", "folder_files", "open_parquet"]
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Rows of one part, out of one file or several that follow each other.
+
+    Attributes
+    ----------
+    slices : tuple of (KnownFile, int, int)
+        File, first row in it, and number of rows.
+    as_text : frozenset of str
+        Columns of dates that are read as text, as the whole table needs it.
+    """
+
+    slices: tuple[tuple[KnownFile, int, int], ...]
+    as_text: frozenset[str]
+
+    def read(self) -> tuple[pl.DataFrame, None]:
+        """Return the rows, typed as those of the whole table."""
+        frames = [self._slice(*where) for where in self.slices]
+        return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
+
+    def _slice(self, file: KnownFile, offset: int, length: int) -> pl.DataFrame:
+        file.check()
+        try:
+            scan = _scan([file.path]).slice(offset, length)
+            require_texts(scan, file.label)
+            return plain_types(scan.collect(engine="streaming"), as_text=self.as_text)
+        except KpcaError:
+            raise
+        except DAMAGE as error:
+            raise damaged(file.label, "Parquet", error) from None
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files that make one table.
+
+    Attributes
+    ----------
+    files : tuple of KnownFile
+        In the order of their rows.
+    heights : tuple of int
+        Rows of each.
+    columns : tuple of str
+        Names, the same in each.
+    """
+
+    files: tuple[KnownFile, ...]
+    heights: tuple[int, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all."""
+        return sum(self.heights)
+
+    def parts(self, size: int) -> Iterator[ParquetRows]:
+        """Yield how each part is read."""
+        as_text = far_dates(_scan([file.path for file in self.files]), self.files[0].label)
+        number, offset = 0, 0
+        for start in range(0, self.n_rows, size):
+            wanted, slices = min(size, self.n_rows - start), []
+            while wanted:
+                length = min(wanted, self.heights[number] - offset)
+                if length:
+                    slices.append((self.files[number], offset, length))
+                wanted, offset = wanted - length, offset + length
+                if offset == self.heights[number]:
+                    number, offset = number + 1, 0
+            yield ParquetRows(tuple(slices), as_text)
+
+
+def open_parquet(files: Sequence[KnownFile]) -> ParquetFiles:
+    """Look at what Parquet files hold, without reading their rows.
+
+    Parameters
+    ----------
+    files : sequence of KnownFile
+        At least one, in the order of their rows.
+
+    Returns
+    -------
+    ParquetFiles
+        Their columns and numbers of rows.
+
+    Raises
+    ------
+    InputError
+        If one is damaged, or has other columns than the first.
+    """
+    heights = []
+    first: dict[str, str] = {}
+    for file in files:
+        try:
+            scan = _scan([file.path])
+            columns = {name: _kind(dtype) for name, dtype in scan.collect_schema().items()}
+            heights.append(int(scan.select(pl.len()).collect().item()))
+        except DAMAGE as error:
+            raise damaged(file.label, "Parquet", error) from None
+        first = first or columns
+        _refuse_others(columns, first, file.label, files[0].label)
+    return ParquetFiles(tuple(files), tuple(heights), tuple(first))
+
+
+def folder_files(path: Path) -> list[KnownFile]:
+    """Name the Parquet files of a folder in the order of their names, hidden ones left out.
+
+    Raises
+    ------
+    InputError
+        If there is none, or the folder cannot be looked into.
+    """
+    label = one_line(str(path), 200)
+    try:
+        found = sorted(
+            item
+            for item in path.iterdir()
+            if item.suffix.lower() in PARQUET_SUFFIXES
+            and not item.name.startswith(".")
+            and item.is_file()
+        )
+        known = [KnownFile.at(item, one_line(str(item), 200)) for item in found]
+    except OSError as error:
+        raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
+    if not known:
+        raise InputError(
+            f"{label}: this is a folder without Parquet files; name a file, or a folder of them."
+        )
+    return known
+
+
+def _scan(paths: list[str]) -> pl.LazyFrame:
+    return pl.scan_parquet(paths, glob=False)
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """Types that read as the same are the same."""
+    return "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
+
+
+def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
+    """Refuse a file whose columns are not those of the first."""
+    for name in first:
+        if name not in columns:
+            raise InputError(
+                f'{label}: has no column "{one_line(name)}", which {model} has; the files of a '
+                f"folder make one table and need the same columns.{suggest(name, columns)}"
+            )
+    for place, name in enumerate(columns):
+        if name not in first:
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" is not in {model}; the files of a folder '
+                "make one table and need the same columns."
+            )
+        if list(first)[place] != name or columns[name] != first[name]:
+            what = "stands elsewhere" if columns[name] == first[name] else f"is {columns[name]}"
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" {what}, and is {first[name]} in {model}; '
+                "write all files of the folder alike."
+            )

@@ -1,0 +1,116 @@
+"""Temporary files for what cannot be read twice as it is: streams, packed or foreign text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+
+from kpca_apps.errors import InputError
+from kpca_apps.files.atomic import storage_error
+from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
+
+__all__ = ["Spool", "require_disk", "spool"]
+
+_NAME = "kpca-rows"
+# Left to whatever else writes to the same disk.
+_RESERVE = 1 << 28
+
+
+class Spool:
+    """A temporary file, removed when nothing refers to this any more, or when the program ends.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    path : Path
+        The same.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._remove = weakref.finalize(self, path.unlink, missing_ok=True)
+
+    def close(self) -> None:
+        """Remove the file now."""
+        self._remove()
+
+
+def spool(chunks: Iterable[bytes], label: str) -> Spool:
+    """Write bytes to a temporary file that only this user can read.
+
+    What a process that was killed left there is removed first.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        What to write.
+    label : str
+        Where it comes from, for messages.
+
+    Returns
+    -------
+    Spool
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the disk has no room for it.
+
+    Examples
+    --------
+    >>> held = spool([b"a,b", b"1,2"], "t.csv")
+    >>> held.path.read_bytes()
+    b'a,b1,2'
+    >>> held.close()
+    >>> held.path.exists()
+    False
+    """
+    target = Path(tempfile.gettempdir(), _NAME)
+    remove_leftovers(target)
+    held = Spool(unfinished_path(target))
+    try:
+        number = os.open(held.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "wb") as file:
+            for chunk in chunks:
+                require_disk(held.path.parent, len(chunk), label)
+                file.write(chunk)
+    except BaseException as error:
+        held.close()
+        if (failure := storage_error(error, str(held.path.parent))) is not None:
+            raise failure from error
+        raise
+    return held
+
+
+def require_disk(folder: Path, n_bytes: int, label: str) -> None:
+    """Refuse to write what a disk has no room for.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it would go.
+    n_bytes : int
+        Its size.
+    label : str
+        What it is for, as the user named it.
+
+    Raises
+    ------
+    InputError
+        Naming the folder and what is free.
+    """
+    free = shutil.disk_usage(folder).free
+    if n_bytes + _RESERVE > free:
+        raise InputError(
+            f'{label}: "{folder}" has no room for what is kept while it is worked on: '
+            f"{free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere."
+        )
