@@ -74,7 +74,7 @@ def decode(data: bytes, label: str, encoding: str | None = None) -> tuple[bytes,
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         text = _decode_as(data, "cp1252", label)
-        line = 1 + data.count(b"\n", 0, error.start)
+        line = 1 + data.count(b"\n" if b"\n" in data else b"\r", 0, error.start)
         return text, "cp1252", [guess_note(data[error.start], line)]
     return data, "utf-8", []
 
