@@ -97,7 +97,7 @@ def scored_bytes(
     >>> from kpca_apps.files.tables import table_from_frame
     >>> table = table_from_frame(pl.DataFrame({"x": [1, 2]}))
     >>> scored_bytes(table, {"rank": np.array([2, 1])}, "csv")
-    b'x,score\\n1,0.5\\n2,\\n'
+    b'x,rank\n1,2\n2,1\n'
     """
     names, _ = _input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]

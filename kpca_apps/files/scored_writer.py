@@ -86,10 +86,10 @@ class ScoredWriter(AbstractContextManager["ScoredWriter"]):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "scored.csv")
     ...     with ScoredWriter(path) as writer:
-    ...         writer.append(b"x,score\\n1,0.5\\n")
-    ...         writer.append(b"2,0.7\\n")
+    ...         writer.append(b"x,score\n1,0.5\n")
+    ...         writer.append(b"2,0.7\n")
     ...     path.read_bytes()
-    b'x,score\\n1,0.5\\n2,0.7\\n'
+    b'x,score\n1,0.5\n2,0.7\n'
     """
 
     def __init__(self, path: str | Path) -> None:
