@@ -150,6 +150,7 @@ def block_krylov(
     *,
     by_modulus: bool = False,
     dtype: DTypeLike = np.float64,
+    start: Values | None = None,
 ) -> tuple[Matrix, Matrix] | None:
     """Return the leading eigenpairs of a symmetric operator, or None if it takes too long.
 
@@ -169,6 +170,8 @@ def block_krylov(
     dtype : numpy.float64 or numpy.float32
         Of the basis; residuals are at most `TOLERANCE` of it, relative to the largest
         eigenvalue.
+    start : ndarray of shape (n, block_width(q)), optional
+        The first block; random numbers if None.
 
     Returns
     -------
@@ -187,7 +190,8 @@ def block_krylov(
     ritz = np.zeros((limit, limit))
     size, next_check, multiplied = 0, q, 0
     doubtful, settled = False, np.empty(0)
-    current = _orthonormal(_random_block(rng, n, b, dtype), basis[:, :0])
+    start = _random_block(rng, n, b, dtype) if start is None else start
+    current = _orthonormal(start, basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
         basis[:, new] = current
@@ -213,7 +217,9 @@ def block_krylov(
                 if believed and pairs[2] <= 10.0 * tolerance:
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
-            next_check = size + max(b, size // 8)
+            # All Ritz pairs take about 10 size^3 operations, the next product 2 n^2 b.
+            seldom = 10 * size**3 > n * n * b
+            next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:
                 kept = min(q + b, limit - 2 * b)
                 size = _restart((known, images[:, :size]), ritz, values, vectors, kept)

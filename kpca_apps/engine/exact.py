@@ -13,6 +13,7 @@ from kpca_apps.engine.eigen import (
     TOLERANCE,
     Solver,
     block_krylov,
+    block_width,
     choose_solver,
     lapack_pairs,
     significant,
@@ -257,6 +258,7 @@ def _by_krylov(
     if plan.q == 0:
         means = gram.row_sums / len(X) if center else means
         return means, np.empty(0), np.empty((len(X), 0))
+    start = gram.sketch(rng.standard_normal((len(X), block_width(plan.q))))
     pairs = block_krylov(
         centred(gram) if center else gram.product,
         len(X),
@@ -264,6 +266,7 @@ def _by_krylov(
         rng,
         by_modulus=not kernel.is_psd,
         dtype=plan.precision,
+        start=start - start.mean(axis=0) if center else start,
     )
     if pairs is None:
         del gram

@@ -38,6 +38,25 @@ def test_krylov_did_the_work():
     assert found is not None
 
 
+def test_a_good_start_saves_products_and_changes_no_eigenvalue():
+    K = gram_matrix(RBF(0.02), normal_rows(600))
+    product, widths = gram_product(K, center=True), []
+
+    def counted(V):
+        widths.append(V.shape[1])
+        return product(V)
+
+    def found(start):
+        widths.clear()
+        values, _ = block_krylov(counted, 600, 5, np.random.default_rng(0), start=start)
+        return values, len(widths)
+
+    random = np.random.default_rng(0).standard_normal((600, 16))
+    (values, few), (expected, more) = found(product(random)), found(random)
+    assert few < more
+    assert_allclose(values, expected, rtol=1e-8)
+
+
 def test_krylov_finds_more_equal_eigenvalues_than_its_block_is_wide():
     diagonal = np.repeat([5.0, 3.0, 1.0], [20, 20, 360])
     values, vectors = pairs(np.diag(diagonal), 30, center=False, solver="krylov")
