@@ -14,7 +14,7 @@ array([[1.    , 0.6065],
 '0.5 (exp(-0.02 |x - y|^2) + x.y)'
 """
 
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernel_algebra import (
+    AddRows,
     Kernel,
     KernelRows,
     OnColumns,
@@ -38,12 +39,13 @@ from kpca_apps.engine.kernel_algebra import (
     as_number,
 )
 from kpca_apps.engine.products import (
+    Exponents,
     lowest_exponent,
-    mean_of_powers,
     power,
     products_with,
     rbf_exponents,
     squared_lengths,
+    sum_of_powers,
     unit_rows,
 )
 from kpca_apps.errors import ModelFileError
@@ -128,13 +130,27 @@ class MultiscaleRBF(Kernel):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, lowest_exponent(dtype) / self.powers[-1], dtype)
+        exponents = self._exponents(Z, dtype)
 
         def rows(X: Matrix) -> Values:
             values = exponents(X)
-            return mean_of_powers(np.exp(values, out=values), self.powers)
+            np.exp(values, out=values)
+            return sum_of_powers(values, self.powers, 1.0 / len(self.powers))
 
         return rows
+
+    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
+        exponents, factor = self._exponents(Z, dtype), factor / len(self.powers)
+
+        def add(X: Matrix, total: Values, room: Values) -> None:
+            values = exponents(X, room[0])
+            np.exp(values, out=values)
+            total += sum_of_powers(values, self.powers, factor, room[1])
+
+        return add
+
+    def _exponents(self, Z: Matrix, dtype: DTypeLike) -> Exponents:
+        return rbf_exponents(Z, self.gamma, lowest_exponent(dtype) / self.powers[-1], dtype)
 
     def diagonal(self, X: Matrix) -> Matrix:
         return np.ones(len(X))

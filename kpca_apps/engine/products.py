@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,19 +12,27 @@ from scipy.spatial.distance import cdist
 __all__ = [
     "FAR",
     "LOWEST_EXPONENT",
+    "Exponents",
     "is_single",
     "lowest_exponent",
-    "mean_of_powers",
     "power",
     "products_with",
     "rbf_exponents",
     "squared_lengths",
+    "sum_of_powers",
     "unit_rows",
 ]
 
 Matrix = NDArray[np.float64]
 Values = NDArray[Any]
 Rows = Callable[[Matrix], Values]
+
+
+class Exponents(Protocol):
+    """Rows ``(b, d)`` to values ``(b, m)``, in a new array or in the one given."""
+
+    def __call__(self, X: Matrix, out: Values | None = None, /) -> Values: ...  # noqa: D102
+
 
 LOWEST_EXPONENT = -700.0
 """Below this exp(x) leaves the normal numbers, and numpy's exp drops to 1/40 of its speed."""
@@ -49,7 +57,9 @@ def lowest_exponent(dtype: DTypeLike) -> float:
     return LOWEST_EXPONENT_SINGLE if is_single(dtype) else LOWEST_EXPONENT
 
 
-def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64) -> Rows:
+def rbf_exponents(
+    Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64
+) -> Exponents:
     """Fix Z in -gamma |x - z|^2, taken from one matrix product and no smaller than ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
@@ -70,13 +80,13 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.
     with np.errstate(over="ignore"):
         right_columns = np.ascontiguousarray(right.T, dtype=dtype)
 
-    def rows(X: Matrix) -> Values:
+    def rows(X: Matrix, out: Values | None = None) -> Values:
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (X - centre) * scale
             h = half_lengths(scaled)[:, 0]
             left = np.empty((len(X), len(right_columns)), dtype=dtype)
             left[:, :-2], left[:, -2], left[:, -1] = scaled, -h, 1.0
-            values: Values = left @ right_columns
+            values: Values = np.matmul(left, right_columns, out=out)
             far = ~(h <= far_from)
             if far.any():
                 values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
@@ -88,22 +98,26 @@ def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.
     return rows
 
 
-def mean_of_powers(values: Values, powers: tuple[int, ...]) -> Values:
-    """Replace u by the mean of u^p over the increasing ``powers``, by Horner's rule."""
-    steps = [int(step) for step in np.diff((0, *powers))]
-    total = power(values, steps[-1])
+def sum_of_powers(
+    values: Values, powers: tuple[int, ...], factor: float, out: Values | None = None
+) -> Values:
+    """Return ``factor`` times the sum of u^p over increasing ``powers`` >= 1, by Horner's rule."""
+    steps = np.diff((0, *powers)).tolist()
+    total = power(values, steps[-1], out)
     for step in reversed(steps[:-1]):
         total += 1.0
         for _ in range(step):
             total *= values
-    total /= len(powers)
+    total *= factor
     return total
 
 
-def power(values: Values, exponent: int) -> Values:
+def power(values: Values, exponent: int, out: Values | None = None) -> Values:
     """Return ``values`` to a small integer power by multiplication, without numpy's slow pow."""
-    result = values.copy()
-    for _ in range(exponent - 1):
+    if exponent == 1:
+        return np.positive(values, out=out)
+    result: Values = np.multiply(values, values, out=out)
+    for _ in range(exponent - 2):
         result *= values
     return result
 

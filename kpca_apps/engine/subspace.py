@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -130,7 +131,30 @@ class KernelSubspace:
         ValueError
             If the kernel is indefinite: then there is no distance to speak of.
         """
-        return self.project_and_error(X, clip=clip, precision=precision, n_jobs=n_jobs)[1]
+        error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
+        return np.maximum(error, 0.0, out=error) if clip else error
+
+    def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
+        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
+
+        Gains are part of the weights, and one product serves components and mean. Errors are not
+        clipped. Raises as `reconstruction_error`.
+        """
+        self._require_distance()
+        kernel_rows, root = self.kernel.against(self.points, precision), np.sqrt(self.gain)
+        stacked = np.column_stack([self.weights * root, self.mean_weights]).astype(precision)
+        shift = np.append(self.offset * root, 0.0).astype(precision)
+
+        def errors(rows: Matrix) -> Matrix:
+            products = kernel_rows(rows) @ stacked
+            products -= shift
+            explained = np.einsum("ij,ij->i", products[:, :-1], products[:, :-1])
+            error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+            error -= 2.0 * products[:, -1]
+            error -= explained
+            return error
+
+        return errors
 
     def project_and_error(
         self,
@@ -141,11 +165,7 @@ class KernelSubspace:
         n_jobs: int | None = None,
     ) -> tuple[Matrix, Matrix]:
         """Return projections ``(n, q)`` and reconstruction errors ``(n,)`` in one pass."""
-        if not self.kernel.is_psd:
-            raise ValueError(
-                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
-                "is no distance; use a positive semi-definite kernel."
-            )
+        self._require_distance()
         kernel_rows = self.kernel.against(self.points, precision)
         stacked = np.column_stack([self.weights, self.mean_weights]).astype(precision, copy=False)
         shift = np.append(self.offset, 0.0)
@@ -161,6 +181,13 @@ class KernelSubspace:
         scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
         error = scored[:, -1]
         return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
+
+    def _require_distance(self) -> None:
+        if not self.kernel.is_psd:
+            raise ValueError(
+                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
+                "is no distance; use a positive semi-definite kernel."
+            )
 
     def expansion(self, T: Matrix) -> Matrix:
         """Return the coefficients over ``points`` of the vectors with projections ``T``.
