@@ -84,7 +84,7 @@ def parted_text(
     Returns
     -------
     PartedTable or None
-        ``None`` where it is to be read as a whole: JSON lines, or fewer rows than lines.
+        ``None`` where it is to be read as a whole: JSON lines, fewer rows than lines, or none.
 
     Raises
     ------
@@ -92,6 +92,8 @@ def parted_text(
         As `read_table`.
     """
     text = _with_newlines(_decoded(stored, encoding))
+    if all(chunk.isspace() or not chunk for chunk in _behind(text.skip, text.file.chunks())):
+        return None
     head = text.head()
     refuse_documents(head, stored.label, stored.suffix)
     if is_json_lines(head, stored.suffix, delimiter):

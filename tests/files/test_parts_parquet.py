@@ -1,0 +1,148 @@
+"""Parquet in parts: one file or a folder, the types of the whole in every part."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.files import limits
+from kpca_apps.files.opening import open_table
+from kpca_apps.files.parts import PartedTable
+from kpca_apps.files.tables import Table, read_table
+
+FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})
+
+
+def opened(path: Path, size: int = 4) -> PartedTable:
+    table = open_table(path, in_memory_rows=0, part_rows=size)
+    assert isinstance(table, PartedTable)
+    return table
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
+def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) -> None:
+    for name, start, stop in [("b", 3, 9), ("a", 0, 3), ("c", 9, 9), ("d", 9, 10)]:
+        FRAME[start:stop].write_parquet(tmp_path / f"{name}.parquet")
+    FRAME.write_parquet(tmp_path / ".hidden.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    table = opened(tmp_path, size)
+    assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
+    assert [part.stop - part.start for part in table.parts[:-1]] == [size] * (len(table.parts) - 1)
+    assert (table.source.n_rows, table.source.format) == (10, "parquet")
+    assert table.source.notes == ("Read from 4 Parquet files, in the order of their names.",)
+    whole = open_table(tmp_path)
+    assert isinstance(whole, Table)
+    assert whole.frame.equals(FRAME)
+    assert whole.source == table.source
+
+
+def test_the_hash_of_a_folder_is_that_of_its_listing(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    FRAME.write_parquet(tmp_path / "b.parquet", compression="uncompressed")
+    listing = "".join(
+        f"{hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in ("a.parquet", "b.parquet")
+    )
+    found = opened(tmp_path).source
+    assert found.sha256 == hashlib.sha256(listing.encode()).hexdigest()
+    assert found.n_bytes == sum(item.stat().st_size for item in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (FRAME.drop("t"), 'b.parquet: has no column "t"'),
+        (FRAME.with_columns(y=1), 'b.parquet: its column "y" is not in'),
+        (FRAME.cast({"x": pl.Int32}), 'b.parquet: its column "x" is Int32, and is Int64 in'),
+        (FRAME.select("t", "x"), 'b.parquet: its column "t" stands elsewhere'),
+    ],
+)
+def test_files_with_other_columns_are_named(
+    other: pl.DataFrame, words: str, tmp_path: Path
+) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    other.write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path)
+    assert words in str(caught.value)
+
+
+def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a folder without Parquet files"):
+        opened(tmp_path)
+    FRAME[:0].write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="have no rows"):
+        opened(tmp_path)
+    with pytest.raises(ConfigError, match="does not apply to parquet"):
+        open_table(tmp_path, delimiter=",")
+
+
+def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = pl.DataFrame(
+        {
+            "far": pl.Series([1, 2, 3, 2**31 - 1, None], dtype=pl.Int32).cast(pl.Date),
+            "near": pl.Series([1, 2, 3, 4, None], dtype=pl.Int32).cast(pl.Date),
+            "kind": pl.Series(["a", "b", "a", None, "c"], dtype=pl.Categorical),
+            "sum": pl.Series(["1.5", "2.5", "1", "2", "3"]).cast(pl.Decimal(10, 2)),
+            "list": [[1], None, [], [2, 3], [4]],
+        }
+    )
+    frame.write_parquet(path)
+    table = opened(path, 2)
+    whole = read_table(path)
+    assert pl.concat([part.read().frame for part in table.parts]).equals(whole.frame)
+    assert table.parts[0].read().frame.schema == whole.frame.schema
+    assert whole.frame.schema["far"] == pl.String
+    assert table.source == whole.source
+
+
+def test_damage_in_one_file_is_told_by_the_rows_it_costs(tmp_path: Path) -> None:
+    for name in "ab":
+        FRAME.write_parquet(tmp_path / f"{name}.parquet", compression="uncompressed")
+    damaged = tmp_path / "b.parquet"
+    data = bytearray(damaged.read_bytes())
+    data[4:60] = b"\xff" * 56
+    damaged.write_bytes(data)
+    table = opened(tmp_path, 10)
+    assert table.parts[0].read().frame.equals(FRAME)
+    with pytest.raises(InputError, match=r"^Rows 11 to 20: .*b\.parquet: not a readable Parquet"):
+        table.parts[1].read()
+
+
+def test_a_cut_file_is_refused_on_opening(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    FRAME.write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-9] + b"PAR1")
+    with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
+        opened(path)
+
+
+def test_long_texts_are_asked_for_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    texts = ["x" * 100_000, "y"] * 1000 + ["z"] * 2000
+    pl.DataFrame({"a": range(4000), "t": texts}).write_parquet(path)
+    table = opened(path, 2000)
+    monkeypatch.setattr(limits, "available_memory", lambda: 400_000_000)
+    assert table.parts[1].read().frame.height == 2000
+    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 2,000: .* needs about 0\.7 GB"):
+        table.parts[0].read()
+
+
+def test_a_table_of_more_cells_than_memory_is_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pl.select(x=pl.repeat(1.0, 1_000_000)).write_parquet(path)
+    monkeypatch.setattr(limits, "available_memory", lambda: 10_000_000)
+    with pytest.raises(MemoryLimitError):
+        read_table(path)
+    table = open_table(path)
+    assert isinstance(table, PartedTable)
+    assert table.parts[-1].read().frame.height == 1_000_000 % 65536
