@@ -18,7 +18,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_order", "map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
+__all__ = ["BLOCK", "in_order", "map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
 
 Matrix = NDArray[np.float64]
 Partial = TypeVar("Partial")

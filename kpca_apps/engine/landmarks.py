@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
+from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE
 
 __all__ = ["LANDMARKS", "draw_landmarks", "residual_landmarks", "uniform_landmarks"]
 
@@ -23,6 +24,9 @@ LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
 
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
 """Rows, drawn uniformly, that are looked at."""
+
+PROBE = 128
+"""Rows that tell whether float32 is enough."""
 
 
 def draw_landmarks(
@@ -120,17 +124,10 @@ def residual_landmarks(
     rows = X[pool]
     inputs = transform or (lambda block: block)
     basis = LandmarkBasis.from_cholesky(kernel, inputs(rows[first]))
-    features = basis.features()
-
-    def missed(block: Matrix) -> Matrix:
-        seen = inputs(block)
-        z = features(seen)
-        residual: Matrix = kernel.diagonal(seen) - np.einsum("ij,ij->i", z, z)
-        return residual
-
-    residual = map_row_blocks(missed, rows, n_jobs=n_jobs)
+    residuals, resolved = _residuals(basis, inputs(rows[:PROBE]), len(pool))
+    residual = map_row_blocks(lambda block: residuals(inputs(block)), rows, n_jobs=n_jobs)
     # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.
-    residual[residual <= 2.0 * basis.jitter] = 0.0
+    residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0
     wanted = min(m - len(first), int(np.count_nonzero(residual)))
     if wanted == 0:
@@ -138,3 +135,21 @@ def residual_landmarks(
     chances = residual / residual.sum()
     second = rng.choice(len(pool), size=wanted, replace=False, p=chances)
     return np.sort(pool[np.concatenate([first, second])])
+
+
+def _residuals(
+    basis: LandmarkBasis, probe: Matrix, n: int
+) -> tuple[Callable[[Matrix], Matrix], float]:
+    """Return what gives residuals of rows, and the least residual that it tells from none.
+
+    Above 2,000 rows in float32, where that changes none of the probe's by 1e-3 of their mean.
+    """
+    double = basis.residuals("float64")
+    if n <= FLOAT64_ROWS:
+        return double, 0.0
+    single = basis.residuals("float32")
+    with one_blas_thread():
+        exact = double(probe)
+        resolved = LARGEST_CHANGE * float(exact.mean())
+        is_enough = bool(np.abs(single(probe) - exact).max() <= resolved)
+    return (single, resolved) if is_enough else (double, 0.0)

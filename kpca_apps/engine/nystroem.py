@@ -12,6 +12,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, lapack
 
-from kpca_apps.engine.blocks import one_blas_thread, reduce_row_blocks
+from kpca_apps.engine.blocks import BLOCK, one_blas_thread, reduce_row_blocks
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
@@ -106,6 +107,21 @@ class LandmarkBasis:
 
         return rows
 
+    def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
+        """Return the map from rows ``(b, d)`` to k(x, x) - |z|^2 ``(b,)``, prepared once.
+
+        That is what the landmarks' span misses of a row, a squared distance.
+        """
+        kernel_rows = self.kernel.against(self.points, precision)
+        transform = self.transform.astype(precision)
+
+        def residuals(rows: Matrix) -> Matrix:
+            z = kernel_rows(rows) @ transform
+            missed: Matrix = self.kernel.diagonal(rows) - np.einsum("ij,ij->i", z, z)
+            return missed
+
+        return residuals
+
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
@@ -134,9 +150,13 @@ class CovarianceSums:
     @classmethod
     def of_features(cls, Z: Matrix, shift: Matrix) -> CovarianceSums:
         """Return the sums over the rows of ``Z``, shape ``(n, p)``."""
-        centred = Z - shift
+        return cls.of_centred(Z - shift, shift)
+
+    @classmethod
+    def of_centred(cls, centred: Matrix, shift: Matrix) -> CovarianceSums:
+        """Return the sums over rows from which the shift was taken away."""
         # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
-        return cls(len(Z), centred.sum(axis=0), centred.T @ centred, shift)
+        return cls(len(centred), centred.sum(axis=0), centred.T @ centred, shift)
 
     @classmethod
     def of_rows(
@@ -153,34 +173,49 @@ class CovarianceSums:
         In float32 kernel values are rounded to it, and summed in float64 before they become z:
         half the time, and variances right to about 1e-6 of the total.
         """
-        if precision == "float32":
-            return cls._of_kernel_rows(basis, X, block, n_jobs)
-        features = basis.features()
         with one_blas_thread():
-            shift = features(basis.points).mean(axis=0)
+            sums = cls.from_blocks(basis, precision)
+        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
+        return total.in_features(basis, precision)
+
+    @staticmethod
+    def from_blocks(
+        basis: LandmarkBasis, precision: Resolved = "float64"
+    ) -> Callable[[Matrix], CovarianceSums]:
+        """Return the map from rows ``(b, d)``, b >= 0, to sums that `in_features` takes.
+
+        In float64 these are sums of z, in float32 sums of k_Z.
+        """
+        kernel_rows = basis.kernel.against(basis.points, precision)
+        transform = basis.transform
+        shift = basis.kernel(basis.points).mean(axis=0)
+        if precision == "float64":
+            shift = shift @ transform
 
         def sums(rows: Matrix) -> CovarianceSums:
-            return cls.of_features(features(rows), shift)
+            centred = np.empty((len(rows), len(shift)))
+            for start in range(0, len(rows), BLOCK):
+                part = slice(start, start + BLOCK)
+                values = kernel_rows(rows[part])
+                z = values @ transform if precision == "float64" else values
+                np.subtract(z, shift, out=centred[part])
+            return CovarianceSums.of_centred(centred, shift)
 
-        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
-        return total
+        return sums
 
-    @classmethod
-    def _of_kernel_rows(
-        cls, basis: LandmarkBasis, X: Matrix, block: int, n_jobs: int | None
-    ) -> CovarianceSums:
-        """Return the sums of z by way of the sums of k_Z: z = B' k_Z is linear in it."""
-        kernel_rows = basis.kernel.against(basis.points, np.float32)
-        with one_blas_thread():
-            centre = basis.kernel(basis.points).mean(axis=0)
+    def in_features(self, basis: LandmarkBasis, precision: Resolved) -> CovarianceSums:
+        """Return the sums of z: z = B' k_Z is linear in k_Z.
 
-        def sums(rows: Matrix) -> CovarianceSums:
-            return cls.of_features(kernel_rows(rows), centre)
-
-        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
+        Parameters
+        ----------
+        basis, precision
+            Those that were given to `from_blocks`.
+        """
+        if precision == "float64":
+            return self
         B = basis.transform
         with one_blas_thread():
-            return cls(total.n, total.total @ B, B.T @ total.scatter @ B, centre @ B)
+            return CovarianceSums(self.n, self.total @ B, B.T @ self.scatter @ B, self.shift @ B)
 
     def __add__(self, other: CovarianceSums) -> CovarianceSums:
         if not np.array_equal(self.shift, other.shift):

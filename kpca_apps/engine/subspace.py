@@ -140,21 +140,57 @@ class KernelSubspace:
         Gains are part of the weights, and one product serves components and mean. Errors are not
         clipped. Raises as `reconstruction_error`.
         """
-        self._require_distance()
-        kernel_rows, root = self.kernel.against(self.points, precision), np.sqrt(self.gain)
-        stacked = np.column_stack([self.weights * root, self.mean_weights]).astype(precision)
-        shift = np.append(self.offset * root, 0.0).astype(precision)
+        products = self._products(np.sqrt(self.gain), precision)
 
         def errors(rows: Matrix) -> Matrix:
-            products = kernel_rows(rows) @ stacked
-            products -= shift
-            explained = np.einsum("ij,ij->i", products[:, :-1], products[:, :-1])
+            t, along_mean = products(rows)
             error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
-            error -= 2.0 * products[:, -1]
-            error -= explained
+            error -= 2.0 * along_mean
+            error -= np.einsum("ij,ij->i", t, t)
             return error
 
         return errors
+
+    def error_parts(
+        self, scale: Matrix, precision: Resolved = "float64"
+    ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
+        """Return the map from rows to their errors ``(b,)`` and to sum_a scale_a t_a^2 ``(b,)``.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (q,)
+            One over variances, for a squared Mahalanobis distance.
+        precision
+            As in `errors`.
+        """
+        products = self._products(np.ones(self.n_components), precision)
+        forms = np.column_stack([self.gain, scale]).astype(precision)
+
+        def parts(rows: Matrix) -> tuple[Matrix, Matrix]:
+            t, along_mean = products(rows)
+            explained, scaled = (np.square(t, out=t) @ forms).T.astype(np.float64)
+            error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+            error -= 2.0 * along_mean
+            error -= explained
+            return error, scaled
+
+        return parts
+
+    def _products(
+        self, factors: Matrix, precision: Resolved
+    ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
+        """Return the map from rows to t, times factors ``(q,)``, and to beta' k_Z."""
+        self._require_distance()
+        kernel_rows = self.kernel.against(self.points, precision)
+        stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(precision)
+        shift = np.append(self.offset * factors, 0.0).astype(precision)
+
+        def products(rows: Matrix) -> tuple[Matrix, Matrix]:
+            values = kernel_rows(rows) @ stacked
+            values -= shift
+            return values[:, :-1], values[:, -1]
+
+        return products
 
     def project_and_error(
         self,

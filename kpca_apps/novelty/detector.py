@@ -111,6 +111,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Columns that are explained together.
     subspace_ : KernelSubspace
         The fitted model.
+    precision_ : {"float64", "float32"}
+        Of kernel values when rows are scored: float32 for more than 2,000 training rows where it
+        gave the scores to 1e-3 of each on some of them.
     warnings_ : tuple of str
         What a reader of the scores must know.
     n_samples_fit_, n_features_in_ : int
@@ -228,6 +231,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.views_ = fit_views(self, source.sample, sample_in_use, as_is, rng)
         fit = fit_model(self, self.views_, source, in_use, rng)
         self.subspace_ = fit.subspace
+        self.precision_ = fit.precision
         self.ridge_, self.landmark_miss_ = fit.rho, fit.missed
         self.landmarks_ = fit.landmarks
         self.n_samples_fit_ = source.n_rows
@@ -281,7 +285,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def row_scores(self) -> RowFunction:
         """Return what scores new rows, higher = more novel, wherever they are."""
         check_is_fitted(self)
-        return NoveltyScores(self.views_, self.subspace_)
+        return NoveltyScores(self.views_, self.subspace_, precision=self.precision_)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """`score_samples` minus `offset_`: negative = novel."""

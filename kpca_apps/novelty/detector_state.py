@@ -56,6 +56,7 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "calibration": detector.calibration_,
         "threshold": float(detector.threshold_) if np.isfinite(detector.threshold_) else None,
         "ridge": detector.ridge_,
+        "precision": detector.precision_,
         "warnings": list(detector.warnings_),
         "raw_columns": raw,
         "groups": [group.tolist() for group in detector.groups_],
@@ -147,6 +148,8 @@ def _restore(
         contaminated=detector.contaminated,
         hard=detector.n_components is not None,
     )
+    # Models of the first version know nothing of float32.
+    detector.precision_ = meta.get("precision", "float64")
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
     detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
     detector.offset_ = -detector.threshold_
@@ -168,6 +171,7 @@ def _check_values(detector: KernelPCANovelty, meta: Mapping[str, Any]) -> None:
         and np.isfinite(scores).all()
         and (scores.size > 0) == (detector.calibration_ is not None),
         "warnings": isinstance(meta["warnings"], list),
+        "precision": detector.precision_ in ("float32", "float64"),
         "n_samples": detector.n_samples_fit_ >= len(detector.neighbours_.index),
     }
     wrong = [name for name, is_sound in sound.items() if not is_sound]

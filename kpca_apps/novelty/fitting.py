@@ -13,7 +13,9 @@ Landmarks and scalings come from the rows a source holds in memory, means and co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +24,22 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.landmarks import residual_landmarks
 from kpca_apps.engine.memory import require_nystroem
 from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.engine.precision import FLOAT64_ROWS, scores_agree
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.leave_one_out import (
     landmark_directions,
     leave_landmark_out,
     leave_row_out,
 )
-from kpca_apps.novelty.passes import FeatureSums, KernelDensity, NoveltyScores, RowViews
-from kpca_apps.novelty.row_source import RowSource, sum_rows
+from kpca_apps.novelty.passes import (
+    FeatureSums,
+    KernelDensity,
+    MeanRow,
+    MissedParts,
+    NoveltyScores,
+    RowViews,
+)
+from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
 from kpca_apps.novelty.selection import largest, median
 
 __all__ = ["NoveltyFit", "densest", "fit_hard", "fit_soft", "scores_without_landmarks", "trim"]
@@ -39,8 +49,10 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 MAX_EXACT_ROWS = 5_000
-# Rows that say what the landmarks miss of a typical row.
-TYPICAL_ROWS = 1_000
+# Rows that stand for all where precision, or what the landmarks miss, is looked at.
+PROBE_ROWS = 256
+# Rows looked at for each landmark drawn.
+CANDIDATES_A_LANDMARK, MAX_CANDIDATES = 10, 20_000
 # A table is even where this share of its rows has at least this part of the median density.
 MOST_ROWS, ABOUT_AS_DENSE = 0.9, 0.8
 
@@ -60,6 +72,8 @@ class NoveltyFit:
         Positions of the rows that span the model, increasing.
     rho : float or None
         Absolute ridge of a soft cut; ``None`` for a hard one.
+    precision : {"float64", "float32"}
+        That scores of rows take.
     missed : float or None
         Share of a row's squared length that the other rows' landmarks miss, on average over the
         rows in use; ``None`` for a hard cut.
@@ -71,6 +85,7 @@ class NoveltyFit:
     scores: FloatArray
     landmarks: IntArray
     rho: float | None
+    precision: Resolved
     missed: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -103,9 +118,14 @@ def trim(
     (n,) bool array
     """
     sample = source.sample
-    basis = _basis(views, sample, _landmarks(views, sample, n_landmarks, rng, n_jobs))
-    mean = sum_rows(FeatureSums(views, basis), sample, n_jobs=n_jobs).covariance.mean
-    return densest(source.map(KernelDensity(views, basis.points, basis.transform @ mean)))
+    landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
+    basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
+    probe = sample[_probe(len(sample), landmarks)]
+    precision = _enough(partial(MissedParts, views, basis), probe, source.n_rows)
+    typical_row = sum_rows(MeanRow(views, basis.points, precision), sample, n_jobs=n_jobs).mean
+    weights = basis.transform @ (basis.transform.T @ typical_row)
+    density = partial(KernelDensity, views, basis.points, weights)
+    return densest(source.map(density(_enough(density, probe, source.n_rows))))
 
 
 def densest(density: FloatArray) -> BoolArray:
@@ -172,23 +192,27 @@ def fit_soft(
     """
     index, sample = _sample_in_use(source, in_use)
     landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
-    basis = _basis(views, sample, landmarks)
-    sums = source.sum(FeatureSums(views, basis), in_use)
+    basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
+    probe = sample[_probe(len(sample), landmarks)]
+    missed = partial(MissedParts, views, basis)
+    precision = _enough(missed, probe, source.n_rows)
+    sums = source.sum(FeatureSums(views, basis, precision), in_use).in_features(basis, precision)
     rho = ridge * sums.variance
     subspace = subspace_from_sums(basis, sums.covariance, ridge=rho)
-    scores = source.map(NoveltyScores(views, subspace, rho), in_use)
-    own, missed = _landmark_scores(subspace, rho)
-    scores[index[landmarks]] = own
-    of_landmarks = _residuals(basis, basis.points)
-    typical = _typical_miss(views, basis, sample, landmarks, missed)
-    share = (sums.missed + float((missed - of_landmarks).sum())) / sums.norm
+    scoring = partial(NoveltyScores, views, subspace, rho)
+    precision = _enough(scoring, probe, source.n_rows)
+    scores = source.map(scoring(precision), in_use)
+    scores[index[landmarks]], alone = _landmark_scores(subspace, rho)
+    others = map_rows(missed(), probe)
+    unseen = float(alone.sum() - basis.residuals()(basis.points).sum())
     return NoveltyFit(
         subspace,
         scores,
         index[landmarks],
         rho,
-        share,
-        _sparse_warning(typical, sums.typical_norm),
+        precision,
+        (sums.missed + unseen) / sums.norm,
+        _sparse_warning(np.concatenate([alone, others]), sums.typical_norm),
     )
 
 
@@ -209,12 +233,36 @@ def _landmarks(
     n_columns = views.transform(sample[:1]).shape[1]
     require_nystroem(min(n_landmarks, len(sample)), n_columns)
     return residual_landmarks(
-        views.kernel, sample, n_landmarks, rng, transform=views.transform, n_jobs=n_jobs
+        views.kernel,
+        sample,
+        n_landmarks,
+        rng,
+        transform=views.transform,
+        candidates=min(MAX_CANDIDATES, CANDIDATES_A_LANDMARK * n_landmarks),
+        n_jobs=n_jobs,
     )
 
 
-def _basis(views: RowViews, sample: FloatArray, landmarks: IntArray) -> LandmarkBasis:
-    return LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
+def _probe(n: int, landmarks: IntArray) -> IntArray:
+    """Return some of n rows, evenly drawn, that are no landmarks: those fit too well."""
+    drawn = np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64)
+    return np.setdiff1d(drawn, landmarks)
+
+
+def _enough(function: Callable[..., RowFunction], probe: FloatArray, n_rows: int) -> Resolved:
+    """Return the precision that gives a function's numbers to 1e-3 of each.
+
+    Float64 up to 2,000 rows, where it costs little; above, float32 where that agrees with it on
+    some rows, in use or not.
+    """
+    if n_rows <= FLOAT64_ROWS or not len(probe):
+        return "float64"
+    single, double = function(precision="float32"), function(precision="float64")
+    agree = (
+        scores_agree(map_rows(single, probe, in_use), map_rows(double, probe, in_use))
+        for in_use in (np.zeros(len(probe), dtype=bool), np.ones(len(probe), dtype=bool))
+    )
+    return "float32" if all(agree) else "float64"
 
 
 def _landmark_scores(subspace: KernelSubspace, rho: float) -> tuple[FloatArray, FloatArray]:
@@ -229,27 +277,6 @@ def _landmark_scores(subspace: KernelSubspace, rho: float) -> tuple[FloatArray, 
         precision,
     )
     return leave_row_out(residual, mahalanobis, rho, subspace.n), residual
-
-
-def _residuals(basis: LandmarkBasis, inputs: FloatArray) -> FloatArray:
-    """Return k(x, x) - |z|^2, the part outside the landmarks' span, of rows the kernel takes."""
-    z = basis.features()(inputs)
-    missed: FloatArray = basis.kernel.diagonal(inputs) - np.einsum("ij,ij->i", z, z)
-    return np.maximum(missed, 0.0)
-
-
-def _typical_miss(
-    views: RowViews,
-    basis: LandmarkBasis,
-    sample: FloatArray,
-    landmarks: IntArray,
-    of_landmarks: FloatArray,
-) -> float:
-    """Median of what the other rows' landmarks miss of a row."""
-    drawn = np.linspace(0, len(sample) - 1, min(TYPICAL_ROWS, len(sample))).astype(np.int64)
-    missed = _residuals(basis, views.transform(sample[drawn]))
-    place = np.minimum(np.searchsorted(landmarks, drawn), len(landmarks) - 1)
-    return float(np.median(np.where(landmarks[place] == drawn, of_landmarks[place], missed)))
 
 
 def scores_without_landmarks(
@@ -302,19 +329,21 @@ def fit_hard(
         basis = LandmarkBasis.from_eigen(views.kernel, views.transform(sample[landmarks]))
         sums = source.sum(FeatureSums(views, basis), in_use).covariance
         subspace = subspace_from_sums(basis, sums, n_components=n_components)
-    scores = source.map(NoveltyScores(views, subspace))
+    scoring = partial(NoveltyScores, views, subspace, None)
+    precision = _enough(scoring, sample[_probe(len(sample), landmarks)], source.n_rows)
+    scores = source.map(scoring(precision))
     typical = subspace.kernel.diagonal(subspace.points).mean()
     if np.median(scores[index]) < 1e-10 * typical:
         raise ValueError(
             f"n_components={n_components} components span the {n} rows in use: their "
             "reconstruction errors are rounding noise. Choose fewer components."
         )
-    return NoveltyFit(subspace, scores, index[landmarks], None)
+    return NoveltyFit(subspace, scores, index[landmarks], None, precision)
 
 
-def _sparse_warning(typical_miss: float, typical_norm: float) -> tuple[str, ...]:
+def _sparse_warning(missed: FloatArray, typical_norm: float) -> tuple[str, ...]:
     """Say so when the bandwidth is so small that most rows resemble no other row."""
-    if typical_miss < 0.95 * typical_norm:
+    if np.median(missed) < 0.95 * typical_norm:
         return ()
     return (
         "Most rows resemble no landmark at all (bandwidth too small, or too many unrelated "

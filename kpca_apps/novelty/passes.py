@@ -13,13 +13,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.blocks import BLOCK, map_row_blocks
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis
-from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.leave_one_out import leave_row_out
 
-__all__ = ["FeatureSums", "KernelDensity", "MomentSums", "NoveltyScores", "RowViews"]
+__all__ = [
+    "FeatureSums",
+    "KernelDensity",
+    "MeanRow",
+    "MissedParts",
+    "MomentSums",
+    "NoveltyScores",
+    "RowViews",
+]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -48,31 +56,107 @@ class KernelDensity:
     points : (m, d) array
         Z, as the kernel takes them.
     weights : (m,) array
+    precision : {"float64", "float32"}
+        Of kernel values and their products, here and below.
     """
 
     views: RowViews
     points: FloatArray
     weights: FloatArray
+    precision: Resolved = "float64"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the density of rows; those in use are treated like the others."""
-        kernel_rows = self.views.kernel.against(self.points)
+        kernel_rows = self.views.kernel.against(self.points, self.precision)
+        weights = self.weights.astype(self.precision)
 
         def density(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            features = self.views.transform(rows)
-            return map_row_blocks(lambda block: kernel_rows(block) @ self.weights, features)
+            return map_row_blocks(
+                lambda block: kernel_rows(block) @ weights, self.views.transform(rows)
+            )
 
         return density
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class RowTotal:
+    """Number of rows and sum of a vector a row, which add up."""
+
+    n: int
+    total: FloatArray
+
+    def __add__(self, other: RowTotal) -> RowTotal:
+        return RowTotal(self.n + other.n, self.total + other.total)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean vector, shape (m,)."""
+        mean: FloatArray = self.total / self.n
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class MeanRow:
+    """Sums of kernel values with points, for their mean over rows.
+
+    Attributes
+    ----------
+    views : RowViews
+    points : (m, d) array
+        As the kernel takes them.
+    """
+
+    views: RowViews
+    points: FloatArray
+    precision: Resolved = "float64"
+
+    def prepare(self) -> Callable[[FloatArray], RowTotal]:
+        """Return the sums over rows."""
+        kernel_rows = self.views.kernel.against(self.points, self.precision)
+
+        def totals(rows: FloatArray) -> RowTotal:
+            inputs, total = self.views.transform(rows), np.zeros(len(self.points))
+            for start in range(0, len(rows), BLOCK):
+                values = kernel_rows(inputs[start : start + BLOCK])
+                total += values.sum(axis=0, dtype=np.float64)
+            return RowTotal(len(rows), total)
+
+        return totals
+
+
+@dataclass(frozen=True, eq=False)
+class MissedParts:
+    """What the landmarks' span misses of each row, k(x, x) - |z|^2.
+
+    Attributes
+    ----------
+    views : RowViews
+    basis : LandmarkBasis
+        Of the coordinates z.
+    """
+
+    views: RowViews
+    basis: LandmarkBasis
+    precision: Resolved = "float64"
+
+    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Return what is missed of rows; those in use are treated like the others."""
+        residuals = self.basis.residuals(self.precision)
+
+        def missed(rows: FloatArray, in_use: BoolArray) -> FloatArray:
+            return map_row_blocks(residuals, self.views.transform(rows))
+
+        return missed
+
+
+@dataclass(frozen=True, eq=False)
 class MomentSums:
     """Sums over rows, which add up.
 
     Attributes
     ----------
     covariance : CovarianceSums
-        Of their feature vectors z.
+        Of their feature vectors z, or of what these are linear in.
     norm : float
         Of k(x, x).
     """
@@ -82,6 +166,10 @@ class MomentSums:
 
     def __add__(self, other: MomentSums) -> MomentSums:
         return MomentSums(self.covariance + other.covariance, self.norm + other.norm)
+
+    def in_features(self, basis: LandmarkBasis, precision: Resolved) -> MomentSums:
+        """Return the sums of z, once all rows are in."""
+        return MomentSums(self.covariance.in_features(basis, precision), self.norm)
 
     @property
     def variance(self) -> float:
@@ -102,7 +190,7 @@ class MomentSums:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums over rows of k(x, x), z and z z'.
+    """Sums over rows of k(x, x), z and z z', complete after `MomentSums.in_features`.
 
     Attributes
     ----------
@@ -113,18 +201,17 @@ class FeatureSums:
 
     views: RowViews
     basis: LandmarkBasis
+    precision: Resolved = "float64"
 
     def prepare(self) -> Callable[[FloatArray], MomentSums]:
         """Return the sums over rows."""
-        features, kernel = self.basis.features(), self.basis.kernel
-        shift = features(self.basis.points).mean(axis=0)
+        kernel, sums = self.basis.kernel, CovarianceSums.from_blocks(self.basis, self.precision)
 
-        def sums(rows: FloatArray) -> MomentSums:
+        def moments(rows: FloatArray) -> MomentSums:
             inputs = self.views.transform(rows)
-            covariance = CovarianceSums.of_features(features(inputs), shift)
-            return MomentSums(covariance, float(kernel.diagonal(inputs).sum()))
+            return MomentSums(sums(inputs), float(kernel.diagonal(inputs).sum()))
 
-        return sums
+        return moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,20 +229,28 @@ class NoveltyScores:
     views: RowViews
     subspace: KernelSubspace
     rho: float | None = None
+    precision: Resolved = "float64"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the novelty of rows, of which some are in use."""
-        subspace, rho = self.subspace, self.rho
+        errors = self.subspace.errors(self.precision)
+        left_out = None if self.rho is None else self._left_out(self.rho)
 
-        def plain(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            return subspace.reconstruction_error(self.views.transform(rows))
+        def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
+            found, used = np.empty(len(rows)), in_use & (left_out is not None)
+            for chosen, function in ((~used, errors), (used, left_out)):
+                if function is not None and chosen.any():
+                    found[chosen] = map_row_blocks(function, self.views.transform(rows[chosen]))
+            return np.maximum(found, 0.0, out=found)
 
-        def left_out(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            assert rho is not None
-            t, error = subspace.project_and_error(self.views.transform(rows))
-            mahalanobis = (t * t) @ (1.0 / (subspace.variances + rho))
+        return scores
+
+    def _left_out(self, rho: float) -> Callable[[FloatArray], FloatArray]:
+        errors = self.subspace.error_parts(1.0 / (self.subspace.variances + rho), self.precision)
+
+        def left_out(rows: FloatArray) -> FloatArray:
+            error, mahalanobis = errors(rows)
             residual = np.maximum(error - rho * mahalanobis, 0.0)
-            alone = leave_row_out(residual, mahalanobis, rho, subspace.n)
-            return np.where(in_use, alone, error)
+            return leave_row_out(residual, mahalanobis, rho, self.subspace.n)
 
-        return plain if rho is None else left_out
+        return left_out
