@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpca_apps.errors import InputError
@@ -16,6 +16,7 @@ from kpca_apps.files.formats import (
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.names import one_line
 from kpca_apps.files.opening_text import has_many_lines, parted_text
+from kpca_apps.files.parquet_groups import LONGEST_GROUP, group_rows, regrouped
 from kpca_apps.files.parts import IN_MEMORY_ROWS, PartedTable, part_size, parted, parted_table
 from kpca_apps.files.parts_parquet import ParquetFiles, folder_files, open_parquet
 from kpca_apps.files.source import SourceInfo
@@ -125,7 +126,7 @@ def _open_folder(
         n_columns=len(files.columns),
         notes=(f"Read from {len(known)} Parquet {noun}.",),
     )
-    table = _parquet_table(files, source, limits, None)
+    table = _parquet_table(files, source, limits)
     return table if files.n_rows > limits.in_memory else table.rows(range(files.n_rows))
 
 
@@ -142,14 +143,21 @@ def _parted_parquet(stored: StoredFile, limits: _Limits) -> PartedTable | None:
         n_columns=len(files.columns),
         notes=stored.notes,
     )
-    return _parquet_table(files, source, limits, stored.spool)
+    return _parquet_table(files, source, limits, stored.spools)
 
 
 def _parquet_table(
-    files: ParquetFiles, source: SourceInfo, limits: _Limits, spool: Spool | None
+    files: ParquetFiles, source: SourceInfo, limits: _Limits, spools: tuple[Spool, ...] = ()
 ) -> PartedTable:
     size = limits.part or part_size(source.n_columns)
-    return parted_table(source, files.columns, tuple(files.parts(size)), size, spool)
+    known: list[KnownFile] = []
+    for file in files.files:
+        if group_rows(file) > LONGEST_GROUP:
+            file, copy = regrouped(file, size)
+            spools = (*spools, copy)
+        known.append(file)
+    rows = tuple(replace(files, files=tuple(known)).parts(size))
+    return parted_table(source, files.columns, rows, size, spools)
 
 
 def _sha256(file: KnownFile) -> str:

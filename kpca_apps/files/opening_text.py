@@ -42,7 +42,7 @@ class _Text:
     codec: str
     encoding: str
     notes: tuple[str, ...]
-    spool: Spool | None
+    spools: tuple[Spool, ...]
     sha256: str | None
 
     def head(self) -> bytes:
@@ -122,7 +122,7 @@ def parted_text(
         notes=(*stored.notes, *text.notes, *cutter.notes, *index.header.notes),
     )
     rows = tuple(index.parts(text.file, cutter.delimiter))
-    return parted_table(source, index.header.names, rows, index.part_rows, text.spool)
+    return parted_table(source, index.header.names, rows, index.part_rows, text.spools)
 
 
 def _decoded(stored: StoredFile, encoding: str | None) -> _Text:
@@ -137,7 +137,7 @@ def _decoded(stored: StoredFile, encoding: str | None) -> _Text:
         codec = marked[0]
     skip = 0 if marked is None else _UTF8_MARK
     name = encoding or "utf-8"
-    return _Text(stored.file, skip, codec, name, (), stored.spool, stored.sha256)
+    return _Text(stored.file, skip, codec, name, (), stored.spools, stored.sha256)
 
 
 def _transcoded(stored: StoredFile, codec: str, encoding: str, notes: list[str]) -> _Text:
@@ -146,7 +146,7 @@ def _transcoded(stored: StoredFile, codec: str, encoding: str, notes: list[str])
     copy = spool(transcoded(chunks, codec, stored.label), stored.label)
     file = KnownFile.at(copy.path, stored.label)
     sha256 = stored.sha256 or digest.hexdigest()
-    return _Text(file, 0, codec, encoding, tuple(notes), copy, sha256)
+    return _Text(file, 0, codec, encoding, tuple(notes), (copy,), sha256)
 
 
 def _with_newlines(text: _Text) -> _Text:
@@ -157,7 +157,7 @@ def _with_newlines(text: _Text) -> _Text:
     chunks = hashed(text.file.chunks(), digest)
     copy = spool((chunk.replace(b"\r", b"\n") for chunk in chunks), text.file.label)
     file = KnownFile.at(copy.path, text.file.label)
-    return replace(text, file=file, spool=copy, sha256=text.sha256 or digest.hexdigest())
+    return replace(text, file=file, spools=(copy,), sha256=text.sha256 or digest.hexdigest())
 
 
 def _indexed(

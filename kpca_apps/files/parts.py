@@ -100,14 +100,14 @@ class PartedTable:
         Names of its columns.
     parts : tuple of TablePart
         Its rows in their order; each part but the last of the same length.
-    spool : Spool or None
-        A temporary file the parts are read from, which is removed with this table.
+    spools : tuple of Spool
+        Temporary files the parts are read from, which are removed with this table.
     """
 
     source: SourceInfo
     columns: tuple[str, ...]
     parts: tuple[TablePart, ...]
-    spool: Spool | None = field(default=None, repr=False, compare=False)
+    spools: tuple[Spool, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -197,7 +197,7 @@ def parted_table(
     columns: Sequence[str],
     rows: Sequence[PartRows],
     size: int,
-    spool: Spool | None = None,
+    spools: Sequence[Spool] = (),
 ) -> PartedTable:
     """Put a table together from how each part of it is read.
 
@@ -211,15 +211,15 @@ def parted_table(
         For each part.
     size : int
         Rows of each part but the last.
-    spool : Spool, optional
-        The temporary file they are read from.
+    spools : sequence of Spool
+        The temporary files they are read from.
     """
     bounds = part_bounds(source.n_rows, size, source.name)
     parts = tuple(
         TablePart(number, start, stop, source, of_part)
         for number, ((start, stop), of_part) in enumerate(zip(bounds, rows, strict=True))
     )
-    return PartedTable(source, tuple(columns), parts, spool)
+    return PartedTable(source, tuple(columns), parts, tuple(spools))
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:

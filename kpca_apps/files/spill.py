@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kpca_apps.errors import InputError
-from kpca_apps.files.atomic import storage_error
-from kpca_apps.files.spool import require_disk
+from kpca_apps.files.spool import require_disk, unusable
 
 __all__ = ["spilled"]
 
@@ -49,16 +47,12 @@ def spilled(n: int, dtype: DTypeLike = np.float64) -> np.memmap[Any, Any]:
     """
     folder = Path(tempfile.gettempdir())
     n_bytes = n * np.dtype(dtype).itemsize
-    label = f"A table of {n:,} rows"
-    require_disk(folder, n_bytes, label)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        try:
+    require_disk(folder, n_bytes, f"A table of {n:,} rows")
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
             # Without space of its own, writing to the array would end the process on a full disk.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
             return np.memmap(file, dtype=dtype, mode="w+", shape=(n,))
-        except OSError as error:
-            raise storage_error(error, str(folder)) or InputError(
-                f"{label}: no temporary file can be made in {folder} ({error.strerror}); set "
-                "TMPDIR to another folder."
-            ) from None
+    except OSError as error:
+        raise unusable(error) from None

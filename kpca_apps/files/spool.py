@@ -13,7 +13,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.files.atomic import storage_error
 from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
 
-__all__ = ["Spool", "require_disk", "spool"]
+__all__ = ["Spool", "require_disk", "spool", "spool_folder", "unusable"]
 
 _NAME = "kpca-rows"
 # Left to whatever else writes to the same disk.
@@ -21,12 +21,12 @@ _RESERVE = 1 << 28
 
 
 class Spool:
-    """A temporary file, removed when nothing refers to this any more, or when the program ends.
+    """A temporary file or folder, removed when nothing refers to this, or when the program ends.
 
     Parameters
     ----------
     path : Path
-        The file.
+        The file or folder.
 
     Attributes
     ----------
@@ -36,10 +36,10 @@ class Spool:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._remove = weakref.finalize(self, path.unlink, missing_ok=True)
+        self._remove = weakref.finalize(self, _removed, path)
 
     def close(self) -> None:
-        """Remove the file now."""
+        """Remove it now."""
         self._remove()
 
 
@@ -74,11 +74,12 @@ def spool(chunks: Iterable[bytes], label: str) -> Spool:
     >>> held.path.exists()
     False
     """
-    target = Path(tempfile.gettempdir(), _NAME)
-    remove_leftovers(target)
-    held = Spool(unfinished_path(target))
+    held = Spool(_new_path())
     try:
         number = os.open(held.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise unusable(error) from None
+    try:
         with os.fdopen(number, "wb") as file:
             for chunk in chunks:
                 require_disk(held.path.parent, len(chunk), label)
@@ -89,6 +90,29 @@ def spool(chunks: Iterable[bytes], label: str) -> Spool:
             raise failure from error
         raise
     return held
+
+
+def spool_folder() -> Spool:
+    """Make a temporary folder that only this user can look into.
+
+    Raises
+    ------
+    InputError
+        If none can be made.
+
+    Examples
+    --------
+    >>> held = spool_folder()
+    >>> held.path.is_dir()
+    True
+    >>> held.close()
+    """
+    path = _new_path()
+    try:
+        path.mkdir(mode=0o700)
+    except OSError as error:
+        raise unusable(error) from None
+    return Spool(path)
 
 
 def require_disk(folder: Path, n_bytes: int, label: str) -> None:
@@ -114,3 +138,25 @@ def require_disk(folder: Path, n_bytes: int, label: str) -> None:
             f'{label}: "{folder}" has no room for what is kept while it is worked on: '
             f"{free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere."
         )
+
+
+def _new_path() -> Path:
+    target = Path(tempfile.gettempdir(), _NAME)
+    remove_leftovers(target)
+    return unfinished_path(target)
+
+
+def unusable(error: OSError) -> InputError:
+    """Return the error for a folder in which no temporary file can be made."""
+    folder = tempfile.gettempdir()
+    return storage_error(error, folder) or InputError(
+        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
+        "folder."
+    )
+
+
+def _removed(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ class StoredFile:
         Their number.
     notes : tuple of str
         Whole sentences a reader should know.
-    spool : Spool or None
+    spools : tuple of Spool
         The temporary copy, if it is one.
     """
 
@@ -43,7 +43,7 @@ class StoredFile:
     sha256: str | None
     n_bytes: int
     notes: tuple[str, ...]
-    spool: Spool | None
+    spools: tuple[Spool, ...]
 
     @property
     def label(self) -> str:
@@ -98,7 +98,7 @@ def store(path: str | Path) -> StoredFile:
         packed = first.startswith(GZIP)
         if opened.size is not None and not packed:
             known = KnownFile.at(Path(path), opened.label)
-            return StoredFile(known, opened.name, opened.suffix, None, opened.size, (), None)
+            return StoredFile(known, opened.name, opened.suffix, None, opened.size, (), ())
         return _copied(opened, first, packed=packed)
 
 
@@ -121,7 +121,7 @@ def _copied(opened: OpenFile, first: bytes, *, packed: bool) -> StoredFile:
         sha256=digest.hexdigest(),
         n_bytes=source.n_bytes,
         notes=(UNPACKED,) if packed else (),
-        spool=copy,
+        spools=(copy,),
     )
 
 
