@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -31,7 +32,7 @@ from kpca_apps.engine.nystroem import (
     subspace_from_sums,
 )
 from kpca_apps.engine.precision import Precision, scores_agree
-from kpca_apps.engine.preimage_ridge import learn_preimage
+from kpca_apps.engine.reduced_set import reduced_set
 from kpca_apps.engine.regime import choose_landmarks, choose_regime
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
@@ -124,6 +125,8 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     sums_ : CovarianceSums
         Only of a Nystrom fit: all it keeps of its rows. Sums of models with the same landmarks
         add up.
+    reduced_set_ : ReducedSet
+        Only of a model that `compress` returned.
     learned_preimage_ : LearnedPreImage
         Only if that is "ridge".
     n_features_in_ : int
@@ -230,7 +233,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Before anything is allocated, if the fit would exceed the memory budget.
         """
         rows = validate_data(self, X, dtype=np.float64, order="C")
-        for name in ("basis_", "sums_", "missed_", "learned_preimage_"):
+        for name in ("basis_", "sums_", "missed_", "learned_preimage_", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = self._plan(rows, self.method)
         if isinstance(self.plan_, ExactPlan):
@@ -258,6 +261,10 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         self
         """
+        if hasattr(self, "reduced_set_"):
+            raise ValueError(
+                "A compressed model keeps no sums: add rows to the one it was made of."
+            )
         goes_on = hasattr(self, "sums_")
         rows = validate_data(self, X, dtype=np.float64, order="C", reset=not goes_on)
         if not goes_on:
@@ -290,11 +297,40 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self.preimage_ = self._resolve_preimage()
-        if self.preimage_ == "ridge":
-            self.learned_preimage_ = learn_preimage(
-                self.subspace_, float(self.alpha), n_jobs=self.n_jobs
-            )
+        self._learn_preimage()
         return self
+
+    def compress(self, n_points: int) -> Self:
+        """Return a model like this one that compares rows with fewer points.
+
+        Its ``reduced_set_`` says how far components and mean have moved, and tells the changes of
+        scores on rows of one's own.
+
+        Parameters
+        ----------
+        n_points : int
+            From the number of components to the number of points stored now.
+
+        Returns
+        -------
+        KernelPCA
+            A new one; rows can no longer be added to it.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is indefinite, or ``n_points`` out of range.
+
+        References
+        ----------
+        .. [1] Burges (1996), Simplified support vector decision rules, ICML 1996, 71-77.
+        """
+        check_is_fitted(self)
+        smaller = copy(self)
+        smaller.reduced_set_ = reduced_set(self.subspace_, n_points, n_jobs=self.n_jobs)
+        smaller.subspace_ = smaller.reduced_set_.subspace
+        smaller._learn_preimage()
+        return smaller
 
     def transform(self, X: ArrayLike) -> Matrix:
         """Return the projections of rows on the components, shape ``(n, q)``."""
