@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from kpca_apps.errors import InputError
 from kpca_apps.files.decoding import (
     NotUtf8,
     checked_utf8,
@@ -18,6 +19,7 @@ from kpca_apps.files.decoding import (
 from kpca_apps.files.delimited import HEAD_BYTES, Cutter, choose_cutter, refuse_useless
 from kpca_apps.files.formats import is_json_lines, refuse_documents
 from kpca_apps.files.known import KnownFile
+from kpca_apps.files.limits import require_memory
 from kpca_apps.files.parts import PartedTable, parted_table
 from kpca_apps.files.parts_text import TextIndex, index_text
 from kpca_apps.files.source import SourceInfo
@@ -122,6 +124,7 @@ def parted_text(
         notes=(*stored.notes, *text.notes, *cutter.notes, *index.header.notes),
     )
     rows = tuple(index.parts(text.file, cutter.delimiter))
+    require_memory(stored.label, max(part.stop - part.start for part in rows))
     return parted_table(source, index.header.names, rows, index.part_rows, text.spools)
 
 
@@ -171,7 +174,13 @@ def _indexed(
     digest = hashlib.sha256()
     first = text.skip + cutter.skip
     chunks = _behind(first, checked_utf8(hashed(text.file.chunks(), digest), label))
-    index = index_text(chunks, cutter, label, first_byte=first, part_rows=part_rows)
+    try:
+        index = index_text(chunks, cutter, label, first_byte=first, part_rows=part_rows)
+    except InputError:
+        # In another encoding, other characters may cut the cells: that is to be known first.
+        for _ in checked_utf8(text.file.chunks(), label):
+            pass
+        raise
     return index, cutter, text.sha256 or digest.hexdigest()
 
 
