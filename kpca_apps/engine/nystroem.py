@@ -29,6 +29,9 @@ __all__ = ["CovarianceSums", "LandmarkBasis", "missed_share", "subspace_from_sum
 
 Matrix = NDArray[np.float64]
 
+SHIFT_ROWS = 128
+"""Landmarks whose mean sums are taken about: near the mean is enough."""
+
 
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis:
@@ -106,6 +109,15 @@ class LandmarkBasis:
             return z
 
         return rows
+
+    @property
+    def own_residuals(self) -> Matrix:
+        """k(x, x) - |z|^2 of the landmarks ``(m,)``: what the jitter leaves of them.
+
+        With K = L L' - jI, z = L^-1 K e_i and k(x, x) - |z|^2 = j (1 - j |L^-1 e_i|^2).
+        """
+        own: Matrix = self.jitter * (1.0 - self.jitter * (self.transform**2).sum(axis=1))
+        return own
 
     def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
         """Return the map from rows ``(b, d)`` to k(x, x) - |z|^2 ``(b,)``, prepared once.
@@ -188,7 +200,7 @@ class CovarianceSums:
         """
         kernel_rows = basis.kernel.against(basis.points, precision)
         transform = basis.transform
-        shift = basis.kernel(basis.points).mean(axis=0)
+        shift = kernel_rows(basis.points[:SHIFT_ROWS]).mean(axis=0, dtype=np.float64)
         if precision == "float64":
             shift = shift @ transform
 

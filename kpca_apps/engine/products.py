@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,7 +103,7 @@ def sum_of_powers(
     values: Values, powers: tuple[int, ...], factor: float, out: Values | None = None
 ) -> Values:
     """Return ``factor`` times the sum of u^p over increasing ``powers`` >= 1, by Horner's rule."""
-    steps = np.diff((0, *powers)).tolist()
+    steps = [high - low for low, high in pairwise((0, *powers))]
     total = power(values, steps[-1], out)
     for step in reversed(steps[:-1]):
         total += 1.0

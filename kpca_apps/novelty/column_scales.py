@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.normal_scores import NormalScores, scores_by_rank
+from kpca_apps.novelty.normal_scores import NormalScores
 
 __all__ = ["ColumnScales", "ordinary_rows", "varies"]
 
@@ -87,19 +87,13 @@ class ColumnScales:
         """
         inside = np.clip(columns, self.minimum, self.maximum)
         scores: FloatArray = (columns - inside) / self.sd
-        for j, table in enumerate(self._tables):
-            scores[:, j] += table(np.ascontiguousarray(inside[:, j]), bent[:, j])
+        scores += self._table(inside, bent)
         return scores
 
     @cached_property
-    def _tables(self) -> list[NormalScores]:
-        """Normal scores of each column: made once, where rows are scaled."""
-        by_rank = scores_by_rank(len(self.order_statistics))
-        guesses = self._bent(self.order_statistics)
-        return [
-            NormalScores.fit(ordered, guess, by_rank)
-            for ordered, guess in zip(self.order_statistics.T, guesses.T, strict=True)
-        ]
+    def _table(self) -> NormalScores:
+        """Normal scores of the columns: tabulated once, where rows are scaled."""
+        return NormalScores.fit(self.order_statistics, self._bent(self.order_statistics))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed."""

@@ -1,7 +1,7 @@
 """Normal scores of ranks among training values, found without a search of the whole table.
 
 The score of x is ndtri((midrank + 1/2) / (n + 1)) with the midrank of x among n training values
-(van der Waerden's scores, with the ranks of new values between those of their neighbours).
+of its column (van der Waerden's scores; a new value ranks between its neighbours).
 """
 
 from __future__ import annotations
@@ -13,104 +13,125 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["NormalScores", "scores_by_rank"]
+__all__ = ["NormalScores"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-CELLS_A_VALUE = 4
-# Where values crowd into few cells a search of the whole table takes fewer steps.
+CELLS_A_VALUE = 2
+# Where values crowd into few cells a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class NormalScores:
-    """Scores of one column's values, looked up from a guess of their place.
+    """Scores of the values of some columns, looked up from a guess of their place.
 
     A smooth increasing function of the values, any, serves as guess: its range is cut into equal
     cells, and each knows the first training value that may lie in it. What is found is exact.
 
     Attributes
     ----------
-    values : (p + 1,) array
-        Distinct training values, increasing, and infinity.
-    scores : (2 p + 1,) array
-        Of what lies just below a value, and of the value itself, in turn; last, beyond them all.
-    first : (c,) int array
-        Place of the first value in a cell, or in the one before: a guess may be off by rounding.
-        Empty where values crowd.
-    low, rate : float
+    values : (p,) array
+        Column after column: distinct training values, increasing, and infinity.
+    scores : (2 p,) array
+        Of what lies just below a value, and of the value itself, in turn.
+    starts : (d + 1,) int array
+        Where columns start in `values`.
+    first : (c,) int32 array
+        Column after column and cell after cell: place in `values` of the first in the cell, or in
+        the one before, for a guess may be off by rounding.
+    cell_starts : (d + 1,) int array
+        Where columns start in `first`.
+    low, rate : (d,) array
         Guess of the smallest value, and cells per unit of the guess.
+    crowded : (e,) int array
+        Columns whose cells hold too many values.
     """
 
     values: FloatArray
     scores: FloatArray
-    first: IntArray
-    low: float
-    rate: float
+    starts: IntArray
+    first: NDArray[np.int32]
+    cell_starts: IntArray
+    low: FloatArray
+    rate: FloatArray
+    crowded: IntArray
 
     @classmethod
-    def fit(cls, ordered: FloatArray, guesses: FloatArray, by_rank: FloatArray) -> Self:
+    def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
         """Tabulate the scores.
 
         Parameters
         ----------
-        ordered : (n,) array
-            Training values, increasing.
-        guesses : (n,) array
+        ordered : (n, d) array
+            Training values, increasing in each column.
+        guesses : (n, d) array
             What the guess makes of them.
-        by_rank : (2 n + 1,) array
-            `scores_by_rank` of n.
         """
-        starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > 0)
-        ends = np.append(starts[1:], len(ordered))
-        scores = np.append(
-            np.column_stack([by_rank[2 * starts], by_rank[starts + ends]]), by_rank[-1]
-        )
-        values, guesses = np.append(ordered[starts], np.inf), guesses[starts]
-        n_cells = CELLS_A_VALUE * len(starts)
+        n, d = ordered.shape
+        by_rank = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * (n + 1)))
+        is_new = np.diff(ordered, axis=0, prepend=-np.inf) > 0
+        starts = np.append(0, np.cumsum(is_new.sum(axis=0) + 1))
+        n_cells = CELLS_A_VALUE * np.diff(starts)
+        cell_starts = np.append(0, np.cumsum(n_cells))
         reach = guesses[-1] - guesses[0]
-        rate = n_cells / reach if reach > 0 else 0.0
-        cells = _cells(guesses, guesses[0], rate, n_cells)
-        counts = np.bincount(cells, minlength=n_cells)
-        first = np.append([0, 0], np.cumsum(counts)[:-2])
-        if counts.max() > MOST_STEPS:
-            first = first[:0]
-        return cls(values, scores, first, float(guesses[0]), float(rate))
+        low, rate = guesses[0], np.divide(n_cells, reach, out=np.zeros(d), where=reach > 0)
+        values, scores = np.full(starts[-1], np.inf), np.empty((starts[-1], 2))
+        first, crowded = np.empty(cell_starts[-1], dtype=np.int32), []
+        for j in range(d):
+            below = np.flatnonzero(is_new[:, j])
+            place, up_to = slice(starts[j], starts[j + 1] - 1), np.append(below[1:], n)
+            values[place] = ordered[below, j]
+            scores[place] = np.column_stack([by_rank[2 * below], by_rank[below + up_to]])
+            scores[starts[j + 1] - 1] = by_rank[-1]
+            cells = _cells(guesses[below, j], low[j], rate[j], n_cells[j])
+            counts = np.bincount(cells, minlength=n_cells[j])
+            before = np.append([0, 0], np.cumsum(counts)[:-2])
+            first[cell_starts[j] : cell_starts[j + 1]] = starts[j] + before
+            if counts.max() > MOST_STEPS:
+                crowded.append(j)
+        return cls(
+            values,
+            scores.ravel(),
+            starts,
+            first,
+            cell_starts,
+            low,
+            rate,
+            np.array(crowded, dtype=np.int64),
+        )
 
-    def __call__(self, x: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (b,), given what the guess makes of them.
+    def __call__(self, X: FloatArray, guesses: FloatArray) -> FloatArray:
+        """Return the scores of values (b, d), given what the guess makes of them.
 
         Examples
         --------
-        >>> ordered = np.array([1.0, 2.0, 2.0, 4.0])
-        >>> table = NormalScores.fit(ordered, ordered, scores_by_rank(4))
-        >>> x = np.array([1.0, 2.0, 3.0])
-        >>> np.allclose(table(x, x), ndtri([0.2, 0.5, 0.7]))
+        >>> ordered = np.array([[1.0], [2.0], [2.0], [4.0]])
+        >>> X = np.array([[1.0], [2.0], [3.0]])
+        >>> scores = NormalScores.fit(ordered, ordered)(X, X)
+        >>> np.allclose(scores[:, 0], ndtri([0.2, 0.5, 0.7]))
         True
         """
-        place = self._places(x, guesses)
-        found: FloatArray = self.scores.take(2 * place + (self.values.take(place) == x))
+        cells = _cells(guesses, self.low, self.rate, np.diff(self.cell_starts))
+        place = self.first.take(cells + self.cell_starts[:-1]).astype(np.int64)
+        for j in self.crowded:
+            column = self.values[self.starts[j] : self.starts[j + 1]]
+            place[:, j] = self.starts[j] + np.searchsorted(column, X[:, j])
+        places, x = place.reshape(-1), X.reshape(-1)
+        behind = np.flatnonzero(self.values.take(places) < x)
+        while behind.size:
+            places[behind] += 1
+            behind = behind[self.values.take(places[behind]) < x[behind]]
+        found: FloatArray = self.scores.take(2 * place + (self.values.take(place) == X))
         return found
 
-    def _places(self, x: FloatArray, guesses: FloatArray) -> IntArray:
-        """Return how many training values, each counted once, are smaller."""
-        if not self.first.size:
-            return np.searchsorted(self.values, x)
-        place = self.first.take(_cells(guesses, self.low, self.rate, len(self.first)))
-        behind = np.flatnonzero(self.values.take(place) < x)
-        while behind.size:
-            place[behind] += 1
-            behind = behind[self.values.take(place[behind]) < x[behind]]
-        return place
 
-
-def scores_by_rank(n: int) -> FloatArray:
-    """Return normal scores of the midranks 0, 1/2, 1, ... n among n values, shape (2 n + 1,)."""
-    scores: FloatArray = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * (n + 1)))
-    return scores
-
-
-def _cells(guesses: FloatArray, low: float, rate: float, n_cells: int) -> IntArray:
+def _cells(
+    guesses: FloatArray,
+    low: FloatArray | float,
+    rate: FloatArray | float,
+    n_cells: IntArray | int,
+) -> IntArray:
     """Return the cell each guess falls into; beyond the ends, the first and the last."""
     return np.clip((guesses - low) * rate, 0, n_cells - 1).astype(np.int64)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import BLOCK, map_row_blocks
+from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
@@ -31,6 +31,9 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
+BLOCK = 192
+"""Rows compared with the landmarks at once: a multiple of 64 and of 24, as `blocks` explains."""
 
 
 class RowViews(Protocol):
@@ -72,7 +75,9 @@ class KernelDensity:
 
         def density(rows: FloatArray, in_use: BoolArray) -> FloatArray:
             return map_row_blocks(
-                lambda block: kernel_rows(block) @ weights, self.views.transform(rows)
+                lambda block: kernel_rows(block) @ weights,
+                self.views.transform(rows),
+                block=BLOCK,
             )
 
         return density
@@ -144,7 +149,7 @@ class MissedParts:
         residuals = self.basis.residuals(self.precision)
 
         def missed(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            return map_row_blocks(residuals, self.views.transform(rows))
+            return map_row_blocks(residuals, self.views.transform(rows), block=BLOCK)
 
         return missed
 
@@ -233,24 +238,26 @@ class NoveltyScores:
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the novelty of rows, of which some are in use."""
-        errors = self.subspace.errors(self.precision)
-        left_out = None if self.rho is None else self._left_out(self.rho)
+        of_block = self._plain() if self.rho is None else self._both(self.rho)
 
         def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            found, used = np.empty(len(rows)), in_use & (left_out is not None)
-            for chosen, function in ((~used, errors), (used, left_out)):
-                if function is not None and chosen.any():
-                    found[chosen] = map_row_blocks(function, self.views.transform(rows[chosen]))
-            return np.maximum(found, 0.0, out=found)
+            both = map_row_blocks(of_block, self.views.transform(rows), block=BLOCK)
+            return np.maximum(np.where(in_use, both[:, -1], both[:, 0]), 0.0)
 
         return scores
 
-    def _left_out(self, rho: float) -> Callable[[FloatArray], FloatArray]:
-        errors = self.subspace.error_parts(1.0 / (self.subspace.variances + rho), self.precision)
+    def _plain(self) -> Callable[[FloatArray], FloatArray]:
+        errors = self.subspace.errors(self.precision)
+        return lambda inputs: errors(inputs)[:, None]
 
-        def left_out(rows: FloatArray) -> FloatArray:
-            error, mahalanobis = errors(rows)
+    def _both(self, rho: float) -> Callable[[FloatArray], FloatArray]:
+        """Return the map from rows to their error, and to what it is without them."""
+        parts = self.subspace.error_parts(1.0 / (self.subspace.variances + rho), self.precision)
+
+        def both(inputs: FloatArray) -> FloatArray:
+            error, mahalanobis = parts(inputs)
             residual = np.maximum(error - rho * mahalanobis, 0.0)
-            return leave_row_out(residual, mahalanobis, rho, self.subspace.n)
+            left_out = leave_row_out(residual, mahalanobis, rho, self.subspace.n)
+            return np.column_stack([error, left_out])
 
-        return left_out
+        return both
