@@ -18,7 +18,7 @@ from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, lapack
+from scipy.linalg import blas, cholesky, eigh, lapack
 
 from kpca_apps.engine.blocks import BLOCK, one_blas_thread, reduce_row_blocks
 from kpca_apps.engine.gram import gram_matrix
@@ -47,12 +47,15 @@ class LandmarkBasis:
         B, with B'K_mm B = I up to the jitter.
     jitter : float
         What was added to the diagonal of K_mm.
+    triangular : bool
+        Whether B is upper triangular: its products then take half as long.
     """
 
     kernel: Kernel
     points: Matrix
     transform: Matrix
     jitter: float = 0.0
+    triangular: bool = False
 
     @classmethod
     def from_eigen(cls, kernel: Kernel, points: Matrix, cut: float = 1e-10) -> LandmarkBasis:
@@ -93,12 +96,22 @@ class LandmarkBasis:
                 except np.linalg.LinAlgError:
                     jitter *= 10.0
             inverse, _ = lapack.dtrtri(lower, lower=1)
-        return cls(kernel, points, np.ascontiguousarray(inverse.T), float(jitter))
+        return cls(kernel, points, np.ascontiguousarray(inverse.T), float(jitter), triangular=True)
 
     @property
     def n_features(self) -> int:
         """Dimension p of the landmarks' span."""
         return int(self.transform.shape[1])
+
+    def combine(self, columns: Matrix, *, transposed: bool = False) -> Matrix:
+        """Return B C, or B' C, for C of shape ``(p, c)`` or ``(m, c)``."""
+        if not self.triangular:
+            return (self.transform.T if transposed else self.transform) @ columns
+        # B' is what the library, which reads columns first, sees in the rows of B.
+        product: Matrix = blas.dtrmm(
+            1.0, self.transform.T, columns, lower=1, trans_a=0 if transposed else 1
+        )
+        return product
 
     def features(self) -> KernelRows:
         """Return the map from rows ``(b, d)`` to z, shape ``(b, p)``, prepared once."""
@@ -227,7 +240,8 @@ class CovarianceSums:
             return self
         B = basis.transform
         with one_blas_thread():
-            return CovarianceSums(self.n, self.total @ B, B.T @ self.scatter @ B, self.shift @ B)
+            scatter = basis.combine(basis.combine(self.scatter, transposed=True).T, transposed=True)
+            return CovarianceSums(self.n, self.total @ B, scatter, self.shift @ B)
 
     def __add__(self, other: CovarianceSums) -> CovarianceSums:
         if not np.array_equal(self.shift, other.shift):
@@ -323,7 +337,7 @@ def subspace_from_sums(
         q = len(variances) if ridge is not None else int(np.count_nonzero(variances > rounding))
         if n_components is not None:
             q = min(q, n_components)
-        weights = basis.transform @ vectors[:, :q]
+        weights = basis.combine(vectors[:, :q])
         signs = component_signs(weights)
         mean = sums.mean if center else np.zeros_like(sums.mean)
         subspace = KernelSubspace(

@@ -202,7 +202,7 @@ def fit_soft(
     scoring = partial(NoveltyScores, views, subspace, rho)
     precision = _enough(scoring, probe, source.n_rows)
     scores = source.map(scoring(precision), in_use)
-    scores[index[landmarks]], alone = _landmark_scores(subspace, rho)
+    scores[index[landmarks]], alone = _landmark_scores(subspace, rho, precision)
     # Landmarks explain themselves; what the jitter leaves of them gives way to what others miss.
     unseen = float((alone - basis.own_residuals).sum())
     others = map_rows(missed(precision=precision), probe)
@@ -264,16 +264,18 @@ def _enough(function: Callable[..., RowFunction], probe: FloatArray, n_rows: int
     return "float32" if scores_agree(single, double) else "float64"
 
 
-def _landmark_scores(subspace: KernelSubspace, rho: float) -> tuple[FloatArray, FloatArray]:
+def _landmark_scores(
+    subspace: KernelSubspace, rho: float, precision: Resolved
+) -> tuple[FloatArray, FloatArray]:
     """Scores of the landmarks without themselves, and what the other landmarks miss of them."""
-    precision = 1.0 / (subspace.variances + rho)
-    t, error = subspace.project_and_error(subspace.points)
+    inverse = 1.0 / (subspace.variances + rho)
+    t, error = subspace.project_and_error(subspace.points, precision=precision)
     residual, mahalanobis = leave_landmark_out(
-        np.maximum(error - rho * ((t * t) @ precision), 0.0),
+        np.maximum(error - rho * ((t * t) @ inverse), 0.0),
         t,
         landmark_directions(subspace.weights),
         subspace.offset,
-        precision,
+        inverse,
     )
     return leave_row_out(residual, mahalanobis, rho, subspace.n), residual
 

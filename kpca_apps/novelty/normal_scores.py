@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 CELLS_A_VALUE = 2
+# Part of a cell by which guesses of equal values may differ.
+ROUNDING = 0.01
 # Where values crowd into few cells a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
@@ -39,8 +41,7 @@ class NormalScores:
     starts : (d + 1,) int array
         Where columns start in `values`.
     first : (c,) int32 array
-        Column after column and cell after cell: place in `values` of the first in the cell, or in
-        the one before, for a guess may be off by rounding.
+        Column after column and cell after cell: place in `values` of the first in the cell.
     cell_starts : (d + 1,) int array
         Where columns start in `first`.
     low, rate : (d,) array
@@ -87,8 +88,7 @@ class NormalScores:
             scores[starts[j + 1] - 1] = by_rank[-1]
             cells = _cells(guesses[below, j], low[j], rate[j], n_cells[j])
             counts = np.bincount(cells, minlength=n_cells[j])
-            before = np.append([0, 0], np.cumsum(counts)[:-2])
-            first[cell_starts[j] : cell_starts[j + 1]] = starts[j] + before
+            first[cell_starts[j] : cell_starts[j + 1]] = starts[j] + np.cumsum(counts) - counts
             if counts.max() > MOST_STEPS:
                 crowded.append(j)
         return cls(
@@ -113,7 +113,7 @@ class NormalScores:
         >>> np.allclose(scores[:, 0], ndtri([0.2, 0.5, 0.7]))
         True
         """
-        cells = _cells(guesses, self.low, self.rate, np.diff(self.cell_starts))
+        cells = _cells(guesses, self.low, self.rate, np.diff(self.cell_starts), ROUNDING)
         place = self.first.take(cells + self.cell_starts[:-1]).astype(np.int64)
         for j in self.crowded:
             column = self.values[self.starts[j] : self.starts[j + 1]]
@@ -132,6 +132,11 @@ def _cells(
     low: FloatArray | float,
     rate: FloatArray | float,
     n_cells: IntArray | int,
+    back: float = 0.0,
 ) -> IntArray:
-    """Return the cell each guess falls into; beyond the ends, the first and the last."""
-    return np.clip((guesses - low) * rate, 0, n_cells - 1).astype(np.int64)
+    """Return the cell of each guess, moved back a little; beyond the ends, the first or last."""
+    cells = guesses - low
+    cells *= rate
+    cells -= back
+    np.clip(cells, 0.0, n_cells - 1, out=cells)
+    return cells.astype(np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.bandwidth import median_squared_distance
+from kpca_apps.engine.blocks import BLOCK
 from kpca_apps.engine.kernel_algebra import OnColumns
 from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
 from kpca_apps.engine.landmarks import uniform_landmarks
@@ -118,11 +119,12 @@ class ColumnViews:
             blocks = np.split(views.transform(some), n_views, axis=1)
             variances = [block[:, : len(varying)].var(axis=0).mean() for block in blocks]
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
-        squared = []
-        for v in range(n_views):
-            drawn = used[uniform_landmarks(len(used), WIDTH_ROWS, rng)]
-            view = np.split(views.transform(drawn), n_views, axis=1)[v]
-            squared.append(median_squared_distance(view, rng))
+        drawn = [uniform_landmarks(len(used), WIDTH_ROWS, rng) for _ in range(n_views)]
+        seen = views.transform(used[np.concatenate(drawn)])
+        squared = [
+            median_squared_distance(np.split(rows, n_views, axis=1)[v], rng)
+            for v, rows in enumerate(np.split(seen, n_views))
+        ]
         return replace(views, widths=np.sqrt(squared))
 
     @property
@@ -141,11 +143,13 @@ class ColumnViews:
     def transform(self, X: FloatArray) -> FloatArray:
         """Return all views of the rows side by side, shape (n, v (d + a))."""
         d, n_views = len(self.varying), len(self.widths)
+        factors = (self.block_factors / self.widths)[:, None] * self.weight
         views = np.empty((len(X), n_views, d + len(self.as_is)))
-        views[:, :, d:] = X[:, None, self.as_is] / self.widths[:, None]
-        if d:
-            factors = (self.block_factors / self.widths)[:, None] * self.weight
-            self.scales.scaled(X[:, self.varying], factors, views[:, :, :d])
+        for start in range(0, len(X), BLOCK):
+            rows, out = X[start : start + BLOCK], views[start : start + BLOCK]
+            out[:, :, d:] = rows[:, None, self.as_is] / self.widths[:, None]
+            if d:
+                self.scales.scaled(rows[:, self.varying], factors, out[:, :, :d])
         return views.reshape(len(X), -1)
 
     def standardised(self, X: FloatArray) -> FloatArray:
