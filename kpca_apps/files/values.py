@@ -124,9 +124,10 @@ def read_values(cells: pl.Series, format: ValueFormat) -> Readings:
         values = _epoch_seconds(cells) if is_date else np.full(cells.len(), np.nan)
         missing = cells.is_null().to_numpy()
     elif cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        floats = cells.cast(pl.Float64)
-        missing = (floats.is_null() | floats.is_nan()).fill_null(True).to_numpy()
-        values = np.full(cells.len(), np.nan) if is_date else floats.fill_null(np.nan).to_numpy()
+        # Null becomes NaN on the way.
+        floats = cells.cast(pl.Float64).to_numpy()
+        missing = np.isnan(floats)
+        values = np.full(cells.len(), np.nan) if is_date else floats
     else:
         text = read_texts(cells)
         missing = text.is_null().to_numpy()

@@ -172,8 +172,10 @@ class TableEncoder:
         What a row becomes depends on no other row.
         """
         matrix = np.hstack([coder.encode(table.frame[coder.spec.name]) for coder in self.coders])
-        values = np.setdiff1d(np.arange(matrix.shape[1]), np.array(self.as_is, dtype=np.int64))
-        matrix[:, values] = self.imputer.fill(matrix[:, values])
+        if np.isnan(matrix).any():
+            columns = np.arange(matrix.shape[1])
+            values = np.setdiff1d(columns, np.array(self.as_is, dtype=np.int64))
+            matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
 
     def faults(self, table: Table, first_row: int = 0) -> CellFaults:
