@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kpca_apps.engine import memory
 from kpca_apps.engine.exact import bytes_needed
+from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.errors import MemoryLimitError
 
 
@@ -86,6 +89,19 @@ before = memory("VmRSS")
 fit(X, plan)
 print(plan.n_bytes, memory("VmHWM") - before)
 """
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_a_fit_beyond_its_budget_is_refused_before_anything_is_allocated(method):
+    X = np.random.default_rng(0).normal(size=(8000, 4))
+    model = KernelPCA(400, method=method, memory_budget=20 * 2**20, n_landmarks=4000)
+    tracemalloc.start()
+    with pytest.raises(MemoryLimitError, match=r"(8000 rows|4000 landmarks) needs .* raise memory"):
+        model.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # What it takes to look at a sample of the rows; half a Gram matrix alone has 128 MB.
+    assert peak < 40 * 2**20
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")
