@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+import logging
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import ExactPlan, fit_exact
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
-from kpca_apps.engine.kernel_pca_preimages import PREIMAGES, PreImageMixin
+from kpca_apps.engine.kernel_pca_compression import CompressionMixin
+from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.nystroem import (
@@ -32,7 +33,6 @@ from kpca_apps.engine.nystroem import (
     subspace_from_sums,
 )
 from kpca_apps.engine.precision import Precision, scores_agree
-from kpca_apps.engine.reduced_set import reduced_set
 from kpca_apps.engine.regime import choose_landmarks, choose_regime
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
@@ -40,6 +40,8 @@ from kpca_apps.engine.subspace import KernelSubspace, Resolved
 __all__ = ["KernelPCA"]
 
 Matrix = NDArray[np.float64]
+
+_log = logging.getLogger(__name__)
 
 SCORED_ROWS = 200
 """Training rows, about, on which float32 scores are compared with float64 ones."""
@@ -50,7 +52,12 @@ def _goes_through_landmarks(model: KernelPCA) -> bool:
     return bool(model.method == "nystroem")
 
 
-class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(
+    CompressionMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Kernel principal component analysis, exact or through landmarks.
 
     Parameters
@@ -228,11 +235,16 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Raises
         ------
         ValueError
-            If ``X`` or a parameter cannot be used.
+            If ``X`` or a parameter cannot be used, or there are fewer rows than components.
         MemoryLimitError
             Before anything is allocated, if the fit would exceed the memory budget.
         """
         rows = validate_data(self, X, dtype=np.float64, order="C")
+        if self.n_components is not None and self.n_components > len(rows):
+            raise ValueError(
+                f"n_components = {self.n_components} is more than there are rows, n_samples = "
+                f"{len(rows)}: ask for fewer components, or None for all there are."
+            )
         for name in ("basis_", "sums_", "missed_", "learned_preimage_", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = self._plan(rows, self.method)
@@ -294,43 +306,19 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return rng
 
     def _finish(self, X: Matrix) -> Self:
+        found = self.subspace_.n_components
+        if self.n_components is not None and found < self.n_components:
+            _log.warning(
+                "%d of %d components found: the others have no variance beyond rounding, as with "
+                "repeated rows or fewer landmarks.",
+                found,
+                self.n_components,
+            )
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self.preimage_ = self._resolve_preimage()
         self._learn_preimage()
         return self
-
-    def compress(self, n_points: int) -> Self:
-        """Return a model like this one that compares rows with fewer points.
-
-        Its ``reduced_set_`` says how far components and mean have moved, and tells the changes of
-        scores on rows of one's own.
-
-        Parameters
-        ----------
-        n_points : int
-            From the number of components to the number of points stored now.
-
-        Returns
-        -------
-        KernelPCA
-            A new one; rows can no longer be added to it.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is indefinite, or ``n_points`` out of range.
-
-        References
-        ----------
-        .. [1] Burges (1996), Simplified support vector decision rules, ICML 1996, 71-77.
-        """
-        check_is_fitted(self)
-        smaller = copy(self)
-        smaller.reduced_set_ = reduced_set(self.subspace_, n_points, n_jobs=self.n_jobs)
-        smaller.subspace_ = smaller.reduced_set_.subspace
-        smaller._learn_preimage()
-        return smaller
 
     def transform(self, X: ArrayLike) -> Matrix:
         """Return the projections of rows on the components, shape ``(n, q)``."""

@@ -128,6 +128,44 @@ def test_options_that_contradict_are_refused(options, message):
         KernelPCA(**options).fit(normal_rows(10))
 
 
+def test_fewer_rows_than_components_are_refused_with_both_numbers():
+    with pytest.raises(ValueError, match=r"n_components = 9 .* n_samples = 8: ask for fewer"):
+        KernelPCA(9).fit(normal_rows(8))
+    assert KernelPCA(8).fit(normal_rows(8)).eigenvalues_.shape == (7,)
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("solver", ["lapack", "krylov"])
+@pytest.mark.parametrize(
+    ("kernel", "X", "rank"),
+    [
+        (RBF(0.1), np.repeat(normal_rows(6), 30, axis=0), 5),
+        (Linear(), normal_rows(180, 2) @ normal_rows(2, 5, seed=1), 2),
+        (Linear(), np.ones((180, 3)), 0),
+    ],
+    ids=["duplicates", "rank-deficient", "constant"],
+)
+def test_components_without_variance_are_left_out_and_that_is_said(
+    kernel, X, rank, method, solver, caplog
+):
+    options = {"method": method, "solver": solver, "n_landmarks": 60, "random_state": 0}
+    model = KernelPCA(10, kernel=kernel, **options).fit(X)
+    assert f"{rank} of 10 components found" in caplog.text
+    assert model.transform(X).shape == (180, rank)
+    expected = np.linalg.eigvalsh(centred(kernel(X)))
+    assert_allclose(model.eigenvalues_, expected[::-1][:rank], rtol=1e-6)
+    assert model.reconstruction_error(X).max() < 1e-6
+
+
+def centred(K):
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+
+
+def test_a_budget_too_small_for_every_method_names_sizes_and_the_option():
+    with pytest.raises(MemoryLimitError, match=r"1000 landmarks needs .* the budget is .* fewer"):
+        KernelPCA(memory_budget=1000).fit(normal_rows(1500))
+
+
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 @pytest.mark.parametrize("kernel", ["poly", "linear"])
 def test_values_a_kernel_overflows_on_are_refused(method, kernel):
