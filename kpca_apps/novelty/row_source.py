@@ -35,7 +35,7 @@ BoolArray = NDArray[np.bool_]
 SAMPLE_ROWS = 100_000
 """Rows held in memory; a table of at most so many is its own sample."""
 
-ROWS_MAPPED = 1_536
+ROWS_MAPPED = 768
 ROWS_SUMMED = 4_096
 """Rows a block; parts of a table must begin at multiples of the latter for equal sums."""
 

@@ -203,3 +203,32 @@ def test_missed_share_is_that_of_rows_that_are_no_landmarks():
     assert missed_share(basis, X[:40]) == 0.0
     assert missed_share(LandmarkBasis.from_eigen(Linear(), X), np.zeros((5, 4))) == 0.0
     assert missed_share(LandmarkBasis.from_eigen(Linear(), X), 2.0 * X) < 1e-12
+
+
+@pytest.mark.parametrize("make", [LandmarkBasis.from_cholesky, LandmarkBasis.from_eigen])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_with_a_basis_are_plain_products(make, transposed):
+    rng = np.random.default_rng(3)
+    basis = make(RBF(0.5), rng.normal(size=(20, 3)))
+    B = basis.transform.T if transposed else basis.transform
+    C = rng.normal(size=(B.shape[1], 7))
+    np.testing.assert_allclose(basis.combine(C, transposed=transposed), B @ C, rtol=1e-9)
+
+
+def test_what_the_jitter_leaves_of_landmarks():
+    basis = LandmarkBasis.from_cholesky(RBF(0.1), np.random.default_rng(4).normal(size=(40, 2)))
+    np.testing.assert_allclose(
+        basis.own_residuals, basis.residuals()(basis.points), rtol=0, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_sums_of_blocks_become_the_sums_of_features(precision):
+    rng = np.random.default_rng(5)
+    basis = LandmarkBasis.from_cholesky(RBF(0.5), rng.normal(size=(15, 3)))
+    X = rng.normal(size=(900, 3))
+    sums = CovarianceSums.from_blocks(basis, precision)(X).in_features(basis, precision)
+    z = basis.features()(X)
+    tolerance = 1e-10 if precision == "float64" else 1e-5
+    np.testing.assert_allclose(sums.mean, z.mean(axis=0), atol=tolerance)
+    np.testing.assert_allclose(sums.covariance, np.cov(z.T, bias=True), atol=tolerance)
