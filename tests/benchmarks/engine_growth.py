@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from engine_common import cpu_seconds, curved_rows, machine_line, usual_gamma
 
@@ -88,44 +87,74 @@ def best(function: Callable[[], object]) -> float:
     return seconds if seconds > 5.0 else min(seconds, cpu_seconds(function, 1))
 
 
+def measured_curves(quick: bool) -> dict[tuple[str, str], dict[int, float]]:
+    """Return and print the seconds of each of them, by the number varied and its size."""
+    import numpy as np
+
+    curves = {}
+    for name, sizes in SIZES.items():
+        for what, varied in (VARIED | PEERS).items():
+            if name not in varied:
+                continue
+            most = MOST_ROWS.get(what, sizes[-1]) if name == "n" else sizes[-1]
+            measure = peer_seconds if what in PEERS else seconds
+            taken = {
+                size: measure(what, **{**USUAL, name: size})
+                for size in (sizes[:-1] if quick else sizes)
+                if size <= most
+            }
+            curves[name, what] = taken
+            (low, high), times = list(taken)[-2:], list(taken.values())
+            slope = np.log(times[-1] / times[-2]) / np.log(high / low)
+            listed = "  ".join(f"{size}: {time:.3f}" for size, time in taken.items())
+            print(f"{name}  {what:>14}  {listed}  last slope {slope:.2f}", flush=True)
+    return curves
+
+
+def draw(curves: dict[tuple[str, str], dict[int, float]], out: str) -> None:
+    """Draw all curves, a panel for each number varied."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullLocator
+
+    figure, axes = plt.subplots(1, 4, figsize=(12, 4.2), sharey=True, layout="constrained")
+    colours = {what: f"C{number}" for number, what in enumerate(VARIED | PEERS)}
+    for axis, (name, sizes) in zip(axes, SIZES.items(), strict=True):
+        for (varied, what), taken in curves.items():
+            if varied == name:
+                style = "--" if what in PEERS else "-"
+                label = f"scikit-learn, {what}" if what in PEERS else what
+                axis.loglog(
+                    list(taken),
+                    list(taken.values()),
+                    style,
+                    c=colours[what],
+                    marker=".",
+                    label=label,
+                )
+        axis.set_xticks(sizes, [str(size) for size in sizes])
+        axis.xaxis.set_minor_locator(NullLocator())
+        others = ", ".join(f"{key} = {value}" for key, value in USUAL.items() if key != name)
+        axis.set_xlabel(name)
+        axis.set_title(others, fontsize=8)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("CPU seconds, one thread")
+    handles, labels = axes[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
+    figure.savefig(out, dpi=80)
+    print(f"written: {out}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default="reports/engine_growth.png")
     parser.add_argument("--quick", action="store_true", help="leave out the largest of each")
     options = parser.parse_args()
-
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
     print(machine_line())
     print("usual:", ", ".join(f"{name} = {value}" for name, value in USUAL.items()))
-    figure, axes = plt.subplots(1, 4, figsize=(13, 3.8), sharey=True, layout="constrained")
-    for axis, (name, sizes) in zip(axes, SIZES.items(), strict=True):
-        for number, (what, varied) in enumerate((VARIED | PEERS).items()):
-            if name in varied:
-                curve(axis, f"C{number}", name, what, sizes[:-1] if options.quick else sizes)
-        axis.set_xlabel(name)
-        axis.legend(fontsize=6)
-    axes[0].set_ylabel("CPU seconds, one thread")
-    figure.savefig(options.out, dpi=80)
-    print(f"written: {options.out}")
-
-
-def curve(axis: Any, colour: str, name: str, what: str, sizes: tuple[int, ...]) -> None:
-    """Measure, draw and print how one of them grows with one number."""
-    import numpy as np
-
-    if name == "n":
-        sizes = tuple(size for size in sizes if size <= MOST_ROWS.get(what, size))
-    measure, style = (peer_seconds, "--") if what in PEERS else (seconds, "-")
-    times = [measure(what, **{**USUAL, name: size}) for size in sizes]
-    slope = np.polyfit(np.log(sizes[-2:]), np.log(times[-2:]), 1)[0]
-    label = f"{what}, slope {slope:.1f}"
-    axis.loglog(sizes, times, style, marker="o", markersize=3, color=colour, label=label)
-    listed = "  ".join(f"{size}: {time:.3f}" for size, time in zip(sizes, times, strict=True))
-    print(f"{name}  {what:>14}  {listed}  last slope {slope:.2f}", flush=True)
+    draw(measured_curves(options.quick), options.out)
 
 
 if __name__ == "__main__":
