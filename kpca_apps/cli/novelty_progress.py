@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +50,10 @@ def executing(
     from kpca_apps.novelty.parted_rows import Execution
 
     kind, jobs, scheduler = _asked(params)
-    if kind != "dask":
+    if kind == "dask":
+        # What its machinery has to say in passing is for those who run a cluster.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    else:
         jobs = jobs or _worthwhile()
     with Workers(kind, n_workers=jobs, scheduler=scheduler) as workers:
         yield Execution(workers, _Passes(console, clock).show)

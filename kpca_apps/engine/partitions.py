@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import importlib
 import logging
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
@@ -51,6 +53,8 @@ RETRIES = 2
 
 IN_FLIGHT = 3
 """Parts for each worker that are sent ahead of the one whose result is waited for."""
+
+_IGNORED_INTERRUPT = (signal.SIGINT, signal.SIG_IGN)
 
 _log = logging.getLogger(__name__)
 
@@ -198,8 +202,12 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             return self._client
         if self._pool is None:
-            kind = ProcessPoolExecutor if self.executor == "processes" else ThreadPoolExecutor
-            self._pool = kind(max_workers=self.width)
+            if self.executor == "processes":
+                # An interrupt is for this process, which lets the others finish their part.
+                ignoring = {"initializer": signal.signal, "initargs": _IGNORED_INTERRUPT}
+                self._pool = ProcessPoolExecutor(max_workers=self.width, **ignoring)
+            else:
+                self._pool = ThreadPoolExecutor(max_workers=self.width)
         return self._pool
 
     def close_pool(self) -> None:
@@ -317,12 +325,13 @@ def _dask_client(n_workers: int | None, scheduler: str | None, closing: list[Any
     try:
         cluster = scheduler
         if cluster is None:
-            cluster = distributed.LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-            )
+            with _interrupts_ignored():
+                cluster = distributed.LocalCluster(
+                    n_workers=n_workers,
+                    threads_per_worker=1,
+                    dashboard_address=":0",
+                    silence_logs=logging.CRITICAL,
+                )
             closing.append(cluster)
         client = distributed.Client(cluster, timeout=ANSWER_SECONDS)
     except (OSError, TimeoutError, ValueError) as error:
@@ -338,6 +347,19 @@ def _dask_client(n_workers: int | None, scheduler: str | None, closing: list[Any
         ) from error
     _log.info("dask: %s", client)
     return client
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Let processes that are started here leave an interrupt to this one, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(*_IGNORED_INTERRUPT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _killed_worker() -> type[BaseException]:
