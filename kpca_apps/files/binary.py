@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
@@ -19,6 +20,7 @@ from kpca_apps.files.sniffing import header_is_missing
 
 __all__ = [
     "DAMAGE",
+    "column_named",
     "damaged",
     "far_dates",
     "plain_types",
@@ -185,7 +187,7 @@ def far_dates(scan: pl.LazyFrame, label: str) -> frozenset[str]:
     try:
         schema = scan.collect_schema()
         named = [
-            _is_named(pl.col(name), dtype).all().alias(name)
+            _is_named(column_named(name), dtype).all().alias(name)
             for name, dtype in schema.items()
             if dtype in (pl.Date, pl.Datetime)
         ]
@@ -218,6 +220,17 @@ def require_texts(scan: pl.LazyFrame, label: str) -> None:
             f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
             "the file."
         )
+
+
+def column_named(name: str) -> pl.Expr:
+    """Name a column literally: ``pl.col("^x.*$")`` would be a pattern, ``pl.col("*")`` all of them.
+
+    Examples
+    --------
+    >>> pl.DataFrame({"*": [1], "x": [2]}).select(column_named("*")).columns
+    ['*']
+    """
+    return cs.by_name(name).as_expr()
 
 
 def damaged(label: str, kind: str, error: BaseException) -> InputError:
@@ -271,8 +284,8 @@ def _text_bytes(scan: pl.LazyFrame) -> int:
     """Bytes of all text cells, each counted in full however often a file repeats it."""
     schema = scan.collect_schema()
     sizes = [
-        *(pl.col(name).str.len_bytes() for name in schema if schema[name] == pl.String),
-        *(pl.col(name).bin.size() for name in schema if schema[name] == pl.Binary),
+        *(column_named(name).str.len_bytes() for name in schema if schema[name] == pl.String),
+        *(column_named(name).bin.size() for name in schema if schema[name] == pl.Binary),
     ]
     if not sizes:
         return 0

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from kpca_apps.files.atomic import storage_error
-from kpca_apps.files.binary import DAMAGE, damaged
+from kpca_apps.files.binary import DAMAGE, column_named, damaged
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.spool import Spool, require_disk, spool_folder
 
@@ -92,9 +92,10 @@ def regrouped(file: KnownFile, rows: int) -> tuple[KnownFile, Spool]:
         columns = []
         for number, name in enumerate(scan.collect_schema().names()):
             columns.append(held.path / f"{number}.parquet")
-            _sink(scan.select(name), columns[-1], rows)
+            _sink(scan.select(column_named(name)), columns[-1], rows)
         copy = held.path / "rows.parquet"
-        _sink(pl.concat([pl.scan_parquet(path) for path in columns], how="horizontal"), copy, rows)
+        scans = [pl.scan_parquet(path, glob=False) for path in columns]
+        _sink(pl.concat(scans, how="horizontal"), copy, rows)
         for path in columns:
             path.unlink()
     except DAMAGE as error:

@@ -75,6 +75,19 @@ def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
     assert list(temporary.iterdir()) == []
 
 
+def test_patterns_in_names_and_folders_are_taken_literally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "[a]*"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    path = tmp_path / "t.parquet"
+    frame = pl.DataFrame({"^.*$": range(50), "*": range(50), "x": range(50)})
+    frame.write_parquet(path)
+    copy, _held = regrouped(KnownFile.at(path, "t.parquet"), 8)
+    assert pl.read_parquet(copy.path, glob=False).equals(frame)
+
+
 def test_damage_found_while_copying_is_told_and_nothing_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

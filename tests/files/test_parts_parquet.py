@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from pathlib import Path
 
@@ -79,6 +80,17 @@ def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) ->
         opened(tmp_path)
     with pytest.raises(ConfigError, match="does not apply to parquet"):
         open_table(tmp_path, delimiter=",")
+
+
+def test_names_that_look_like_patterns_are_names(tmp_path: Path) -> None:
+    frame = FRAME.rename({"x": "^.*$"}).with_columns(
+        pl.Series("*", [b"a"] * 10), pl.Series("^x", [datetime.date(2024, 1, 1)] * 10)
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    expected = frame.with_columns(pl.Series("*", ["61"] * 10))
+    table = opened(tmp_path / "t.parquet")
+    assert pl.concat([part.read().frame for part in table.parts]).equals(expected)
+    assert read_table(tmp_path / "t.parquet").frame.equals(expected)
 
 
 def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
