@@ -46,21 +46,6 @@ def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
 
 
 @pytest.mark.usefixtures("small_limit")
-def test_the_folder_does_not_depend_on_the_number_of_threads(kpca: Run, folder: Path) -> None:
-    for jobs in (1, 2, 4):
-        words = ("--jobs", jobs, "--workers", "threads", "--out", f"on{jobs}", "-q")
-        assert kpca("screen", "birds.csv", *WORDS, *words).code == 0
-    for name in ("scored.csv", "model.kpca"):
-        contents = {(folder / f"on{jobs}" / name).read_bytes() for jobs in (1, 2, 4)}
-        assert len(contents) == 1
-    texts = [(folder / f"on{jobs}" / "result.json").read_text() for jobs in (1, 2, 4)]
-    assert (
-        len({text.replace(f"on{jobs}", "on") for text, jobs in zip(texts, (1, 2, 4), strict=True)})
-        == 1
-    )
-
-
-@pytest.mark.usefixtures("small_limit")
 def test_fit_score_explain_and_plan_in_parts(kpca: Run, folder: Path) -> None:
     assert kpca("fit", "clean.csv", "--model", "m.kpca", "--id", "name").code == 0
     assert kpca("score", "m.kpca", "birds.csv", "--jobs", 2, "--out", "scored").code == 0

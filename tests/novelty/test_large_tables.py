@@ -124,7 +124,7 @@ def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("rule", [{"alpha": 0.1}, {"fdr": 0.2}, {"count": 9}])
+@pytest.mark.parametrize("rule", [{"fdr": 0.2}, {"count": 9}])
 def test_a_reference_and_a_table_may_both_be_in_parts(
     birds: Path, tmp_path: Path, rule: dict[str, float]
 ) -> None:
