@@ -75,11 +75,11 @@ def krylov_fit_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> in
 def nystroem_fit_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:
     """Return the bytes of a Nystrom fit beyond its rows.
 
-    About four m x m matrices, and of one block what is summed of its kernel values, which are
-    made a few rows at a time.
+    About four m x m matrices, and of one block what is summed of its kernel values and some of
+    these values themselves.
     """
     matrices = 30 * n_landmarks
-    return n_landmarks * (matrices + 9 * block + 2 * _ITEM * n_features)
+    return n_landmarks * (matrices + 12 * block + 2 * _ITEM * n_features)
 
 
 def require(needed: int, budget: int | None, what: str, advice: str) -> None:
