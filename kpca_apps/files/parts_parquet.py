@@ -13,6 +13,7 @@ from kpca_apps.files.binary import DAMAGE, damaged, far_dates, plain_types, requ
 from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.parquet_trial import require_readable
 
 __all__ = ["ParquetFiles", "ParquetRows", "folder_files", "open_parquet"]
 
@@ -89,7 +90,7 @@ class ParquetFiles:
 
 
 def open_parquet(files: Sequence[KnownFile]) -> ParquetFiles:
-    """Look at what Parquet files hold, without reading their rows.
+    """Look at what Parquet files hold, once another process could read all of it.
 
     Parameters
     ----------
@@ -106,6 +107,7 @@ def open_parquet(files: Sequence[KnownFile]) -> ParquetFiles:
     InputError
         If one is damaged, or has other columns than the first.
     """
+    require_readable(files)
     heights = []
     first: dict[str, str] = {}
     for file in files:
@@ -121,30 +123,47 @@ def open_parquet(files: Sequence[KnownFile]) -> ParquetFiles:
 
 
 def folder_files(path: Path) -> list[KnownFile]:
-    """Name the Parquet files of a folder in the order of their names, hidden ones left out.
+    """Name the Parquet files of a folder in the order of their names.
+
+    What begins with a dot or an underscore is left out, as other readers do, and so are files that
+    are not Parquet by their name.
 
     Raises
     ------
     InputError
-        If there is none, or the folder cannot be looked into.
+        If there is none, the folder cannot be looked into, or there is a folder in it.
     """
     label = one_line(str(path), 200)
     try:
-        found = sorted(
-            item
-            for item in path.iterdir()
-            if item.suffix.lower() in PARQUET_SUFFIXES
-            and not item.name.startswith(".")
-            and item.is_file()
-        )
-        known = [KnownFile.at(item, one_line(str(item), 200)) for item in found]
+        found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
     except OSError as error:
         raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
+    known = [_member(item) for item in found if item.suffix.lower() in PARQUET_SUFFIXES]
     if not known:
         raise InputError(
             f"{label}: this is a folder without Parquet files; name a file, or a folder of them."
         )
+    for item in found:
+        # Rows may be kept in folders by year or the like: to leave them out would be a loss.
+        if item.is_dir():
+            raise InputError(
+                f"{one_line(str(item), 200)}: is a folder beside the Parquet files of {label}; "
+                "put all files into one folder, or this one elsewhere."
+            )
     return known
+
+
+def _member(path: Path) -> KnownFile:
+    """Take note of a file of a folder; refuse what bears the name of one and is none."""
+    label = one_line(str(path), 200)
+    if not path.is_file():
+        raise InputError(
+            f"{label}: is not a file, or a link that leads nowhere; repair or remove it."
+        )
+    try:
+        return KnownFile.at(path, label)
+    except OSError as error:
+        raise InputError(f"{label}: cannot be looked at ({error.strerror}).") from None
 
 
 def _scan(paths: list[str]) -> pl.LazyFrame:
@@ -171,8 +190,9 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, m
                 "make one table and need the same columns."
             )
         if list(first)[place] != name or columns[name] != first[name]:
-            what = "stands elsewhere" if columns[name] == first[name] else f"is {columns[name]}"
+            here, there = one_line(columns[name]), one_line(first[name])
+            what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
             raise InputError(
-                f'{label}: its column "{one_line(name)}" {what}, and is {first[name]} in {model}; '
+                f'{label}: its column "{one_line(name)}" {what}, and is {there} in {model}; '
                 "write all files of the folder alike."
             )

@@ -19,6 +19,8 @@ from kpca_apps.files.parquet_groups import group_rows, regrouped
 from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import read_table
 
+pytestmark = pytest.mark.usefixtures("no_trial")
+
 FRAME = pl.DataFrame(
     {
         "x": range(100),

@@ -15,6 +15,8 @@ from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import PartedTable, part_size, parted
 from kpca_apps.files.tables import read_table, table_from_frame
 
+pytestmark = pytest.mark.usefixtures("no_trial")
+
 FRAME = pl.DataFrame({"x": np.arange(25.0), "t": [f"row {k}" for k in range(25)]})
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +16,8 @@ from kpca_apps.files import limits
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import Table, read_table
+
+pytestmark = pytest.mark.usefixtures("no_trial")
 
 FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})
 
@@ -28,8 +32,10 @@ def opened(path: Path, size: int = 4) -> PartedTable:
 def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) -> None:
     for name, start, stop in [("b", 3, 9), ("a", 0, 3), ("c", 9, 9), ("d", 9, 10)]:
         FRAME[start:stop].write_parquet(tmp_path / f"{name}.parquet")
-    FRAME.write_parquet(tmp_path / ".hidden.parquet")
-    (tmp_path / "_SUCCESS").touch()
+    for name in (".hidden.parquet", "_metadata.parquet"):
+        FRAME.write_parquet(tmp_path / name)
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "notes.txt").touch()
     table = opened(tmp_path, size)
     assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
     assert [part.stop - part.start for part in table.parts[:-1]] == [size] * (len(table.parts) - 1)
@@ -70,6 +76,37 @@ def test_files_with_other_columns_are_named(
     with pytest.raises(InputError) as caught:
         opened(tmp_path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("b.parquet", lambda path: path.symlink_to("b.parquet")),
+        ("b.parquet", lambda path: path.symlink_to("nowhere")),
+        ("b.parquet", Path.mkdir),
+        ("year=2024", Path.mkdir),
+        pytest.param(
+            "b.parquet", os.mkfifo, marks=pytest.mark.skipif(os.name != "posix", reason="pipes")
+        ),
+    ],
+)
+def test_rows_that_would_be_left_out_are_told(
+    name: str, make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    make(tmp_path / name)
+    with pytest.raises(InputError, match=rf"{name}: is (not )?a "):
+        opened(tmp_path)
+
+
+def test_types_with_hostile_names_are_told_in_one_line(tmp_path: Path) -> None:
+    for name, field in [("a", "x"), ("b", "y\n" * 100)]:
+        frame = pl.DataFrame({"s": [{field: 1}]})
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
 
 
 def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) -> None:
