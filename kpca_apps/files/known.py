@@ -63,7 +63,10 @@ class KnownFile:
         self.check()
         try:
             with Path(self.path).open("rb") as file:
-                while chunk := file.read(CHUNK):
+                # No further than it was long: something may write to it faster than this reads.
+                left = self.size
+                while left and (chunk := file.read(min(CHUNK, left))):
+                    left -= len(chunk)
                     yield chunk
         except OSError as error:
             raise self.unreadable(error) from None
@@ -84,13 +87,15 @@ class KnownFile:
         try:
             with Path(self.path).open("rb") as file:
                 file.seek(start)
-                return file.read(stop - start)
+                data = file.read(stop - start)
         except OSError as error:
             raise self.unreadable(error) from None
+        self.check()
+        return data
 
     def unreadable(self, error: OSError) -> InputError:
-        """Return the error for a file the system cannot read any more."""
+        """Return the error for a file the system cannot read."""
         return InputError(
-            f"{self.label}: cannot be read any more ({error.strerror or error}); workers must find "
-            "it under the same path, unchanged."
+            f"{self.label}: cannot be read ({error.strerror or error}); it must stay where it is "
+            "until the work is done, for workers elsewhere too."
         )

@@ -15,6 +15,7 @@ import polars as pl
 from kpca_apps.files.atomic import storage_error
 from kpca_apps.files.binary import DAMAGE, column_named, damaged
 from kpca_apps.files.known import KnownFile
+from kpca_apps.files.names import one_line
 from kpca_apps.files.spool import Spool, require_disk, spool_folder
 
 __all__ = ["LONGEST_GROUP", "group_rows", "regrouped"]
@@ -100,7 +101,7 @@ def regrouped(file: KnownFile, rows: int) -> tuple[KnownFile, Spool]:
             path.unlink()
     except DAMAGE as error:
         held.close()
-        full = storage_error(error, str(held.path.parent))
+        full = storage_error(error, one_line(str(held.path.parent), 200))
         raise full or damaged(file.label, "Parquet", error) from None
     return KnownFile.at(copy, file.label), held
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.limits import require_memory
+from kpca_apps.files.names import one_line
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.spool import Spool
 from kpca_apps.files.tables import Table
@@ -64,7 +65,7 @@ class TablePart:
     rows: PartRows = field(repr=False)
 
     def __str__(self) -> str:
-        return f"rows {self.start + 1:,} to {self.stop:,} of {self.source.name}"
+        return f"rows {self.start + 1:,} to {self.stop:,} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
         """Read the rows.
@@ -84,7 +85,10 @@ class TablePart:
         except KpcaError as error:
             raise type(error)(f"Rows {self.start + 1:,} to {self.stop:,}: {error}") from error
         if frame.height != self.stop - self.start:
-            raise InputError(f"{self} are no longer there; run again once the file is complete.")
+            raise InputError(
+                f"{one_line(self.source.name)}: rows {self.start + 1:,} to {self.stop:,} are no "
+                "longer there; run again once the file is complete."
+            )
         return Table(frame, lines, self.source)
 
 

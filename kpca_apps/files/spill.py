@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kpca_apps.files.spool import require_disk, unusable
+from kpca_apps.files.spool import require_disk, temporary_folder, unusable
 
 __all__ = ["spilled"]
 
@@ -45,7 +44,7 @@ def spilled(n: int, dtype: DTypeLike = np.float64) -> np.memmap[Any, Any]:
     >>> scores.tolist()
     [0.0, 0.5, 0.0]
     """
-    folder = Path(tempfile.gettempdir())
+    folder = temporary_folder()
     n_bytes = n * np.dtype(dtype).itemsize
     require_disk(folder, n_bytes, f"A table of {n:,} rows")
     try:

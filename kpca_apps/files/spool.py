@@ -12,8 +12,9 @@ from pathlib import Path
 from kpca_apps.errors import InputError
 from kpca_apps.files.atomic import storage_error
 from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
+from kpca_apps.files.names import one_line
 
-__all__ = ["Spool", "require_disk", "spool", "spool_folder", "unusable"]
+__all__ = ["Spool", "require_disk", "spool", "spool_folder", "temporary_folder", "unusable"]
 
 _NAME = "kpca-rows"
 # Left to whatever else writes to the same disk.
@@ -86,7 +87,7 @@ def spool(chunks: Iterable[bytes], label: str) -> Spool:
                 file.write(chunk)
     except BaseException as error:
         held.close()
-        if (failure := storage_error(error, str(held.path.parent))) is not None:
+        if (failure := storage_error(error, one_line(str(held.path.parent), 200))) is not None:
             raise failure from error
         raise
     return held
@@ -132,23 +133,43 @@ def require_disk(folder: Path, n_bytes: int, label: str) -> None:
     InputError
         Naming the folder and what is free.
     """
-    free = shutil.disk_usage(folder).free
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise unusable(error) from None
     if n_bytes + _RESERVE > free:
         raise InputError(
-            f'{label}: "{folder}" has no room for what is kept while it is worked on: '
-            f"{free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere."
+            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
+            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere."
         )
 
 
+def temporary_folder() -> Path:
+    """Return the folder temporary files go to.
+
+    Raises
+    ------
+    InputError
+        If there is none that can be written to.
+    """
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        raise InputError(
+            "What is kept while a table is worked on has no place: no folder for temporary files "
+            "can be written to; set TMPDIR to one that can."
+        ) from None
+
+
 def _new_path() -> Path:
-    target = Path(tempfile.gettempdir(), _NAME)
+    target = temporary_folder() / _NAME
     remove_leftovers(target)
     return unfinished_path(target)
 
 
 def unusable(error: OSError) -> InputError:
     """Return the error for a folder in which no temporary file can be made."""
-    folder = tempfile.gettempdir()
+    folder = one_line(str(temporary_folder()), 200)
     return storage_error(error, folder) or InputError(
         f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
         "folder."

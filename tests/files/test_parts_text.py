@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +189,30 @@ def test_a_delimiter_that_never_occurs_is_refused_in_a_long_file_too(tmp_path: P
     path.write_bytes(b"a\tb\n" + b"1\t2\n" * 50)
     with pytest.raises(InputError, match=r"the semicolon given .* does not occur"):
         open_table(path, delimiter=";", in_memory_rows=0)
+
+
+def test_a_file_that_grows_while_it_is_read_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1,2\n" * 100)
+    with pytest.MonkeyPatch.context() as patch, path.open("ab") as writer:
+        patch.setattr(known, "CHUNK", 16)
+        taken = 0
+        with pytest.raises(InputError, match=r"t\.csv: the file was changed"):
+            for chunk in known.KnownFile.at(path, "t.csv").chunks():
+                taken += len(chunk)
+                writer.write(b"1,2\n" * 10)
+                writer.flush()
+    assert taken == 404
+
+
+def test_a_name_of_several_lines_is_told_in_one(tmp_path: Path) -> None:
+    path = tmp_path / "a\nb.csv"
+    path.write_bytes(b"a,b\n1,2\n3,4\n")
+    part = opened(path).parts[0]
+    assert str(part) == "rows 1 to 2 of a\\nb.csv"
+    lost = replace(part, stop=3)
+    with pytest.raises(InputError, match=r"^a\\nb\.csv: rows 1 to 3 are no longer there"):
+        lost.read()
 
 
 @pytest.mark.parametrize("change", ["grown", "removed", "rewritten"])

@@ -13,7 +13,7 @@ import pytest
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.spill import spilled
-from kpca_apps.files.spool import spool
+from kpca_apps.files.spool import spool, spool_folder
 
 
 @pytest.fixture
@@ -56,6 +56,19 @@ def test_a_disk_that_gives_no_space_is_an_error_and_no_crash(
     monkeypatch.setattr(os, "posix_fallocate", refuse)
     with pytest.raises(InputError, match="no space left on its disk"):
         spilled(1000)
+
+
+def test_a_missing_temporary_folder_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a\nb"))
+    for make in (lambda: spilled(10), lambda: spool([b"a"], "t.csv"), spool_folder):
+        with pytest.raises(InputError, match=r"a\\nb: no temporary file can be made .* TMPDIR"):
+            make()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(InputError, match=r"no folder for temporary files .* TMPDIR"):
+        spilled(10)
 
 
 def test_a_copy_that_is_interrupted_is_removed(temporary: Path) -> None:
