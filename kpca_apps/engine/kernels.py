@@ -18,6 +18,7 @@ array([[1.    , 0.6065],
 # ruff: noqa: D102
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -130,27 +131,40 @@ class MultiscaleRBF(Kernel):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        exponents = self._exponents(Z, dtype)
+        exponents, factors = self._folded(Z, dtype, 1.0)
 
         def rows(X: Matrix) -> Values:
             values = exponents(X)
             np.exp(values, out=values)
-            return sum_of_powers(values, self.powers, 1.0 / len(self.powers))
+            return sum_of_powers(values, self.powers, factors)
 
         return rows
 
     def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        exponents, factor = self._exponents(Z, dtype), factor / len(self.powers)
+        if factor == 0.0:
+            return lambda X, total, room: None
+        exponents, factors = self._folded(Z, dtype, factor)
 
         def add(X: Matrix, total: Values, room: Values) -> None:
             values = exponents(X, room[0])
             np.exp(values, out=values)
-            total += sum_of_powers(values, self.powers, factor, room[1])
+            total += sum_of_powers(values, self.powers, factors, room[1])
 
         return add
 
-    def _exponents(self, Z: Matrix, dtype: DTypeLike) -> Exponents:
-        return rbf_exponents(Z, self.gamma, lowest_exponent(dtype) / self.powers[-1], dtype)
+    def _folded(
+        self, Z: Matrix, dtype: DTypeLike, factor: float
+    ) -> tuple[Exponents, tuple[float, ...]]:
+        """Return exponents of w and the factors of its powers.
+
+        With c the factor over the number of widths, P the largest power and w = c^(1/P) u, c u^p
+        is c^(1 - p/P) w^p: the last term needs no factor, which saves a pass over the values.
+        """
+        largest, c = self.powers[-1], factor / len(self.powers)
+        exponents = rbf_exponents(
+            Z, self.gamma, lowest_exponent(dtype) / largest, dtype, math.log(c) / largest
+        )
+        return exponents, tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
 
     def diagonal(self, X: Matrix) -> Matrix:
         return np.ones(len(X))

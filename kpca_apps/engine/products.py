@@ -59,40 +59,43 @@ def lowest_exponent(dtype: DTypeLike) -> float:
 
 
 def rbf_exponents(
-    Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64
+    Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64, shift: float = 0.0
 ) -> Exponents:
-    """Fix Z in -gamma |x - z|^2, taken from one matrix product and no smaller than ``lowest``.
+    """Fix Z in shift - gamma |x - z|^2, taken from one matrix product, no smaller than ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
-    [xs, -h, 1] and [zs, 1, -h']. Centring is what keeps the digits: lengths cancel in it. The
-    median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
+    [xs, -h, 1] and [zs, 1, shift - h']. Centring is what keeps the digits: lengths cancel in it.
+    The median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
     are far out themselves are compared by differences, which cancel nothing.
     """
     centre = np.median(Z, axis=0)
     scale = np.sqrt(2.0 * gamma)
     far_from = FAR_SINGLE if is_single(dtype) else FAR
 
-    def half_lengths(scaled: Matrix) -> Matrix:
-        return 0.5 * squared_lengths(scaled)[:, None]
+    def scaled(X: Matrix) -> tuple[Values, Values]:
+        """Return [xs, 1, 1] with xs rounded to the type, and h of what rounding has left."""
+        padded = np.ones((len(X), X.shape[1] + 2), dtype=dtype)
+        xs = padded[:, :-2]
+        np.subtract(X, centre, out=xs, casting="same_kind")
+        xs *= scale
+        return padded, 0.5 * squared_lengths(xs)
 
-    right = (Z - centre) * scale
-    reach = np.sqrt(half_lengths(right).max(initial=0.0))
-    right = np.hstack([right, np.ones((len(Z), 1)), -half_lengths(right)])
-    with np.errstate(over="ignore"):
-        right_columns = np.ascontiguousarray(right.T, dtype=dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        right, lengths = scaled(Z)
+        right[:, -1] = shift - lengths
+    right_columns = np.ascontiguousarray(right.T)
+    reach = np.sqrt(lengths.max(initial=0.0))
 
     def rows(X: Matrix, out: Values | None = None) -> Values:
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (X - centre) * scale
-            h = half_lengths(scaled)[:, 0]
-            left = np.empty((len(X), len(right_columns)), dtype=dtype)
-            left[:, :-2], left[:, -2], left[:, -1] = scaled, -h, 1.0
+            left, h = scaled(X)
+            left[:, -2] = -h
             values: Values = np.matmul(left, right_columns, out=out)
             far = ~(h <= far_from)
             if far.any():
-                values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
+                values[far] = shift - gamma * cdist(X[far], Z, "sqeuclidean")
         # By the triangle inequality most blocks have nothing to clip, and a pass costs.
-        if (np.sqrt(h.max(initial=0.0)) + reach) ** 2 <= -lowest:
+        if (np.sqrt(h.max(initial=0.0)) + reach) ** 2 <= shift - lowest:
             return values
         return np.clip(values, lowest, np.inf, out=values)
 
@@ -100,16 +103,18 @@ def rbf_exponents(
 
 
 def sum_of_powers(
-    values: Values, powers: tuple[int, ...], factor: float, out: Values | None = None
+    values: Values, powers: tuple[int, ...], factors: tuple[float, ...], out: Values | None = None
 ) -> Values:
-    """Return ``factor`` times the sum of u^p over increasing ``powers`` >= 1, by Horner's rule."""
+    """Return the sum of factor times w^p over increasing ``powers`` >= 1, by Horner's rule.
+
+    The factor of the last power is 1, and ``factors`` hold those of the others.
+    """
     steps = [high - low for low, high in pairwise((0, *powers))]
     total = power(values, steps[-1], out)
-    for step in reversed(steps[:-1]):
-        total += 1.0
+    for step, factor in zip(reversed(steps[:-1]), reversed(factors), strict=True):
+        total += factor
         for _ in range(step):
             total *= values
-    total *= factor
     return total
 
 
@@ -134,9 +139,9 @@ def products_with(Z: Matrix, dtype: DTypeLike = np.float64) -> Rows:
     return rows
 
 
-def squared_lengths(X: Matrix) -> Matrix:
+def squared_lengths(X: Values) -> Values:
     """Return |x|^2 for each row."""
-    lengths: Matrix = np.einsum("ij,ij->i", X, X)
+    lengths: Values = np.einsum("ij,ij->i", X, X)
     return lengths
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.landmarks import residual_landmarks
+from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
 from kpca_apps.engine.memory import require_nystroem
 from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.precision import FLOAT64_ROWS, scores_agree
@@ -53,6 +53,8 @@ MAX_EXACT_ROWS = 5_000
 PROBE_ROWS = 192
 # Rows looked at for each landmark drawn.
 CANDIDATES_A_LANDMARK, MAX_CANDIDATES = 10, 20_000
+# Rows whose mean in feature space tells where a table is dense.
+MEAN_ROWS = 2_500
 # A table is even where this share of its rows has at least this part of the median density.
 MOST_ROWS, ABOUT_AS_DENSE = 0.9, 0.8
 
@@ -122,7 +124,8 @@ def trim(
     basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
     probe = sample[_probe(len(sample), landmarks)]
     precision = _enough(partial(MissedParts, views, basis), probe, source.n_rows)
-    typical_row = sum_rows(MeanRow(views, basis.points, precision), sample, n_jobs=n_jobs).mean
+    typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
+    typical_row = sum_rows(MeanRow(views, basis.points, precision), typical, n_jobs=n_jobs).mean
     weights = basis.transform @ (basis.transform.T @ typical_row)
     density = partial(KernelDensity, views, basis.points, weights)
     return densest(source.map(density(_enough(density, probe, source.n_rows))))

@@ -119,12 +119,8 @@ class ColumnViews:
             blocks = np.split(views.transform(some), n_views, axis=1)
             variances = [block[:, : len(varying)].var(axis=0).mean() for block in blocks]
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
-        drawn = [uniform_landmarks(len(used), WIDTH_ROWS, rng) for _ in range(n_views)]
-        seen = views.transform(used[np.concatenate(drawn)])
-        squared = [
-            median_squared_distance(np.split(rows, n_views, axis=1)[v], rng)
-            for v, rows in enumerate(np.split(seen, n_views))
-        ]
+        seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
+        squared = [median_squared_distance(view, rng) for view in np.split(seen, n_views, axis=1)]
         return replace(views, widths=np.sqrt(squared))
 
     @property
