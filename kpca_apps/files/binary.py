@@ -26,11 +26,14 @@ __all__ = [
     "plain_types",
     "read_excel",
     "read_parquet",
+    "require_nested",
     "require_texts",
 ]
 
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
+# Bytes of a value in a list, as text.
+_LEAF = 8
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 # 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
@@ -72,7 +75,9 @@ def read_parquet(data: bytes, label: str) -> pl.DataFrame:
     require_table(label, height, width)
     try:
         require_texts(scan, label)
-        return plain_types(pl.read_parquet(io.BytesIO(data)))
+        frame = pl.read_parquet(io.BytesIO(data))
+        require_nested(frame, label)
+        return plain_types(frame)
     except MemoryLimitError:
         raise
     except DAMAGE as error:
@@ -212,14 +217,26 @@ def require_texts(scan: pl.LazyFrame, label: str) -> None:
     MemoryLimitError
         If they would unpack to more than is available, or than anyone screens.
     """
-    n_bytes = _text_bytes(scan)
-    require_memory(label, n_bytes)
-    if n_bytes > _MOST_TEXT:
-        raise MemoryLimitError(
-            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
-            f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
-            "the file."
-        )
+    _require_text(_text_bytes(scan), label)
+
+
+def require_nested(frame: pl.DataFrame, label: str) -> None:
+    """Refuse lists and structures whose JSON texts would not fit into memory.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows; lists of equal values or texts take little in it.
+    label : str
+        The file's name for messages.
+
+    Raises
+    ------
+    MemoryLimitError
+        If they would unpack to more than is available, or than anyone screens.
+    """
+    nested = [column for column in frame.iter_columns() if column.dtype.is_nested()]
+    _require_text(sum(_leaf_bytes(column) for column in nested), label)
 
 
 def column_named(name: str) -> pl.Expr:
@@ -291,6 +308,30 @@ def _text_bytes(scan: pl.LazyFrame) -> int:
         return 0
     totals = scan.select([size.cast(pl.Int64).sum() for size in sizes]).collect(engine="streaming")
     return int(sum(totals.row(0)))
+
+
+def _leaf_bytes(column: pl.Series) -> int:
+    """Bytes of all values of a column, however deep they lie, as texts."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.Struct):
+        return sum(_leaf_bytes(field) for field in column.struct.unnest().iter_columns())
+    if isinstance(dtype, pl.List | pl.Array):
+        return _leaf_bytes(column.explode())
+    if dtype == pl.String:
+        return len(column) * _LEAF + int(column.str.len_bytes().cast(pl.Int64).sum())
+    if dtype == pl.Binary:
+        return len(column) * _LEAF + int(column.bin.size().cast(pl.Int64).sum())
+    return len(column) * _LEAF
+
+
+def _require_text(n_bytes: int, label: str) -> None:
+    require_memory(label, n_bytes)
+    if n_bytes > _MOST_TEXT:
+        raise MemoryLimitError(
+            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+            f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
+            "the file."
+        )
 
 
 def _json(value: Any) -> str:

@@ -9,7 +9,14 @@ from pathlib import Path
 import polars as pl
 
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.files.binary import DAMAGE, damaged, far_dates, plain_types, require_texts
+from kpca_apps.files.binary import (
+    DAMAGE,
+    damaged,
+    far_dates,
+    plain_types,
+    require_nested,
+    require_texts,
+)
 from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.names import one_line, suggest
@@ -43,7 +50,9 @@ class ParquetRows:
         try:
             scan = _scan([file.path]).slice(offset, length)
             require_texts(scan, file.label)
-            return plain_types(scan.collect(engine="streaming"), as_text=self.as_text)
+            frame = scan.collect(engine="streaming")
+            require_nested(frame, file.label)
+            return plain_types(frame, as_text=self.as_text)
         except KpcaError:
             raise
         except DAMAGE as error:
@@ -107,6 +116,8 @@ def open_parquet(files: Sequence[KnownFile]) -> ParquetFiles:
     InputError
         If one is damaged, or has other columns than the first.
     """
+    for file in files:
+        _require_utf8(file)
     require_readable(files)
     heights = []
     first: dict[str, str] = {}
@@ -164,6 +175,17 @@ def _member(path: Path) -> KnownFile:
         return KnownFile.at(path, label)
     except OSError as error:
         raise InputError(f"{label}: cannot be looked at ({error.strerror}).") from None
+
+
+def _require_utf8(file: KnownFile) -> None:
+    """Refuse a path that the reader of Parquet cannot be told."""
+    try:
+        file.path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{file.label}: its path is not UTF-8, and Parquet is read by such paths only; rename "
+            "it."
+        ) from None
 
 
 def _scan(paths: list[str]) -> pl.LazyFrame:

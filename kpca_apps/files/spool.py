@@ -140,7 +140,8 @@ def require_disk(folder: Path, n_bytes: int, label: str) -> None:
     if n_bytes + _RESERVE > free:
         raise InputError(
             f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
-            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere."
+            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
+            "elsewhere."
         )
 
 

@@ -184,6 +184,38 @@ def test_long_texts_are_asked_for_part_by_part(
         table.parts[0].read()
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [["x" * 1_000] * 40] * 100,
+        [[["x" * 1_000] * 8] * 5, None, [], [[]]] * 25,
+        [{"a": "x" * 40_000, "b": [1]}] * 100,
+        [[b"x" * 1_000] * 40] * 100,
+        [[0] * 5_000] * 100,
+    ],
+)
+def test_lists_of_much_are_refused_before_they_are_written_out(
+    values: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"x": range(100), "l": values}).write_parquet(path)
+    monkeypatch.setattr(limits, "available_memory", lambda: 5_000_000)
+    with pytest.raises(MemoryLimitError, match=r"t\.parquet: reading it needs about"):
+        read_table(path)
+    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 100: .* needs about"):
+        opened(path, 100).parts[0].read()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of bytes")
+def test_a_path_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.parquet"))
+    FRAME.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").rename(path)
+    with pytest.raises(InputError, match="path is not UTF-8") as caught:
+        opened(path)
+    assert str(caught.value).isprintable()
+
+
 def test_a_table_of_more_cells_than_memory_is_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
