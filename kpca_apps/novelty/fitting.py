@@ -122,12 +122,11 @@ def trim(
     sample = source.sample
     landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
     basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
-    probe = sample[_probe(len(sample), landmarks)]
-    precision = _enough(partial(MissedParts, views, basis), probe, source.n_rows)
     typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
-    typical_row = sum_rows(MeanRow(views, basis.points, precision), typical, n_jobs=n_jobs).mean
+    typical_row = sum_rows(MeanRow(views, basis.points), typical, n_jobs=n_jobs).mean
     weights = basis.transform @ (basis.transform.T @ typical_row)
     density = partial(KernelDensity, views, basis.points, weights)
+    probe = sample[_probe(len(sample), landmarks)]
     return densest(source.map(density(_enough(density, probe, source.n_rows))))
 
 

@@ -113,17 +113,16 @@ class MeanRow:
 
     views: RowViews
     points: FloatArray
-    precision: Resolved = "float64"
 
     def prepare(self) -> Callable[[FloatArray], RowTotal]:
         """Return the sums over rows."""
-        kernel_rows = self.views.kernel.against(self.points, self.precision)
+        kernel_rows = self.views.kernel.against(self.points)
 
         def totals(rows: FloatArray) -> RowTotal:
             inputs, total = self.views.transform(rows), np.zeros(len(self.points))
             for start in range(0, len(rows), BLOCK):
                 values = kernel_rows(inputs[start : start + BLOCK])
-                total += values.sum(axis=0, dtype=np.float64)
+                total += values.sum(axis=0)
             return RowTotal(len(rows), total)
 
         return totals
