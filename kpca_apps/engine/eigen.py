@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.gram import centre_in_place, gram_product
+from kpca_apps.engine.gram import centre_in_place
 
 __all__ = [
     "TOLERANCE",
@@ -20,7 +19,6 @@ __all__ = [
     "choose_solver",
     "krylov_basis_limit",
     "lapack_pairs",
-    "leading_eigenpairs",
     "significant",
 ]
 
@@ -82,50 +80,6 @@ def significant(values: Matrix, n: int, *, by_modulus: bool, cut: float = 0.0) -
     size = np.abs(values)
     keep: Mask = size > max(n * np.finfo(np.float64).eps, cut) * size[0]
     return keep if by_modulus else keep & (values > 0.0)
-
-
-def leading_eigenpairs(
-    K: Matrix,
-    q: int,
-    rng: np.random.Generator,
-    *,
-    center: bool = True,
-    by_modulus: bool = False,
-    solver: Solver = "auto",
-) -> tuple[Matrix, Matrix]:
-    """Return the ``q`` leading eigenpairs of HKH (or of K), largest first.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric; its memory is used and its contents are lost.
-    q : int in [0, n]
-    rng : numpy.random.Generator
-        Where the Krylov iteration starts.
-    center : bool
-    by_modulus : bool
-        Order by the modulus of the eigenvalues: for indefinite kernels.
-    solver : {"auto", "lapack", "krylov"}
-
-    Returns
-    -------
-    values : ndarray of shape (r,)
-        r <= q: eigenvalues of modulus below n eps times the largest are rounding, and left out.
-    vectors : ndarray of shape (n, r)
-        Of unit length.
-    """
-    n = len(K)
-    if q == 0:
-        return np.empty(0), np.empty((n, 0))
-    with one_blas_thread():
-        pairs = None
-        if choose_solver(n, q, solver) == "krylov":
-            product = gram_product(K, center=center)
-            pairs = block_krylov(product, n, q, rng, by_modulus=by_modulus)
-        # Where the iteration needs too long a basis, LAPACK has less to do than it has left.
-        values, vectors = pairs or lapack_pairs(K, q, center=center, by_modulus=by_modulus)
-    keep = significant(values, n, by_modulus=by_modulus)
-    return values[keep], vectors[:, keep]
 
 
 def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:

@@ -26,7 +26,7 @@ from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import MemoryLimitError
 
-__all__ = ["ExactPlan", "bytes_needed", "fit_exact", "plan_exact"]
+__all__ = ["ExactPlan", "fit_exact", "plan_exact"]
 
 Matrix = NDArray[np.float64]
 
@@ -104,20 +104,6 @@ def plan_exact(
     least = min(way.n_bytes for way in ways)
     require(least, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
     return ways[-1]
-
-
-def bytes_needed(
-    n: int,
-    n_components: int | None,
-    *,
-    n_features: int = 1,
-    solver: Solver = "auto",
-    precision: Resolved = "float64",
-    indefinite: bool = False,
-) -> int:
-    """Return the bytes the quickest exact fit takes at its largest, beyond the rows."""
-    q = n if n_components is None else min(n_components, n)
-    return _ways(n, n_features, q, solver, precision, indefinite=indefinite)[0].n_bytes
 
 
 def _ways(
