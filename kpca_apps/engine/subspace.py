@@ -144,10 +144,7 @@ class KernelSubspace:
 
         def errors(rows: Matrix) -> Matrix:
             t, along_mean = products(rows)
-            error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
-            error -= 2.0 * along_mean
-            error -= np.einsum("ij,ij->i", t, t)
-            return error
+            return self._remainder(rows, along_mean, np.einsum("ij,ij->i", t, t))
 
         return errors
 
@@ -169,10 +166,7 @@ class KernelSubspace:
         def parts(rows: Matrix) -> tuple[Matrix, Matrix]:
             t, along_mean = products(rows)
             explained, scaled = (np.square(t, out=t) @ forms).T.astype(np.float64)
-            error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
-            error -= 2.0 * along_mean
-            error -= explained
-            return error, scaled
+            return self._remainder(rows, along_mean, explained), scaled
 
         return parts
 
@@ -182,7 +176,9 @@ class KernelSubspace:
         """Return the map from rows to t, times factors ``(q,)``, and to beta' k_Z."""
         self._require_distance()
         kernel_rows = self.kernel.against(self.points, precision)
-        stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(precision)
+        stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(
+            precision, copy=False
+        )
         shift = np.append(self.offset * factors, 0.0).astype(precision)
 
         def products(rows: Matrix) -> tuple[Matrix, Matrix]:
@@ -191,6 +187,13 @@ class KernelSubspace:
             return values[:, :-1], values[:, -1]
 
         return products
+
+    def _remainder(self, rows: Matrix, along_mean: Matrix, explained: Matrix) -> Matrix:
+        """Return what is left of rows, k(x, x) - 2 beta' k_Z + c, without what is explained."""
+        error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+        error -= 2.0 * along_mean
+        error -= explained
+        return error
 
     def project_and_error(
         self,
@@ -201,18 +204,12 @@ class KernelSubspace:
         n_jobs: int | None = None,
     ) -> tuple[Matrix, Matrix]:
         """Return projections ``(n, q)`` and reconstruction errors ``(n,)`` in one pass."""
-        self._require_distance()
-        kernel_rows = self.kernel.against(self.points, precision)
-        stacked = np.column_stack([self.weights, self.mean_weights]).astype(precision, copy=False)
-        shift = np.append(self.offset, 0.0)
+        products = self._products(np.ones(self.n_components), precision)
 
         def score(rows: Matrix) -> Matrix:
-            products: Matrix = kernel_rows(rows) @ stacked - shift
-            explained = np.einsum("ij,j->i", products[:, :-1] ** 2, self.gain)
-            products[:, -1] = (
-                self.kernel.diagonal(rows) - 2.0 * products[:, -1] + self.mean_norm - explained
-            )
-            return products
+            t, along_mean = products(rows)
+            explained = np.einsum("ij,ij->i", t, t * self.gain)
+            return np.column_stack([t, self._remainder(rows, along_mean, explained)])
 
         scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
         error = scored[:, -1]
