@@ -152,8 +152,9 @@ class LandmarkBasis:
 class CovarianceSums:
     """Number, sum and sum of squares of rows z, about a shift chosen beforehand; they add up.
 
-    Sums are kept of z and not of kernel rows: z z' is positive semi-definite whatever rounding
-    does, while B'(sum of k k')B multiplies rounding errors by the condition of K_mm.
+    In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
+    B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
+    kernel values are float32 they have lost more than that already, and are summed as they come.
 
     Parameters
     ----------
@@ -198,24 +199,31 @@ class CovarianceSums:
         In float32 kernel values are rounded to it, and summed in float64 before they become z:
         half the time, and variances right to about 1e-6 of the total.
         """
-        with one_blas_thread():
-            sums = cls.from_blocks(basis, precision)
+        sums = cls.from_blocks(basis, cls.shift_for(basis, precision), precision)
         total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
         return total.in_features(basis, precision)
 
     @staticmethod
+    def shift_for(basis: LandmarkBasis, precision: Resolved = "float64") -> Matrix:
+        """Return a shift for `from_blocks`: a mean over some of the landmarks.
+
+        Made once for all sums that are to be added: another machine may round it otherwise.
+        """
+        with one_blas_thread():
+            values = basis.kernel.against(basis.points, precision)(basis.points[:SHIFT_ROWS])
+            shift: Matrix = values.mean(axis=0, dtype=np.float64)
+            return shift @ basis.transform if precision == "float64" else shift
+
+    @staticmethod
     def from_blocks(
-        basis: LandmarkBasis, precision: Resolved = "float64"
+        basis: LandmarkBasis, shift: Matrix, precision: Resolved = "float64"
     ) -> Callable[[Matrix], CovarianceSums]:
         """Return the map from rows ``(b, d)``, b >= 0, to sums that `in_features` takes.
 
-        In float64 these are sums of z, in float32 sums of k_Z.
+        In float64 these are sums of z, in float32 sums of k_Z, about a shift of `shift_for`.
         """
         kernel_rows = basis.kernel.against(basis.points, precision)
         transform = basis.transform
-        shift = kernel_rows(basis.points[:SHIFT_ROWS]).mean(axis=0, dtype=np.float64)
-        if precision == "float64":
-            shift = shift @ transform
 
         def sums(rows: Matrix) -> CovarianceSums:
             centred = np.empty((len(rows), len(shift)))

@@ -7,7 +7,7 @@ where the rows are, and never for a whole table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -201,15 +201,23 @@ class FeatureSums:
     views : RowViews
     basis : LandmarkBasis
         Of the coordinates z.
+    shift : (p,) array
+        What sums are taken about: made here, and sent along.
     """
 
     views: RowViews
     basis: LandmarkBasis
     precision: Resolved = "float64"
+    shift: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        shift = CovarianceSums.shift_for(self.basis, self.precision)
+        object.__setattr__(self, "shift", shift)
 
     def prepare(self) -> Callable[[FloatArray], MomentSums]:
         """Return the sums over rows."""
-        kernel, sums = self.basis.kernel, CovarianceSums.from_blocks(self.basis, self.precision)
+        kernel = self.basis.kernel
+        sums = CovarianceSums.from_blocks(self.basis, self.shift, self.precision)
 
         def moments(rows: FloatArray) -> MomentSums:
             inputs = self.views.transform(rows)

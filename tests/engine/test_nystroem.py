@@ -227,7 +227,8 @@ def test_sums_of_blocks_become_the_sums_of_features(precision):
     rng = np.random.default_rng(5)
     basis = LandmarkBasis.from_cholesky(RBF(0.5), rng.normal(size=(15, 3)))
     X = rng.normal(size=(900, 3))
-    sums = CovarianceSums.from_blocks(basis, precision)(X).in_features(basis, precision)
+    shift = CovarianceSums.shift_for(basis, precision)
+    sums = CovarianceSums.from_blocks(basis, shift, precision)(X).in_features(basis, precision)
     z = basis.features()(X)
     tolerance = 1e-10 if precision == "float64" else 1e-5
     np.testing.assert_allclose(sums.mean, z.mean(axis=0), atol=tolerance)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from kpca_apps.engine import nystroem
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import LandmarkBasis
@@ -12,6 +13,7 @@ from kpca_apps.engine.partitions import row_parts
 from kpca_apps.novelty import row_source
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.fitting import fit_soft, trim
+from kpca_apps.novelty.passes import FeatureSums
 from kpca_apps.novelty.row_source import ArrayRows, map_rows, sample_positions, sum_rows
 from kpca_apps.novelty.views import RawColumns
 
@@ -55,6 +57,16 @@ def rows(monkeypatch):
     """A table of which only some rows are held in memory."""
     monkeypatch.setattr(row_source, "SAMPLE_ROWS", 400)
     return np.random.default_rng(5).normal(size=(1500, 3))
+
+
+def test_sums_made_where_numbers_round_otherwise_still_add_up(rows, monkeypatch):
+    views = RawColumns.fit(rows, KERNEL)
+    function = FeatureSums(views, LandmarkBasis.from_cholesky(KERNEL, rows[:40]))
+    expected, here = sum_rows(function, rows[:900]), sum_rows(function, rows[:400])
+    # Another mean stands for another machine's last bits.
+    monkeypatch.setattr(nystroem, "SHIFT_ROWS", 39)
+    total = here + sum_rows(sent(function), rows[400:900])
+    np.testing.assert_allclose(total.covariance.mean, expected.covariance.mean, rtol=1e-9)
 
 
 def test_mean_and_covariance_come_from_all_rows_in_use(rows):
