@@ -118,13 +118,16 @@ def test_greedy_pivots_are_those_of_pivoted_cholesky():
 
 
 def test_random_pivots_are_drawn_in_proportion_to_what_is_missed():
-    # Three rows at right angles with squared lengths 1, 2 and 5: the second pivot's chances are
-    # those left by the first.
-    X, rng = np.diag(np.sqrt([1.0, 2.0, 5.0])), np.random.default_rng(0)
-    draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(4000)]
-    expected = {(2, 1): 5 / 8 * 2 / 3, (2, 0): 5 / 8 / 3, (1, 2): 2 / 8 * 5 / 6, (0, 2): 5 / 56}
-    for pair, chance in expected.items():
-        assert abs(draws.count(pair) / 4000 - chance) < 4 * np.sqrt(chance / 4000)
+    # Rows at an angle: the first pivot takes a share of what the others had.
+    X, rng = np.array([[1.2, 0.0, 0.0], [1.0, 1.2, 0.0], [1.5, 0.0, 0.8]]), np.random.default_rng(0)
+    K, n = X @ X.T, 1000
+    draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(n)]
+    for first in range(3):
+        left = np.diag(K) - K[:, first] ** 2 / K[first, first]
+        for second in {0, 1, 2} - {first}:
+            chance = K[first, first] / np.trace(K) * left[second] / left.sum()
+            found = draws.count((first, second)) / n
+            assert abs(found - chance) < 4.0 * np.sqrt(chance * (1.0 - chance) / n)
 
 
 def test_pivots_end_where_they_span_the_rest():
