@@ -75,6 +75,21 @@ def dask():
         yield workers
 
 
+@pytest.fixture(scope="module")
+def processes():
+    with Workers("processes", n_workers=2) as workers:
+        yield workers
+
+
+@pytest.fixture(params=["serial", "threads", "processes"])
+def workers(request, processes):
+    if request.param == "processes":
+        yield processes
+        return
+    with Workers(request.param, n_workers=2) as workers:
+        yield workers
+
+
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
     with Workers("threads", n_workers=n_workers) as workers:
@@ -84,9 +99,8 @@ def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
     assert_array_equal(scores, serial[1])
 
 
-def test_processes_agree(serial):
-    with Workers("processes", n_workers=2) as workers:
-        sums, scores = fitted(workers)
+def test_processes_agree(serial, processes):
+    sums, scores = fitted(processes)
     assert_allclose(sums.scatter, serial[0].scatter, rtol=0, atol=1e-10)
     assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
 
@@ -105,10 +119,9 @@ def test_a_worker_lost_half_way_loses_nothing(dask, tmp_path):
     assert marker.exists()
 
 
-def test_a_process_lost_half_way_loses_nothing(tmp_path):
+def test_a_process_lost_half_way_loses_nothing(processes, tmp_path):
     marker = tmp_path / "died"
-    with Workers("processes", n_workers=2) as workers:
-        starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
+    starts = list(processes.map_partitions(dies_once, row_parts(900, 100), marker))
     assert starts == list(range(0, 900, 100))
     assert marker.exists()
 
@@ -134,8 +147,7 @@ def test_the_only_worker_lost_gets_what_is_shared_anew(tmp_path):
     assert marker.exists()
 
 
-@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
-def test_parts_are_taken_as_they_are_needed(executor):
+def test_parts_are_taken_as_they_are_needed(workers):
     taken = []
 
     def parts():
@@ -143,21 +155,18 @@ def test_parts_are_taken_as_they_are_needed(executor):
             taken.append(part.number)
             yield part
 
-    with Workers(executor, n_workers=2) as workers:
-        results = workers.map_partitions(add_start, parts(), 5)
-        for number in range(4):
-            assert next(results) == 10 * number + 5
-            assert len(taken) <= number + 1 + 3 * workers.width
-        results.close()
+    results = workers.map_partitions(add_start, parts(), 5)
+    for number in range(4):
+        assert next(results) == 10 * number + 5
+        assert len(taken) <= number + 1 + 3 * workers.width
+    results.close()
 
 
-@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
-def test_a_part_that_fails_is_named(executor):
-    with Workers(executor, n_workers=2) as workers:
-        with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
-            list(workers.map_partitions(fails, row_parts(50, 10)))
-        with pytest.raises(InputError, match="no numbers"):
-            list(workers.map_partitions(refuses, row_parts(50, 10)))
+def test_a_part_that_fails_is_named(workers):
+    with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
+        list(workers.map_partitions(fails, row_parts(50, 10)))
+    with pytest.raises(InputError, match="no numbers"):
+        list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
 def test_a_part_that_fails_on_dask_is_named(dask):
