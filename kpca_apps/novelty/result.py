@@ -332,8 +332,8 @@ class ScreeningResult:
     reference : SourceInfo or None
         The clean reference the model was fitted on; ``None`` when the table itself was used.
     scores : (n,) array
-        Novelty score of every row in input order, higher = more novel. For a table too large for
-        memory, these arrays are mapped from temporary files.
+        Novelty score of every row in input order, higher = more novel. Of a table read in parts,
+        scores, p-values and ranks are mapped from temporary files.
     p_values : (n,) array or None
         Calibrated p-values, where a reference exists.
     flagged : (n,) bool array

@@ -13,9 +13,18 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.quantiles import QuantileSketch
 
-__all__ = ["ROWS_A_BLOCK", "blocks_of", "largest", "median", "order_statistic", "sketch"]
+__all__ = [
+    "ROWS_A_BLOCK",
+    "blocks_of",
+    "largest",
+    "median",
+    "order_statistic",
+    "sketch",
+    "tally",
+]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 ROWS_A_BLOCK = 1 << 18
@@ -65,16 +74,41 @@ def order_statistic(values: FloatArray, place: int) -> float:
     if len(values) <= ROWS_A_BLOCK:
         return float(np.partition(values, place)[place])
     low, high = sketch(values).bracket(place)
-    n_below = 0
+    n_below = sum(int((values[block] <= low).sum()) for block in blocks_of(len(values)))
+    found, counts = tally(values, above=low, up_to=high)
+    return float(found[np.searchsorted(n_below + np.cumsum(counts), place, side="right")])
+
+
+def tally(
+    values: FloatArray, *, above: float = -np.inf, up_to: float = np.inf
+) -> tuple[FloatArray, IntArray]:
+    """Count how often each value occurs: equal ones by the million take no room.
+
+    Parameters
+    ----------
+    values : (n,) array
+        In memory or mapped from a file; finite.
+    above, up_to : float
+        Only values above the one and at most the other are looked at.
+
+    Returns
+    -------
+    found : (k,) array
+        The values, increasing.
+    counts : (k,) int array
+
+    Examples
+    --------
+    >>> tally(np.array([2.0, 1.0, 2.0, 9.0]), up_to=5.0)
+    (array([1., 2.]), array([1, 2]))
+    """
     found, counts = np.empty(0), np.empty(0, dtype=np.int64)
     for block in blocks_of(len(values)):
         part = values[block]
-        n_below += int((part <= low).sum())
-        # Values and how often: equal ones by the million take no room.
-        inside, times = np.unique(part[(part > low) & (part <= high)], return_counts=True)
+        inside, times = np.unique(part[(part > above) & (part <= up_to)], return_counts=True)
         found, where = np.unique(np.concatenate([found, inside]), return_inverse=True)
         counts = np.bincount(where, np.concatenate([counts, times]), len(found)).astype(np.int64)
-    return float(found[np.searchsorted(n_below + np.cumsum(counts), place, side="right")])
+    return found, counts
 
 
 def median(values: FloatArray) -> float:

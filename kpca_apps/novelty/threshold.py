@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.selection import order_statistic
+from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.selection import blocks_of, order_statistic, tally
 
 __all__ = [
     "benjamini_hochberg",
@@ -79,7 +80,7 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     Returns
     -------
     (r,) array
-        p-values in [1 / (n + 1), 1].
+        p-values in [1 / (n + 1), 1]; of very many rows, mapped from a temporary file.
 
     References
     ----------
@@ -92,9 +93,12 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     >>> conformal_p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
     array([1.  , 0.75, 0.25])
     """
-    n = len(calibration_scores)
-    below = np.searchsorted(np.sort(calibration_scores), scores, side="left")
-    return np.asarray((1.0 + n - below) / (n + 1.0), dtype=np.float64)
+    n, ordered = len(calibration_scores), np.sort(calibration_scores)
+    p_values: FloatArray = row_values(len(scores), np.float64)
+    for block in blocks_of(len(scores)):
+        below = np.searchsorted(ordered, scores[block], side="left")
+        p_values[block] = (1.0 + n - below) / (n + 1.0)
+    return p_values
 
 
 def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
@@ -122,9 +126,10 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
     >>> benjamini_hochberg(np.array([0.001, 0.9, 0.02, 0.5]), rate=0.05)
     array([ True, False,  True, False])
     """
-    ordered = np.sort(p_values)
-    passing = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    cut = ordered[passing[-1]] if passing.size else -1.0
+    # Of any number of rows, p-values from n calibrating ones take at most n + 1 values.
+    found, counts = tally(p_values)
+    passing = np.flatnonzero(found <= rate * np.cumsum(counts) / len(p_values))
+    cut = found[passing[-1]] if passing.size else -1.0
     flagged: NDArray[np.bool_] = p_values <= cut
     return flagged
 

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.novelty.selection import largest, median, order_statistic
+from kpca_apps.novelty.selection import largest, median, order_statistic, tally
+from kpca_apps.novelty.threshold import conformal_p_values
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,19 @@ def test_the_largest_are_those_of_a_stable_sort(values, where):
     expected = np.zeros(len(values), dtype=bool)
     expected[np.argsort(-values, kind="stable")[:count]] = True
     np.testing.assert_array_equal(largest(values, count), expected)
+
+
+@given(values=arrays())
+def test_a_tally_is_that_of_all_values_at_once(values):
+    found, counts = tally(values)
+    np.testing.assert_array_equal([found, counts], np.unique(values, return_counts=True))
+
+
+def test_p_values_of_many_rows_are_those_of_each():
+    rng = np.random.default_rng(4)
+    calibration, scores = rng.normal(size=30), rng.normal(size=200)
+    at_least = (calibration >= scores[:, None]).sum(axis=1)
+    np.testing.assert_allclose(conformal_p_values(calibration, scores), (1 + at_least) / 31)
 
 
 def test_an_array_in_a_file_will_do(tmp_path):
