@@ -20,7 +20,13 @@ from kpca_apps.engine.eigen import (
 )
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.memory import krylov_fit_bytes, lapack_fit_bytes, require, resolved_budget
+from kpca_apps.engine.memory import (
+    krylov_fit_bytes,
+    lapack_fit_bytes,
+    require,
+    resolved_budget,
+    size_text,
+)
 from kpca_apps.engine.panels import GramPanels, centred
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
@@ -271,7 +277,7 @@ def _after_krylov(plan: ExactPlan, memory_budget: int | None, *, indefinite: boo
     if needed > resolved_budget(memory_budget):
         raise MemoryLimitError(
             f"The {plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to "
-            f"iterate, and LAPACK needs {needed / 1e9:.1f} GB: use method='nystroem', ask for "
+            f"iterate, and LAPACK needs {size_text(needed)}: use method='nystroem', ask for "
             "fewer components, or raise memory_budget."
         )
     return ExactPlan(plan.n, plan.q, "lapack", plan.precision, True, needed)

@@ -36,6 +36,7 @@ from kpca_apps.engine.precision import Precision, scores_agree
 from kpca_apps.engine.regime import choose_landmarks, choose_regime
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.errors import MemoryLimitError
 
 __all__ = ["KernelPCA"]
 
@@ -85,7 +86,7 @@ class KernelPCA(
         with gain variance / (variance + rho), a soft cut. None: all or nothing, a hard cut.
     method : {"auto", "exact", "nystroem"}
         "auto" is exact where the kernel is indefinite, or where the memory suffices and there
-        are at most 5,000 rows, or 100,000 and few components in comparison.
+        are at most 5,000 rows, or at most 100,000 and fewer components than an eighth of them.
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
     precision : {"auto", "float32", "float64"}
@@ -248,9 +249,7 @@ class KernelPCA(
         for name in ("basis_", "sums_", "missed_", "learned_preimage_", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = self._plan(rows, self.method)
-        if isinstance(self.plan_, ExactPlan):
-            self.subspace_ = self._fit_exact(rows, rng, self.plan_)
-        else:
+        if not (isinstance(self.plan_, ExactPlan) and self._fit_exact(rows, rng, self.plan_)):
             self._start_stream(rows, rng)
             self.sums_ = self._sums(rows)
             self.subspace_ = self._solve()
@@ -359,18 +358,27 @@ class KernelPCA(
             coef0=float(self.coef0),
         )
 
-    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> KernelSubspace:
-        return fit_exact(
-            self.kernel_,
-            X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
-            rng=rng,
-            n_components=self.n_components,
-            center=self.center,
-            ridge=self.ridge,
-            memory_budget=self.memory_budget,
-            n_jobs=self.n_jobs,
-            plan=plan,
-        )
+    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> bool:
+        """Fit all rows; return whether it went, for "auto" has another way where it does not."""
+        try:
+            self.subspace_ = fit_exact(
+                self.kernel_,
+                X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
+                rng=rng,
+                n_components=self.n_components,
+                center=self.center,
+                ridge=self.ridge,
+                memory_budget=self.memory_budget,
+                n_jobs=self.n_jobs,
+                plan=plan,
+            )
+        except MemoryLimitError as error:
+            if self.method != "auto" or not self.kernel_.is_psd:
+                raise
+            _log.info("%s Landmarks take over.", error)
+            self._plan(X, "nystroem")
+            return False
+        return True
 
     def _resolve_scoring(self, X: Matrix) -> Resolved:
         """Return float32 where the fit has used it and training rows score the same in it."""

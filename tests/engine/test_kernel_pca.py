@@ -307,3 +307,14 @@ def test_float32_scores_are_refused_where_they_would_be_rounding():
     assert model.plan_.precision == "float32"
     near = KernelPCA(300, gamma=0.3, method="nystroem", n_landmarks=300, random_state=0).fit(X)
     assert near.scoring_precision_ == "float64"
+
+
+def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_too_short():
+    # Each row resembles its neighbours alone: thousands of eigenvalues between .98 and 1.02.
+    X = np.arange(1600.0)[:, None]
+    options = {"gamma": 4.6, "memory_budget": 15 * 2**20, "n_landmarks": 50, "random_state": 0}
+    model = KernelPCA(5, **options).fit(X)
+    assert (model.method_, model.subspace_.n_components) == ("nystroem", 5)
+    assert model.sums_.n == 1600
+    with pytest.raises(MemoryLimitError, match="too close together to iterate"):
+        KernelPCA(5, method="exact", **options).fit(X)
