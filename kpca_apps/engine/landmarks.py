@@ -11,10 +11,16 @@ from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
+from kpca_apps.engine.pivoted_cholesky import BLOCK, greedy_pivots, random_pivots
 from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE
 
-__all__ = ["LANDMARKS", "draw_landmarks", "residual_landmarks", "uniform_landmarks"]
+__all__ = [
+    "LANDMARKS",
+    "draw_landmarks",
+    "drawing_bytes",
+    "residual_landmarks",
+    "uniform_landmarks",
+]
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -59,14 +65,37 @@ def draw_landmarks(
     """
     if kind == "uniform" or m >= len(X):
         return X[uniform_landmarks(len(X), m, rng)]
+    candidates = max(CANDIDATES[kind], m)
     if kind == "residual":
-        return X[residual_landmarks(kernel, X, m, rng, n_jobs=n_jobs)]
-    pool = X[uniform_landmarks(len(X), max(CANDIDATES[kind], m), rng)]
+        return X[residual_landmarks(kernel, X, m, rng, candidates=candidates, n_jobs=n_jobs)]
+    pool = X[uniform_landmarks(len(X), candidates, rng)]
     if kind == "kmeans":
         return cluster_centres(pool, m, rng, n_jobs=n_jobs)
     if kind == "rpcholesky":
         return pool[np.sort(random_pivots(kernel, pool, m, rng))]
     return pool[np.sort(greedy_pivots(kernel, pool, m))]
+
+
+def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
+    """Return the bytes that drawing ``m`` landmarks takes, beyond the rows.
+
+    Parameters
+    ----------
+    kind : str
+        As for `draw_landmarks`; others take nothing to speak of.
+    n, m, d : int
+        Rows, landmarks, columns.
+
+    Examples
+    --------
+    >>> drawing_bytes("rpcholesky", 10**6, 1000, 20)
+    84160000
+    """
+    if kind not in CANDIDATES or m >= n:
+        return 0
+    candidates = min(max(CANDIDATES[kind], m), n)
+    factor = m + BLOCK if kind in ("rpcholesky", "greedy") else 0
+    return 8 * candidates * (d + factor)
 
 
 def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from kpca_apps.engine.eigen import Solver, choose_solver
 from kpca_apps.engine.exact import ExactPlan, plan_exact
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, MultiscaleRBF, Scaled, Sum
-from kpca_apps.engine.memory import nystroem_fit_bytes, require_nystroem
+from kpca_apps.engine.landmarks import drawing_bytes
+from kpca_apps.engine.memory import nystroem_fit_bytes, require, require_nystroem
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.errors import MemoryLimitError
 
@@ -150,11 +151,11 @@ def choose_regime(
         except MemoryLimitError:
             if method == "exact" or not kernel.is_psd:
                 raise
-    m = min(n_landmarks, n)
+    m, way = min(n_landmarks, n), choose_landmarks(kernel, landmarks)
     require_nystroem(m, d, memory_budget)
+    drawing = drawing_bytes(way, n, m, d)
+    require(drawing, memory_budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
     resolved = choose_precision(kernel, X, 0, precision, center=center)
-    plan = NystroemPlan(
-        n, m, choose_landmarks(kernel, landmarks), resolved, nystroem_fit_bytes(m, d)
-    )
+    plan = NystroemPlan(n, m, way, resolved, max(nystroem_fit_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan

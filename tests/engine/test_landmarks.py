@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,13 +10,17 @@ from scipy.spatial.distance import cdist
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.landmarks import (
+    CANDIDATES,
     LANDMARKS,
     draw_landmarks,
+    drawing_bytes,
     residual_landmarks,
     uniform_landmarks,
 )
 from kpca_apps.engine.nystroem import LandmarkBasis, missed_share
 from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
+from kpca_apps.engine.regime import choose_regime
+from kpca_apps.errors import MemoryLimitError
 
 from .kernels import normal_rows
 
@@ -104,6 +110,27 @@ def test_learned_landmarks_miss_less_than_uniform_ones(kind):
         return np.mean([missed_share(LandmarkBasis.from_eigen(RBF(0.1), Z), X) for Z in points])
 
     assert missed(kind) < 0.95 * missed("uniform")
+
+
+@pytest.mark.parametrize(
+    ("kind", "m", "d"), [("kmeans", 30, 300), ("residual", 30, 300), ("rpcholesky", 300, 5)]
+)
+def test_drawing_takes_the_memory_it_is_said_to_take(kind, m, d, monkeypatch):
+    monkeypatch.setitem(CANDIDATES, kind, 5000)
+    X, kernel = normal_rows(5500, d), RBF(1.0 / d)
+    draw_landmarks(kind, kernel, X[:60], 5, np.random.default_rng(0))
+    tracemalloc.start()
+    draw_landmarks(kind, kernel, X, m, np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.75 * peak <= drawing_bytes(kind, 5500, m, d) <= 1.25 * peak
+
+
+def test_drawing_beyond_the_budget_is_refused():
+    X, options = normal_rows(5500, 300), {"method": "nystroem", "n_landmarks": 30}
+    with pytest.raises(MemoryLimitError, match=r"30 landmarks \(kmeans\) needs 13.2 MB"):
+        choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, **options)
+    choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, landmarks="uniform", **options)
 
 
 def test_greedy_pivots_are_those_of_pivoted_cholesky():
