@@ -18,6 +18,7 @@ Examples
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import signal
@@ -144,12 +145,18 @@ class Workers(AbstractContextManager["Workers"]):
             raise ConfigError(f"executor must be one of {', '.join(EXECUTORS)}, got {executor!r}.")
         if scheduler is not None and executor != "dask":
             raise ConfigError(f"A scheduler is for the executor dask, not for {executor}.")
+        if scheduler is not None and not scheduler.strip():
+            raise ConfigError("The address of the scheduler is empty: give one, or leave it out.")
         self.executor, self.n_workers = executor, n_workers
         self._closing: list[Any] = []
         self._pool: Any = None
         self._client: Any = None
         if executor == "dask":
-            self._client = _dask_client(n_workers, scheduler, self._closing)
+            try:
+                self._client = _dask_client(n_workers, scheduler, self._closing)
+            except BaseException:
+                self._close_cluster()
+                raise
 
     def __exit__(
         self,
@@ -158,6 +165,9 @@ class Workers(AbstractContextManager["Workers"]):
         trace: TracebackType | None,
     ) -> None:
         self.close_pool()
+        self._close_cluster()
+
+    def _close_cluster(self) -> None:
         for opened in reversed(self._closing):
             with suppress(Exception):
                 opened.close()
@@ -321,23 +331,17 @@ def _dask_client(n_workers: int | None, scheduler: str | None, closing: list[Any
         raise ConfigError(
             "Dask is not installed: pip install 'kpca-apps[dask]', or choose another executor."
         ) from error
+    cluster: Any = scheduler
+    if scheduler is None:
+        cluster = _local_cluster(distributed, n_workers)
+        closing.append(cluster)
+    else:
+        _greet(distributed, scheduler)
     name = scheduler or "of this machine"
     try:
-        cluster = scheduler
-        if cluster is None:
-            with _interrupts_ignored():
-                cluster = distributed.LocalCluster(
-                    n_workers=n_workers,
-                    threads_per_worker=1,
-                    dashboard_address=":0",
-                    silence_logs=logging.CRITICAL,
-                )
-            closing.append(cluster)
         client = distributed.Client(cluster, timeout=ANSWER_SECONDS)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise RefusedError(
-            f"The scheduler {name} does not answer: is it running, and is its address right?"
-        ) from error
+    except (OSError, ImportError, ValueError) as error:
+        raise _no_answer(name) from error
     closing.append(client)
     try:
         client.wait_for_workers(1, timeout=ANSWER_SECONDS)
@@ -347,6 +351,46 @@ def _dask_client(n_workers: int | None, scheduler: str | None, closing: list[Any
         ) from error
     _log.info("dask: %s", client)
     return client
+
+
+def _local_cluster(distributed: Any, n_workers: int | None) -> Any:
+    try:
+        with _interrupts_ignored():
+            return distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise RefusedError(
+            "Dask cannot start its workers on this machine: take fewer of them, or the executor "
+            "processes."
+        ) from error
+
+
+def _greet(distributed: Any, scheduler: str) -> None:
+    """See whether a scheduler speaks: a client waits without end for a port that is silent."""
+
+    async def greet() -> None:
+        secured = distributed.Security().get_connection_args("client")
+        answer = distributed.core.connect(scheduler, timeout=ANSWER_SECONDS, **secured)
+        spoken = await asyncio.wait_for(answer, ANSWER_SECONDS)
+        spoken.abort()
+
+    # In a thread of its own: a notebook runs a loop in this one.
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        try:
+            aside.submit(asyncio.run, greet()).result()
+        except Exception as error:
+            # Whatever listens there may say anything, and an address may be of any kind.
+            raise _no_answer(scheduler) from error
+
+
+def _no_answer(name: str) -> RefusedError:
+    return RefusedError(
+        f"The scheduler {name} does not answer: is it running, and is its address right?"
+    )
 
 
 @contextmanager

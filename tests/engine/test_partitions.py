@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from operator import add
 
@@ -181,20 +182,51 @@ def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):
         Workers("dask", scheduler="tcp://127.0.0.1:9")
 
 
-def test_a_scheduler_without_workers_is_an_error_of_one_line(monkeypatch):
+def test_a_port_that_is_no_scheduler_is_not_waited_for_without_end(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
+            Workers("dask", scheduler=address)
+
+
+def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
-        pytest.raises(RefusedError, match="has no workers: start some"),
-    ):
-        Workers("dask", scheduler=cluster.scheduler_address)
+    seen = []
+    opened = distributed.Client
+
+    def noted(*words, **more):
+        seen.append(opened(*words, **more))
+        return seen[-1]
+
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
+        monkeypatch.setattr(distributed, "Client", noted)
+        with pytest.raises(RefusedError, match="has no workers: start some"):
+            Workers("dask", scheduler=cluster.scheduler_address)
+        assert [client.status for client in seen] == ["closed"]
+
+
+def test_workers_that_cannot_be_started_here_are_an_error_of_one_line(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def fails(**_):
+        raise RuntimeError("Cluster failed to start: nanny died")
+
+    monkeypatch.setattr(distributed, "LocalCluster", fails)
+    with pytest.raises(RefusedError, match="cannot start its workers on this machine: take"):
+        Workers("dask", n_workers=2)
 
 
 def test_the_address_of_a_scheduler_must_be_one():
     pytest.importorskip("distributed")
-    with pytest.raises(RefusedError, match="scheduler nowhere:// does not answer"):
-        Workers("dask", scheduler="nowhere://")
+    with pytest.raises(ConfigError, match="address of the scheduler is empty"):
+        Workers("dask", scheduler=" ")
+    # Without certificates tls:// cannot be spoken.
+    for address in ("nowhere://", "tls://127.0.0.1:9"):
+        with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
+            Workers("dask", scheduler=address)
 
 
 def test_options_that_contradict_are_refused(monkeypatch):
