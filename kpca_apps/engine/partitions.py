@@ -164,8 +164,10 @@ class Workers(AbstractContextManager["Workers"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close_pool()
-        self._close_cluster()
+        # A second interrupt would leave locks held that the processes' end waits for.
+        with _interrupts_ignored():
+            self.close_pool()
+            self._close_cluster()
 
     def _close_cluster(self) -> None:
         for opened in reversed(self._closing):
@@ -268,8 +270,9 @@ class _Flight(Generic[Part, Result]):
             while self.waiting:
                 yield self._next()
         finally:
-            for left in self.waiting:
-                left.future.cancel()
+            with _interrupts_ignored():
+                for left in self.waiting:
+                    left.future.cancel()
 
     def _send_shared(self) -> tuple[Any, ...]:
         if not self.is_dask:
@@ -395,7 +398,7 @@ def _no_answer(name: str) -> RefusedError:
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Let processes that are started here leave an interrupt to this one, which ends them."""
+    """Ignore interrupts here, and in processes started here, which this one ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.partitions import Workers, row_parts, tree_reduce
+from kpca_apps.engine.partitions import Workers, _Flight, row_parts, tree_reduce
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 
 from .kernels import normal_rows
@@ -146,6 +146,26 @@ def test_the_only_worker_lost_gets_what_is_shared_anew(tmp_path):
         starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
     assert starts == list(range(0, 900, 100))
     assert marker.exists()
+
+
+class Insistent:
+    """A future whose user interrupts once more while it is let go of."""
+
+    def cancel(self):
+        signal.raise_signal(signal.SIGINT)
+        self.cancelled = True
+
+
+def test_a_second_interrupt_does_not_stop_the_end_in_order():
+    with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
+        workers._closing.append(closing := Insistent())
+        closing.close = closing.cancel
+        flight = _Flight(workers, None, ())
+        futures = [Insistent(), Insistent()]
+        flight._submit = lambda number, part: futures[number]
+        flight._next = lambda: signal.raise_signal(signal.SIGINT)
+        list(flight.results(range(2)))
+    assert [future.cancelled for future in (*futures, closing)] == [True] * 3
 
 
 def test_parts_are_taken_as_they_are_needed(workers):
