@@ -98,11 +98,6 @@ class LandmarkBasis:
             inverse, _ = lapack.dtrtri(lower, lower=1)
         return cls(kernel, points, np.ascontiguousarray(inverse.T), float(jitter), triangular=True)
 
-    @property
-    def n_features(self) -> int:
-        """Dimension p of the landmarks' span."""
-        return int(self.transform.shape[1])
-
     def combine(self, columns: Matrix, *, transposed: bool = False) -> Matrix:
         """Return B C, or B' C, for C of shape ``(p, c)`` or ``(m, c)``."""
         if not self.triangular:
@@ -172,11 +167,6 @@ class CovarianceSums:
     total: Matrix
     scatter: Matrix
     shift: Matrix
-
-    @classmethod
-    def of_features(cls, Z: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over the rows of ``Z``, shape ``(n, p)``."""
-        return cls.of_centred(Z - shift, shift)
 
     @classmethod
     def of_centred(cls, centred: Matrix, shift: Matrix) -> CovarianceSums:

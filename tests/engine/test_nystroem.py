@@ -23,6 +23,10 @@ def fitted(basis, X, **options):
     return subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), **options)
 
 
+def sums_of(Z, shift):
+    return CovarianceSums.of_centred(Z - shift, shift)
+
+
 @pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
 @pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
 def test_basis_is_orthonormal(make, kernel):
@@ -30,7 +34,7 @@ def test_basis_is_orthonormal(make, kernel):
     basis = make(kernel, Z)
     gram = kernel(Z) + basis.jitter * np.eye(30)
     identity = basis.transform.T @ gram @ basis.transform
-    assert_allclose(identity, np.eye(basis.n_features), rtol=0, atol=1e-5)
+    assert_allclose(identity, np.eye(basis.transform.shape[1]), rtol=0, atol=1e-5)
     assert_array_equal(basis.features()(Z), kernel(Z) @ basis.transform)
 
 
@@ -78,7 +82,7 @@ def test_soft_cut_is_the_ridge_formula(make, d):
     subspace = subspace_from_sums(basis, sums, ridge=rho)
     z = basis.features()(new)
     gap = z - sums.mean
-    solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.n_features), gap.T).T
+    solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.transform.shape[1]), gap.T).T
     outside = kernel.diagonal(new) - (z**2).sum(axis=1)
     expected = outside + rho * (gap * solved).sum(axis=1)
     error = subspace.reconstruction_error(new, clip=False)
@@ -117,7 +121,7 @@ def test_unclipped_errors_are_negative_by_rounding_only(d):
 
 def test_sums_are_those_of_numpy():
     Z, shift = normal_rows(50), np.full(4, 0.3)
-    sums = CovarianceSums.of_features(Z, shift)
+    sums = sums_of(Z, shift)
     assert_allclose(sums.mean, Z.mean(axis=0), atol=1e-14)
     assert_allclose(sums.covariance, np.cov(Z.T, bias=True), atol=1e-14)
     assert_allclose(sums.second_moment, Z.T @ Z / 50, atol=1e-14)
@@ -127,8 +131,8 @@ def test_sums_are_those_of_numpy():
 @given(cut=st.integers(1, 39), seed=st.integers(0, 10**6))
 def test_sums_of_parts_add_up(cut, seed):
     Z, shift = normal_rows(40, 3, seed), np.zeros(3)
-    parts = CovarianceSums.of_features(Z[:cut], shift) + CovarianceSums.of_features(Z[cut:], shift)
-    whole = CovarianceSums.of_features(Z, shift)
+    parts = sums_of(Z[:cut], shift) + sums_of(Z[cut:], shift)
+    whole = sums_of(Z, shift)
     assert parts.n == whole.n
     assert_allclose(parts.mean, whole.mean, rtol=0, atol=1e-14)
     assert_allclose(parts.covariance, whole.covariance, rtol=0, atol=1e-14)
@@ -137,7 +141,7 @@ def test_sums_of_parts_add_up(cut, seed):
 def test_sums_about_different_shifts_are_refused():
     Z = normal_rows(5)
     with pytest.raises(ValueError, match="different shifts"):
-        CovarianceSums.of_features(Z, np.zeros(4)) + CovarianceSums.of_features(Z, np.ones(4))
+        sums_of(Z, np.zeros(4)) + sums_of(Z, np.ones(4))
 
 
 def test_sums_have_the_same_bits_for_any_number_of_workers():
