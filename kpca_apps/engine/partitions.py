@@ -399,10 +399,12 @@ def _no_answer(name: str) -> RefusedError:
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
     """Ignore interrupts here, and in processes started here, which this one ends."""
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    # Without one, as where the interpreter is ending, there would be nothing to go back to.
+    if before is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(*_IGNORED_INTERRUPT)
+    signal.signal(*_IGNORED_INTERRUPT)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 from operator import add
 
@@ -166,6 +167,22 @@ def test_a_second_interrupt_does_not_stop_the_end_in_order():
         flight._next = lambda: signal.raise_signal(signal.SIGINT)
         list(flight.results(range(2)))
     assert [future.cancelled for future in (*futures, closing)] == [True] * 3
+
+
+def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
+    # A circle of references, as a traceback makes one, lasts until the signals are gone.
+    script = (
+        "import gc\n"
+        "from kpca_apps.engine.partitions import Workers\n"
+        "gc.disable()\n"
+        "left = [Workers().map_partitions(abs, range(9))]\n"
+        "next(left[0])\n"
+        "left.append(left)\n"
+        "del left\n"
+    )
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def test_parts_are_taken_as_they_are_needed(workers):
