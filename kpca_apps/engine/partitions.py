@@ -18,16 +18,13 @@ Examples
 
 from __future__ import annotations
 
-import asyncio
-import importlib
 import logging
 import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
@@ -36,7 +33,9 @@ from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
 
 from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.errors import ConfigError, KpcaError, RefusedError
+from kpca_apps.engine.dask_client import dask_client, killed_worker
+from kpca_apps.engine.interrupts import IGNORED_INTERRUPT, interrupts_ignored
+from kpca_apps.errors import ConfigError, KpcaError
 
 __all__ = ["EXECUTORS", "Executor", "RowPart", "Workers", "row_parts", "tree_reduce"]
 
@@ -46,16 +45,11 @@ Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 
-ANSWER_SECONDS = 20.0
-"""How long a scheduler has to answer."""
-
 RETRIES = 2
 """How often a part is tried again where its worker was lost."""
 
 IN_FLIGHT = 3
 """Parts for each worker that are sent ahead of the one whose result is waited for."""
-
-_IGNORED_INTERRUPT = (signal.SIGINT, signal.SIG_IGN)
 
 _log = logging.getLogger(__name__)
 
@@ -148,12 +142,12 @@ class Workers(AbstractContextManager["Workers"]):
         if scheduler is not None and not scheduler.strip():
             raise ConfigError("The address of the scheduler is empty: give one, or leave it out.")
         self.executor, self.n_workers = executor, n_workers
-        self._closing: list[Any] = []
+        self._opened = ExitStack()
         self._pool: Any = None
         self._client: Any = None
         if executor == "dask":
             try:
-                self._client = _dask_client(n_workers, scheduler, self._closing)
+                self._client = dask_client(n_workers, scheduler, self._opened)
             except BaseException:
                 self._close_cluster()
                 raise
@@ -165,14 +159,14 @@ class Workers(AbstractContextManager["Workers"]):
         trace: TracebackType | None,
     ) -> None:
         # A second interrupt would leave locks held that the processes' end waits for.
-        with _interrupts_ignored():
+        with interrupts_ignored():
             self.close_pool()
             self._close_cluster()
 
     def _close_cluster(self) -> None:
-        for opened in reversed(self._closing):
-            with suppress(Exception):
-                opened.close()
+        # What is left of a cluster that has failed may fail to close.
+        with suppress(Exception):
+            self._opened.close()
 
     def map_partitions(
         self, function: Callable[..., Result], parts: Iterable[Part], *shared: Any
@@ -216,7 +210,7 @@ class Workers(AbstractContextManager["Workers"]):
         if self._pool is None:
             if self.executor == "processes":
                 # An interrupt is for this process, which lets the others finish their part.
-                ignoring = {"initializer": signal.signal, "initargs": _IGNORED_INTERRUPT}
+                ignoring = {"initializer": signal.signal, "initargs": IGNORED_INTERRUPT}
                 self._pool = ProcessPoolExecutor(max_workers=self.width, **ignoring)
             else:
                 self._pool = ThreadPoolExecutor(max_workers=self.width)
@@ -256,7 +250,7 @@ class _Flight(Generic[Part, Result]):
         self.workers, self.task, self.shared = workers, task, shared
         self.waiting: deque[_Sent[Part]] = deque()
         self.losses, self.is_dask = 0, workers.executor == "dask"
-        self.killed = _killed_worker() if self.is_dask else BrokenProcessPool
+        self.killed = killed_worker() if self.is_dask else BrokenProcessPool
         self.sent = self._send_shared()
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
@@ -270,7 +264,7 @@ class _Flight(Generic[Part, Result]):
             while self.waiting:
                 yield self._next()
         finally:
-            with _interrupts_ignored():
+            with interrupts_ignored():
                 for left in self.waiting:
                     left.future.cancel()
 
@@ -325,93 +319,3 @@ class _Task(Generic[Result]):
             raise
         except Exception as error:
             raise KpcaError(f"Part {number + 1} ({part}) failed: {error}") from error
-
-
-def _dask_client(n_workers: int | None, scheduler: str | None, closing: list[Any]) -> Any:
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError as error:
-        raise ConfigError(
-            "Dask is not installed: pip install 'kpca-apps[dask]', or choose another executor."
-        ) from error
-    cluster: Any = scheduler
-    if scheduler is None:
-        cluster = _local_cluster(distributed, n_workers)
-        closing.append(cluster)
-    else:
-        _greet(distributed, scheduler)
-    name = scheduler or "of this machine"
-    try:
-        client = distributed.Client(cluster, timeout=ANSWER_SECONDS)
-    except (OSError, ImportError, ValueError) as error:
-        raise _no_answer(name) from error
-    closing.append(client)
-    try:
-        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-    except TimeoutError as error:
-        raise RefusedError(
-            f"The scheduler {name} has no workers: start some (dask worker), then try again."
-        ) from error
-    _log.info("dask: %s", client)
-    return client
-
-
-def _local_cluster(distributed: Any, n_workers: int | None) -> Any:
-    try:
-        with _interrupts_ignored():
-            return distributed.LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-            )
-    except (OSError, RuntimeError, ValueError) as error:
-        raise RefusedError(
-            "Dask cannot start its workers on this machine: take fewer of them, or the executor "
-            "processes."
-        ) from error
-
-
-def _greet(distributed: Any, scheduler: str) -> None:
-    """See whether a scheduler speaks: a client waits without end for a port that is silent."""
-
-    async def greet() -> None:
-        secured = distributed.Security().get_connection_args("client")
-        answer = distributed.core.connect(scheduler, timeout=ANSWER_SECONDS, **secured)
-        spoken = await asyncio.wait_for(answer, ANSWER_SECONDS)
-        spoken.abort()
-
-    # In a thread of its own: a notebook runs a loop in this one.
-    with ThreadPoolExecutor(max_workers=1) as aside:
-        try:
-            aside.submit(asyncio.run, greet()).result()
-        except Exception as error:
-            # Whatever listens there may say anything, and an address may be of any kind.
-            raise _no_answer(scheduler) from error
-
-
-def _no_answer(name: str) -> RefusedError:
-    return RefusedError(
-        f"The scheduler {name} does not answer: is it running, and is its address right?"
-    )
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore interrupts here, and in processes started here, which this one ends."""
-    before = signal.getsignal(signal.SIGINT)
-    # Without one, as where the interpreter is ending, there would be nothing to go back to.
-    if before is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(*_IGNORED_INTERRUPT)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _killed_worker() -> type[BaseException]:
-    """Return the error of a part that ended its worker more often than it was to be tried."""
-    killed: type[BaseException] = importlib.import_module("distributed").KilledWorker
-    return killed

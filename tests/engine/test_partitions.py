@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from operator import add
 
 import numpy as np
@@ -159,8 +160,8 @@ class Insistent:
 
 def test_a_second_interrupt_does_not_stop_the_end_in_order():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
-        workers._closing.append(closing := Insistent())
-        closing.close = closing.cancel
+        closing = Insistent()
+        workers._opened.callback(closing.cancel)
         flight = _Flight(workers, None, ())
         futures = [Insistent(), Insistent()]
         flight._submit = lambda number, part: futures[number]
@@ -214,14 +215,14 @@ def test_a_part_that_fails_on_dask_is_named(dask):
 
 def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
     with pytest.raises(RefusedError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
         Workers("dask", scheduler="tcp://127.0.0.1:9")
 
 
 def test_a_port_that_is_no_scheduler_is_not_waited_for_without_end(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
@@ -230,7 +231,7 @@ def test_a_port_that_is_no_scheduler_is_not_waited_for_without_end(monkeypatch):
 
 def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
     seen = []
     opened = distributed.Client
 
@@ -300,3 +301,12 @@ def test_a_tree_combines_everything_once_and_in_order(n):
 def test_nothing_cannot_be_combined():
     with pytest.raises(ValueError, match="nothing to combine"):
         tree_reduce(add, [])
+
+
+def test_a_cluster_on_this_machine_leaves_no_files(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Workers("dask", n_workers=1) as workers:
+        assert any(tmp_path.iterdir())
+        list(workers.map_partitions(abs, [-1]))
+    assert list(tmp_path.iterdir()) == []
