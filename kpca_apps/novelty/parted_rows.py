@@ -306,7 +306,7 @@ class PartedRows:
         """Return one number a row, shape (n,), mapped from a temporary file."""
         values: FloatArray = row_values(self.n_rows, np.float64)
         start = 0
-        found = self._pass("Scoring rows", _map_part, in_use, function)
+        found = self._pass(function.purpose, _map_part, in_use, function)
         for part in self._counted(found):
             values[start : start + len(part)] = part
             start += len(part)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,8 @@ class KernelDensity:
     precision : {"float64", "float32"}
         Of kernel values and their products, here and below.
     """
+
+    purpose: ClassVar[str] = "Finding the dense half"
 
     views: RowViews
     points: FloatArray
@@ -138,6 +140,8 @@ class MissedParts:
     basis : LandmarkBasis
         Of the coordinates z.
     """
+
+    purpose: ClassVar[str] = "Looking at what landmarks miss"
 
     views: RowViews
     basis: LandmarkBasis
@@ -237,6 +241,8 @@ class NoveltyScores:
     rho : float or None
         Absolute ridge of a soft cut; without it rows in use are scored like the others.
     """
+
+    purpose: ClassVar[str] = "Scoring rows"
 
     views: RowViews
     subspace: KernelSubspace

@@ -9,7 +9,7 @@ the number of workers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ Sums_co = TypeVar("Sums_co", bound=Addable, covariant=True)
 
 class RowFunction(Protocol):
     """One number a row. A frozen dataclass whose fields are all it knows: it can be sent."""
+
+    purpose: ClassVar[str]
+    """What is done to rows, to be shown while it lasts."""
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Do all work that does not depend on rows once, where the rows are.
