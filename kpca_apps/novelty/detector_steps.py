@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.precision import FLOAT64_ROWS
 from kpca_apps.novelty.column_scales import ordinary_rows
 from kpca_apps.novelty.detector_parameters import kernel_of
 from kpca_apps.novelty.fitting import NoveltyFit, fit_hard, fit_soft, trim
@@ -25,8 +24,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS = 300, 1_000
-# A density is smooth: fewer tell the dense half from the sparse one, where time counts.
-DRAFT_LANDMARKS = 150
+# A density is smooth: fewer tell the dense half of many rows from the sparse one.
+DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
 
 
 def rows_to_use(
@@ -34,8 +33,8 @@ def rows_to_use(
 ) -> BoolArray:
     """Mark the rows (n,) to fit on: not the sparse half, nor those held back to calibrate."""
     if detector.contaminated:
-        sample, small = source.sample, source.n_rows <= FLOAT64_ROWS
-        usual = CONTAMINATED_LANDMARKS if small else DRAFT_LANDMARKS
+        sample, many = source.sample, source.n_rows > MANY_ROWS
+        usual = DRAFT_LANDMARKS if many else CONTAMINATED_LANDMARKS
         return trim(
             fit_views(detector, sample, ordinary_rows(sample), as_is, rng),
             source,
