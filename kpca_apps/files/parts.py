@@ -20,10 +20,11 @@ from kpca_apps.files.names import one_line
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.spool import Spool
 from kpca_apps.files.tables import Table
+from kpca_apps.memory import ROWS_IN_MEMORY
 
 __all__ = ["IN_MEMORY_ROWS", "PartRows", "PartedTable", "TablePart", "part_size", "parted"]
 
-IN_MEMORY_ROWS = 100_000
+IN_MEMORY_ROWS = ROWS_IN_MEMORY
 """Tables of more rows are read in parts."""
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16

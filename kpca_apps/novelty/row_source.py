@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import in_order, one_blas_thread
 from kpca_apps.engine.seeding import seeded_generator
+from kpca_apps.memory import ROWS_IN_MEMORY
 
 __all__ = [
     "SAMPLE_ROWS",
@@ -32,7 +33,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-SAMPLE_ROWS = 100_000
+SAMPLE_ROWS = ROWS_IN_MEMORY
 """Rows held in memory; a table of at most so many is its own sample."""
 
 ROWS_MAPPED = 768
