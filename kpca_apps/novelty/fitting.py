@@ -270,15 +270,8 @@ def _landmark_scores(
     subspace: KernelSubspace, rho: float, precision: Resolved
 ) -> tuple[FloatArray, FloatArray]:
     """Scores of the landmarks without themselves, and what the other landmarks miss of them."""
-    inverse = 1.0 / (subspace.variances + rho)
-    t, error = subspace.project_and_error(subspace.points, precision=precision)
-    residual, mahalanobis = leave_landmark_out(
-        np.maximum(error - rho * ((t * t) @ inverse), 0.0),
-        t,
-        landmark_directions(subspace.weights),
-        subspace.offset,
-        inverse,
-    )
+    everyone = np.arange(len(subspace.points))
+    residual, mahalanobis = _without_landmarks(subspace, rho, subspace.points, everyone, precision)
     return leave_row_out(residual, mahalanobis, rho, subspace.n), residual
 
 
@@ -286,13 +279,24 @@ def scores_without_landmarks(
     subspace: KernelSubspace, rho: float, X: FloatArray, landmarks: IntArray
 ) -> FloatArray:
     """Scores of rows (r, d), each with the landmark at position `landmarks` (r,) taken out."""
-    precision = 1.0 / (subspace.variances + rho)
-    t, error = subspace.project_and_error(X)
-    residual = np.maximum(error - rho * ((t * t) @ precision), 0.0)
-    directions = landmark_directions(subspace.weights[landmarks])
-    residual, mahalanobis = leave_landmark_out(residual, t, directions, subspace.offset, precision)
+    residual, mahalanobis = _without_landmarks(subspace, rho, X, landmarks)
     scores: FloatArray = residual + rho * mahalanobis
     return scores
+
+
+def _without_landmarks(
+    subspace: KernelSubspace,
+    rho: float,
+    X: FloatArray,
+    landmarks: IntArray,
+    precision: Resolved = "float64",
+) -> tuple[FloatArray, FloatArray]:
+    """Residual and Mahalanobis square of rows, each with one landmark taken out."""
+    inverse = 1.0 / (subspace.variances + rho)
+    t, error = subspace.project_and_error(X, precision=precision)
+    residual = np.maximum(error - rho * ((t * t) @ inverse), 0.0)
+    directions = landmark_directions(subspace.weights[landmarks])
+    return leave_landmark_out(residual, t, directions, subspace.offset, inverse)
 
 
 def fit_hard(
