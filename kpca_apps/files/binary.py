@@ -20,14 +20,13 @@ from kpca_apps.files.sniffing import header_is_missing
 
 __all__ = [
     "DAMAGE",
+    "collected",
     "column_named",
     "damaged",
     "far_dates",
     "plain_types",
     "read_excel",
     "read_parquet",
-    "require_nested",
-    "require_texts",
 ]
 
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
@@ -73,11 +72,38 @@ def read_parquet(data: bytes, label: str) -> pl.DataFrame:
     # A few bytes can stand for a billion equal cells, or for a long text in every row, so the
     # size of all cells is asked before they are made.
     require_table(label, height, width)
+    return collected(scan, label)
+
+
+def collected(scan: pl.LazyFrame, label: str, *, as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Read the rows of a Parquet file, or some of them, asking for their memory on the way.
+
+    Parameters
+    ----------
+    scan : LazyFrame
+        The rows.
+    label : str
+        The file's name for messages.
+    as_text : collection of str
+        As for `plain_types`.
+
+    Returns
+    -------
+    DataFrame
+        Their columns, types as `plain_types` leaves them.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged.
+    MemoryLimitError
+        If its texts, or nested values, would unpack to more than memory holds.
+    """
     try:
-        require_texts(scan, label)
-        frame = pl.read_parquet(io.BytesIO(data))
-        require_nested(frame, label)
-        return plain_types(frame)
+        _require_texts(scan, label)
+        frame = scan.collect(engine="streaming")
+        _require_nested(frame, label)
+        return plain_types(frame, as_text=as_text)
     except MemoryLimitError:
         raise
     except DAMAGE as error:
@@ -202,7 +228,7 @@ def far_dates(scan: pl.LazyFrame, label: str) -> frozenset[str]:
     return frozenset(name for name, all_named in found.items() if not all_named)
 
 
-def require_texts(scan: pl.LazyFrame, label: str) -> None:
+def _require_texts(scan: pl.LazyFrame, label: str) -> None:
     """Refuse rows whose texts would not fit into memory, before they are made.
 
     Parameters
@@ -220,7 +246,7 @@ def require_texts(scan: pl.LazyFrame, label: str) -> None:
     _require_text(_text_bytes(scan), label)
 
 
-def require_nested(frame: pl.DataFrame, label: str) -> None:
+def _require_nested(frame: pl.DataFrame, label: str) -> None:
     """Refuse lists and structures whose JSON texts would not fit into memory.
 
     Parameters

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import InputError
 from kpca_apps.files.binary import (
     DAMAGE,
+    collected,
     damaged,
     far_dates,
-    plain_types,
-    require_nested,
-    require_texts,
 )
 from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.known import KnownFile
@@ -47,16 +45,8 @@ class ParquetRows:
 
     def _slice(self, file: KnownFile, offset: int, length: int) -> pl.DataFrame:
         file.check()
-        try:
-            scan = _scan([file.path]).slice(offset, length)
-            require_texts(scan, file.label)
-            frame = scan.collect(engine="streaming")
-            require_nested(frame, file.label)
-            return plain_types(frame, as_text=self.as_text)
-        except KpcaError:
-            raise
-        except DAMAGE as error:
-            raise damaged(file.label, "Parquet", error) from None
+        scan = _scan([file.path]).slice(offset, length)
+        return collected(scan, file.label, as_text=self.as_text)
 
 
 @dataclass(frozen=True)
