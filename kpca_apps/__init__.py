@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.engine.kernel_pca import KernelPCA
+    from kpca_apps.engine.partitions import Workers
     from kpca_apps.errors import (
         ConfigError,
         InputError,
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
+    from kpca_apps.files.opening import open_table
     from kpca_apps.files.tables import read_table
     from kpca_apps.novelty.detector import KernelPCANovelty
-    from kpca_apps.novelty.model import load_model, save_model
+    from kpca_apps.novelty.model import fit_model, load_model, save_model
     from kpca_apps.novelty.options import ScreeningOptions
-    from kpca_apps.novelty.screening import screen_table
+    from kpca_apps.novelty.parted_rows import Execution
+    from kpca_apps.novelty.screening import score_table, screen_table
 
 __version__ = "0.1.0"
 
@@ -39,6 +42,7 @@ __all__ = [
     "ConfigError",
     "DenoiseInfo",
     "DictionaryDenoiser",
+    "Execution",
     "InputError",
     "KernelPCA",
     "KernelPCANovelty",
@@ -48,14 +52,18 @@ __all__ = [
     "RefusedError",
     "ScreeningOptions",
     "StoppedError",
+    "Workers",
     "__version__",
     "denoise_kpca",
     "denoise_with_info",
+    "fit_model",
     "load_model",
     "measure_noise",
+    "open_table",
     "read_table",
     "run_batch",
     "save_model",
+    "score_table",
     "screen_table",
 ]
 
@@ -63,6 +71,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
+    "Execution": "novelty.parted_rows",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector",
@@ -72,13 +81,17 @@ _HOMES = {
     "RefusedError": "errors",
     "ScreeningOptions": "novelty.options",
     "StoppedError": "errors",
+    "Workers": "engine.partitions",
     "denoise_kpca": "denoise.denoiser",
     "denoise_with_info": "denoise.denoiser",
+    "fit_model": "novelty.model",
     "load_model": "novelty.model",
     "measure_noise": "denoise.denoiser",
+    "open_table": "files.opening",
     "read_table": "files.tables",
     "run_batch": "denoise.batch",
     "save_model": "novelty.model",
+    "score_table": "novelty.screening",
     "screen_table": "novelty.screening",
 }
 

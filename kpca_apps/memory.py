@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["available_bytes"]
+__all__ = ["ROWS_IN_MEMORY", "available_bytes"]
+
+ROWS_IN_MEMORY = 100_000
+"""Rows of a table that are held in memory: all of a table with no more, a sample of others."""
 
 _MEMINFO = "/proc/meminfo"
 

@@ -165,7 +165,7 @@ def test_readme_python_examples_run(
     names = {"clean": rng.normal(size=(60, 3)), "new": rng.normal(size=(5, 3))}
     readme = (repository / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```python\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
-    assert len(examples) == 3
+    assert len(examples) == 4
     for code in examples:
         exec(compile(code, "README.md", "exec"), dict(names))
-    assert len(capsys.readouterr().out.splitlines()) == 6
+    assert len(capsys.readouterr().out.splitlines()) == 8

@@ -23,7 +23,12 @@ __all__ = ["command_line", "next_steps", "reproduce", "reproduce_denoising"]
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
 # Options that change no number in a result: left out of the command that reproduces it.
-_PASSING = frozenset({"force", "json", "quiet", "jobs", "config", "dry_run", "preview"})
+_PASSING = frozenset(
+    (
+        *("force", "json", "quiet", "config", "dry_run", "preview"),
+        *("jobs", "workers", "scheduler"),
+    )
+)
 _PATHS = ("table", "reference", "model", "out", "inputs", "data")
 
 

@@ -11,6 +11,7 @@ import typer
 from kpca_apps.cli import novelty_options as o
 from kpca_apps.cli import novelty_steps as s
 from kpca_apps.cli.console import Console, explanation_lines
+from kpca_apps.cli.novelty_progress import executing, working
 from kpca_apps.cli.shared import Quiet, command_of
 from kpca_apps.errors import ConfigError
 
@@ -54,6 +55,8 @@ def screen(
     calibration: o.Calibration = o.CalibrationName.auto,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
+    workers: o.Workers = None,
+    scheduler: o.Scheduler = None,
     out: o.Out = None,
     force: o.Force = False,
     format: o.Format = o.TableFormat.csv,
@@ -80,19 +83,26 @@ def screen(
         raise ConfigError("only one of table and reference can come from stdin")
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "novelty", table, force=force, check=not dry_run)
-    rows = s.read(console, table, delimiter, encoding)
-    clean = None if reference is None else s.read(console, reference, delimiter, encoding)
-    clock.lap("reading")
-    if dry_run:
-        s.print_plan(console, clean or rows, told, json)
-        return
-    from kpca_apps.cli.commands import reproduce
-    from kpca_apps.novelty.screening import screen as screen_rows
+    with executing(console, context.params, clock) as execution:
+        rows = s.read(console, table, delimiter, encoding)
+        clean = None if reference is None else s.read(console, reference, delimiter, encoding)
+        clock.lap("reading")
+        if dry_run:
+            s.print_plan(console, clean or rows, told, json, execution)
+            return
+        from kpca_apps.cli.commands import reproduce
+        from kpca_apps.novelty.screening import screen as screen_rows
 
-    with console.stage("Screening"):
-        result, model = screen_rows(rows, reference=clean, options=told, command=reproduce(context))
-    clock.lap("screening")
-    s.finish(console, context, clock, folder, rows, result, model)
+        with working(console, "Screening", rows, clean):
+            result, model = screen_rows(
+                rows,
+                reference=clean,
+                options=told,
+                command=reproduce(context),
+                execution=execution,
+            )
+        clock.lap("screening")
+        s.finish(console, context, clock, folder, rows, result, model, execution)
 
 
 @_command
@@ -124,6 +134,8 @@ def fit(
     calibration: o.Calibration = o.CalibrationName.auto,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
+    workers: o.Workers = None,
+    scheduler: o.Scheduler = None,
     force: o.Force = False,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
@@ -142,14 +154,15 @@ def fit(
     console = Console(quiet)
     if not dry_run:
         s.check_model(model, force=force)
-    rows = s.read(console, reference, delimiter, encoding)
-    if dry_run:
-        s.print_plan(console, rows, told, json)
-        return
-    from kpca_apps.novelty.model import fit_model, save_model
+    with executing(console, context.params) as execution:
+        rows = s.read(console, reference, delimiter, encoding)
+        if dry_run:
+            s.print_plan(console, rows, told, json, execution)
+            return
+        from kpca_apps.novelty.model import fit_model, save_model
 
-    with console.stage("Fitting"):
-        fitted = fit_model(rows, told, clean=True)
+        with working(console, "Fitting", rows):
+            fitted = fit_model(rows, told, clean=True, execution=execution)
     save_model(fitted, model)
     console.say(s.learned(fitted))
     s.say_warnings(console, fitted.warnings)
@@ -176,6 +189,9 @@ def score(
     id: o.IdColumn = None,
     hide: o.Hide = None,
     explain: o.Explain = 100,
+    jobs: o.Jobs = None,
+    workers: o.Workers = None,
+    scheduler: o.Scheduler = None,
     out: o.Out = None,
     force: o.Force = False,
     format: o.Format = o.TableFormat.csv,
@@ -197,13 +213,16 @@ def score(
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "novelty", table, force=force)
     loaded = load_model(model)
-    rows = s.read(console, table, delimiter, encoding)
-    told = s.adjusted(loaded, rows, context.params)
-    clock.lap("reading")
-    with console.stage("Scoring"):
-        result = score_table(loaded, rows, options=told, command=reproduce(context))
-    clock.lap("scoring")
-    s.finish(console, context, clock, folder, rows, result, None)
+    with executing(console, context.params, clock) as execution:
+        rows = s.read(console, table, delimiter, encoding)
+        told = s.adjusted(loaded, rows, context.params)
+        clock.lap("reading")
+        with working(console, "Scoring", rows):
+            result = score_table(
+                loaded, rows, options=told, command=reproduce(context), execution=execution
+            )
+        clock.lap("scoring")
+        s.finish(console, context, clock, folder, rows, result, None, execution)
 
 
 @_command
@@ -236,8 +255,13 @@ def explain(
     loaded = load_model(model)
     rows = s.read(console, table, delimiter, encoding)
     told = s.adjusted(loaded, rows, context.params)
-    with console.stage("Explaining"):
-        found, result = explain_row(loaded, rows, row=row, line=line, options=told)
+    with (
+        executing(console, context.params) as execution,
+        working(console, "Explaining", rows),
+    ):
+        found, result = explain_row(
+            loaded, rows, row=row, line=line, options=told, execution=execution
+        )
     if json:
         console.data_json(asdict(found))
         return
@@ -285,16 +309,17 @@ def compare(
     told = o.screening_options(context.params)
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "comparison", table, force=force, check=not dry_run)
-    rows = s.read(console, table, delimiter, encoding)
-    clock.lap("reading")
-    if dry_run:
-        s.print_plan(console, rows, told, json)
-        return
-    from kpca_apps.cli.commands import reproduce
-    from kpca_apps.novelty.comparison import compare_table
+    with executing(console, context.params, clock) as execution:
+        rows = s.read(console, table, delimiter, encoding)
+        clock.lap("reading")
+        if dry_run:
+            s.print_plan(console, rows, told, json, execution)
+            return
+        from kpca_apps.cli.commands import reproduce
+        from kpca_apps.novelty.comparison import compare_table
 
-    with console.stage("Comparing"):
-        result = compare_table(rows, told, command=reproduce(context))
+        with console.stage("Comparing"):
+            result = compare_table(rows, told, command=reproduce(context), execution=execution)
     clock.lap("comparing")
     write_comparison(result, folder, clock)
     from kpca_apps.report.curves import verdict

@@ -36,6 +36,14 @@ class CalibrationName(Enum):
     split = "split"
 
 
+class WorkersName(Enum):
+    """Who may work on the parts of a large table."""
+
+    threads = "threads"
+    processes = "processes"
+    dask = "dask"
+
+
 class TableFormat(Enum):
     """Formats of the scored table."""
 
@@ -46,6 +54,7 @@ class TableFormat(Enum):
 _RULES = "Which rows are flagged (give one)"
 _COLUMNS = "Columns"
 _MODEL = "Model"
+_WORK = "Work"
 
 TableArgument = Annotated[
     str,
@@ -200,7 +209,33 @@ Calibration = Annotated[
 Seed = Annotated[int, option("--seed", help="Of every draw.", panel=_MODEL, metavar="N")]
 Jobs = Annotated[
     int | None,
-    option("--jobs", help="Threads; changes no number.", panel=_MODEL, metavar="N"),
+    option(
+        "--jobs",
+        help="Threads, processes or Dask workers; changes no number. By default one thread, and "
+        "one worker a core for a table read in parts.",
+        panel=_WORK,
+        metavar="N",
+    ),
+]
+Workers = Annotated[
+    WorkersName | None,
+    option(
+        "--workers",
+        help="Who works on a table of more than 100,000 rows, which is read in parts: threads, "
+        "processes, or dask for a cluster on this machine.",
+        panel=_WORK,
+        metavar="KIND",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    option(
+        "--scheduler",
+        help="Address of a Dask scheduler whose workers see the same files, as in "
+        "tcp://10.0.0.1:8786.",
+        panel=_WORK,
+        metavar="ADDRESS",
+    ),
 ]
 Out = Annotated[
     Path | None,

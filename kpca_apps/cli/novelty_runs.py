@@ -8,10 +8,11 @@ from typing import Any
 
 from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.files.output import OutputFolder
-from kpca_apps.files.scored import write_scored
-from kpca_apps.files.tables import Table
 from kpca_apps.novelty.model import NoveltyModel, save_model
+from kpca_apps.novelty.parted_rows import Execution
 from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
+from kpca_apps.novelty.scored_table import write_scored_table
+from kpca_apps.novelty.table_rows import AnyTable
 
 __all__ = [
     "MODEL_FILE",
@@ -24,12 +25,13 @@ MODEL_FILE = "model.kpca"
 
 def write_screening(
     result: ScreeningResult,
-    table: Table,
+    table: AnyTable,
     folder: OutputFolder,
     clock: Clock,
     *,
     suffix: str,
     model: NoveltyModel | None = None,
+    execution: Execution | None = None,
 ) -> ScreeningResult:
     """Write report, JSON, scored table, figures and, if given, the model.
 
@@ -37,7 +39,7 @@ def write_screening(
     ----------
     result : ScreeningResult
         What was found.
-    table : Table
+    table : Table or PartedTable
         The table, for the scored copy.
     folder : OutputFolder
         Where to.
@@ -47,6 +49,8 @@ def write_screening(
         ``csv`` or ``parquet``.
     model : NoveltyModel, optional
         Saved beside the report.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
 
     Returns
     -------
@@ -57,14 +61,8 @@ def write_screening(
     from kpca_apps.report.render import render_screening
     from kpca_apps.report.result_json import result_to_json
 
-    extra = {
-        "novelty_score": result.scores,
-        "p_value": result.p_values,
-        "flagged": result.flagged,
-        "rank": result.ranks,
-    }
     with folder as building:
-        notes = write_scored(table, extra, building / f"scored.{suffix}")
+        notes = write_scored_table(table, result, building / f"scored.{suffix}", execution)
         result = replace(result, warnings=(*result.warnings, *notes))
         if model is not None:
             save_model(model, building / MODEL_FILE)

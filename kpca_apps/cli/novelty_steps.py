@@ -12,16 +12,18 @@ import typer
 
 from kpca_apps.cli.console import TOP, Console, plan_lines, score_texts, summary_lines
 from kpca_apps.cli.novelty_options import given_options
+from kpca_apps.cli.novelty_progress import working
 from kpca_apps.cli.shared import near
 from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
     from kpca_apps.cli.clock import Clock
     from kpca_apps.files.output import OutputFolder
-    from kpca_apps.files.tables import Table
     from kpca_apps.novelty.model import NoveltyModel
     from kpca_apps.novelty.options import ScreeningOptions
+    from kpca_apps.novelty.parted_rows import Execution
     from kpca_apps.novelty.result import ComparisonResult, RankedRow, ScreeningResult
+    from kpca_apps.novelty.table_rows import AnyTable
 
 __all__ = [
     "adjusted",
@@ -66,19 +68,31 @@ def check_model(path: Path, *, force: bool) -> None:
     check_model_path(path, force=force)
 
 
-def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> Table:
-    """Read a table."""
-    from kpca_apps.files.tables import read_table
+def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> AnyTable:
+    """Read a table, or look at where the parts of a large one are."""
+    from kpca_apps.files.opening import open_table
 
     with console.stage(f"Reading {path}"):
-        return read_table(path, delimiter=delimiter, encoding=encoding)
+        return open_table(path, delimiter=delimiter, encoding=encoding)
 
 
-def print_plan(console: Console, table: Table, told: ScreeningOptions, as_json: bool) -> None:
+def print_plan(
+    console: Console,
+    table: AnyTable,
+    told: ScreeningOptions,
+    as_json: bool,
+    execution: Execution,
+) -> None:
     """Print what every column becomes, as data."""
     from kpca_apps.novelty.columns import infer_plan
+    from kpca_apps.novelty.parted_rows import draw_sample
 
-    plan = infer_plan(table, told.columns)
+    sample = draw_sample(table, told.seed, execution)
+    plan = infer_plan(sample.table, told.columns)
+    if len(sample.index) < table.source.n_rows:
+        console.say(
+            f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
+        )
     for note in (*table.source.notes, *plan.warnings):
         console.say(note)
     if as_json:
@@ -87,7 +101,7 @@ def print_plan(console: Console, table: Table, told: ScreeningOptions, as_json: 
         console.data_lines(plan_lines(plan))
 
 
-def adjusted(model: NoveltyModel, table: Table, params: Mapping[str, Any]) -> ScreeningOptions:
+def adjusted(model: NoveltyModel, table: AnyTable, params: Mapping[str, Any]) -> ScreeningOptions:
     """Options of a model, changed by what stands on the command line."""
     from kpca_apps.novelty.scoring import inherit_options
 
@@ -101,9 +115,10 @@ def finish(
     context: typer.Context,
     clock: Clock,
     folder: OutputFolder,
-    table: Table,
+    table: AnyTable,
     result: ScreeningResult,
     model: NoveltyModel | None,
+    execution: Execution,
 ) -> None:
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
@@ -115,9 +130,15 @@ def finish(
     saved = None if model is None else MODEL_FILE
     steps = next_steps(context, result, folder=folder.path.name, saved=saved)
     result = replace(result, next_steps=steps)
-    with console.stage("Writing"):
+    with working(console, "Writing", table):
         result = write_screening(
-            result, table, folder, clock, suffix=str(params["format"].value), model=model
+            result,
+            table,
+            folder,
+            clock,
+            suffix=str(params["format"].value),
+            model=model,
+            execution=execution,
         )
     shown = without_hidden(result)
     console.say(plain(headline(shown)))
@@ -202,5 +223,5 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"
     return (
         f"Row {row.row}{name}{line}: novelty score {score} ({limit}{p_value}), {verdict}, rank "
-        f"{row.rank} of {len(result.scores)}."
+        f"{row.rank} of {result.n_rows}."
     )

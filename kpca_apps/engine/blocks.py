@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
+import scipy.linalg  # noqa: F401  (its library must be there to be found)
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_order", "map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
+__all__ = ["BLOCK", "in_order", "map_row_blocks", "one_blas_thread", "reduce_row_blocks"]
 
 Matrix = NDArray[np.float64]
 Partial = TypeVar("Partial")
@@ -30,8 +32,14 @@ thousand points to stay near the core."""
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold the linear algebra libraries to one thread, so that sums are added in one order."""
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _linear_algebra().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    """Return the libraries of numpy and scipy; to look for them takes longer than a block."""
+    return ThreadpoolController()
 
 
 def map_row_blocks(

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.gram import centre_in_place, gram_product
+from kpca_apps.engine.gram import centre_in_place
 
 __all__ = [
     "TOLERANCE",
@@ -20,7 +19,6 @@ __all__ = [
     "choose_solver",
     "krylov_basis_limit",
     "lapack_pairs",
-    "leading_eigenpairs",
     "significant",
 ]
 
@@ -84,50 +82,6 @@ def significant(values: Matrix, n: int, *, by_modulus: bool, cut: float = 0.0) -
     return keep if by_modulus else keep & (values > 0.0)
 
 
-def leading_eigenpairs(
-    K: Matrix,
-    q: int,
-    rng: np.random.Generator,
-    *,
-    center: bool = True,
-    by_modulus: bool = False,
-    solver: Solver = "auto",
-) -> tuple[Matrix, Matrix]:
-    """Return the ``q`` leading eigenpairs of HKH (or of K), largest first.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric; its memory is used and its contents are lost.
-    q : int in [0, n]
-    rng : numpy.random.Generator
-        Where the Krylov iteration starts.
-    center : bool
-    by_modulus : bool
-        Order by the modulus of the eigenvalues: for indefinite kernels.
-    solver : {"auto", "lapack", "krylov"}
-
-    Returns
-    -------
-    values : ndarray of shape (r,)
-        r <= q: eigenvalues of modulus below n eps times the largest are rounding, and left out.
-    vectors : ndarray of shape (n, r)
-        Of unit length.
-    """
-    n = len(K)
-    if q == 0:
-        return np.empty(0), np.empty((n, 0))
-    with one_blas_thread():
-        pairs = None
-        if choose_solver(n, q, solver) == "krylov":
-            product = gram_product(K, center=center)
-            pairs = block_krylov(product, n, q, rng, by_modulus=by_modulus)
-        # Where the iteration needs too long a basis, LAPACK has less to do than it has left.
-        values, vectors = pairs or lapack_pairs(K, q, center=center, by_modulus=by_modulus)
-    keep = significant(values, n, by_modulus=by_modulus)
-    return values[keep], vectors[:, keep]
-
-
 def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:
     """Return the ``q`` leading eigenpairs of HKH (or of K) by LAPACK, in the memory of K."""
     n = len(K)
@@ -150,6 +104,7 @@ def block_krylov(
     *,
     by_modulus: bool = False,
     dtype: DTypeLike = np.float64,
+    start: Values | None = None,
 ) -> tuple[Matrix, Matrix] | None:
     """Return the leading eigenpairs of a symmetric operator, or None if it takes too long.
 
@@ -169,6 +124,8 @@ def block_krylov(
     dtype : numpy.float64 or numpy.float32
         Of the basis; residuals are at most `TOLERANCE` of it, relative to the largest
         eigenvalue.
+    start : ndarray of shape (n, block_width(q)), optional
+        The first block; random numbers if None.
 
     Returns
     -------
@@ -187,7 +144,8 @@ def block_krylov(
     ritz = np.zeros((limit, limit))
     size, next_check, multiplied = 0, q, 0
     doubtful, settled = False, np.empty(0)
-    current = _orthonormal(_random_block(rng, n, b, dtype), basis[:, :0])
+    start = _random_block(rng, n, b, dtype) if start is None else start
+    current = _orthonormal(start, basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
         basis[:, new] = current
@@ -213,7 +171,9 @@ def block_krylov(
                 if believed and pairs[2] <= 10.0 * tolerance:
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
-            next_check = size + max(b, size // 8)
+            # All Ritz pairs take about 10 size^3 operations, the next product 2 n^2 b.
+            seldom = 10 * size**3 > n * n * b
+            next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:
                 kept = min(q + b, limit - 2 * b)
                 size = _restart((known, images[:, :size]), ritz, values, vectors, kept)

@@ -13,19 +13,26 @@ from kpca_apps.engine.eigen import (
     TOLERANCE,
     Solver,
     block_krylov,
+    block_width,
     choose_solver,
     lapack_pairs,
     significant,
 )
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.memory import krylov_fit_bytes, lapack_fit_bytes, require, resolved_budget
+from kpca_apps.engine.memory import (
+    krylov_fit_bytes,
+    lapack_fit_bytes,
+    require,
+    resolved_budget,
+    size_text,
+)
 from kpca_apps.engine.panels import GramPanels, centred
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import MemoryLimitError
 
-__all__ = ["ExactPlan", "bytes_needed", "fit_exact", "plan_exact"]
+__all__ = ["ExactPlan", "fit_exact", "plan_exact"]
 
 Matrix = NDArray[np.float64]
 
@@ -103,20 +110,6 @@ def plan_exact(
     least = min(way.n_bytes for way in ways)
     require(least, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
     return ways[-1]
-
-
-def bytes_needed(
-    n: int,
-    n_components: int | None,
-    *,
-    n_features: int = 1,
-    solver: Solver = "auto",
-    precision: Resolved = "float64",
-    indefinite: bool = False,
-) -> int:
-    """Return the bytes the quickest exact fit takes at its largest, beyond the rows."""
-    q = n if n_components is None else min(n_components, n)
-    return _ways(n, n_features, q, solver, precision, indefinite=indefinite)[0].n_bytes
 
 
 def _ways(
@@ -257,6 +250,7 @@ def _by_krylov(
     if plan.q == 0:
         means = gram.row_sums / len(X) if center else means
         return means, np.empty(0), np.empty((len(X), 0))
+    start = gram.sketch(rng.standard_normal((len(X), block_width(plan.q))))
     pairs = block_krylov(
         centred(gram) if center else gram.product,
         len(X),
@@ -264,6 +258,7 @@ def _by_krylov(
         rng,
         by_modulus=not kernel.is_psd,
         dtype=plan.precision,
+        start=start - start.mean(axis=0) if center else start,
     )
     if pairs is None:
         del gram
@@ -282,7 +277,7 @@ def _after_krylov(plan: ExactPlan, memory_budget: int | None, *, indefinite: boo
     if needed > resolved_budget(memory_budget):
         raise MemoryLimitError(
             f"The {plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to "
-            f"iterate, and LAPACK needs {needed / 1e9:.1f} GB: use method='nystroem', ask for "
+            f"iterate, and LAPACK needs {size_text(needed)}: use method='nystroem', ask for "
             "fewer components, or raise memory_budget."
         )
     return ExactPlan(plan.n, plan.q, "lapack", plan.precision, True, needed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
 
-__all__ = ["centre_in_place", "gram_matrix", "gram_product"]
+__all__ = ["centre_in_place", "gram_matrix"]
 
 Matrix = NDArray[np.float64]
 Values = NDArray[Any]
@@ -52,16 +51,3 @@ def centre_in_place(K: Values) -> None:
     K -= means
     K -= means[:, None]
     K += means.mean()
-
-
-def gram_product(K: Matrix, *, center: bool) -> Callable[[Matrix], Matrix]:
-    """Return V -> HKHV (or KV) for V of shape ``(n, b)``, without writing HKH."""
-
-    def product(V: Matrix) -> Matrix:
-        if not center:
-            return K @ V
-        W: Matrix = K @ (V - V.mean(axis=0))
-        W -= W.mean(axis=0)
-        return W
-
-    return product

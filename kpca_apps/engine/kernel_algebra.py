@@ -5,11 +5,12 @@ rescaled inputs of kernels are kernels again, so that a mean of kernels over sev
 table is used like any other kernel.
 """
 
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +27,8 @@ Matrix = NDArray[np.float64]
 Values = NDArray[Any]
 KernelRows = Callable[[Matrix], Values]
 """A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
+AddRows = Callable[[Matrix, Values, Values], None]
+"""The same, added to a total ``(b, m)``, with room ``(2, b, m)`` for what is made on the way."""
 
 
 class Kernel(ABC):
@@ -54,6 +57,31 @@ class Kernel(ABC):
             Maps rows ``(b, d)`` to a new array of kernel values ``(b, m)``. It may be called
             from several threads at once.
         """
+
+    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
+        """Fix the second argument of a kernel that is one of several to be added up.
+
+        Parameters
+        ----------
+        Z, dtype
+            As in `against`.
+        factor : float
+            What the values are multiplied by.
+
+        Returns
+        -------
+        callable
+            Takes rows ``(b, d)``, an array ``(b, m)`` that the values times the factor are added
+            to, and an array ``(2, b, m)`` whose values do not matter.
+        """
+        rows = self.against(Z, dtype)
+
+        def add(X: Matrix, total: Values, room: Values) -> None:
+            values = rows(X)
+            values *= factor
+            total += values
+
+        return add
 
     @abstractmethod
     def diagonal(self, X: Matrix) -> Matrix:
@@ -107,15 +135,16 @@ class Sum(Kernel):
             raise ValueError("kernels must be one or more kernels.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        first, *others = [kernel.against(Z, dtype) for kernel in self.kernels]
+        return _summed(self, Z, dtype)
 
-        def rows(X: Matrix) -> Values:
-            total = first(X)
-            for term in others:
-                total += term(X)
-            return total
+    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
+        terms = [kernel.adding(Z, dtype, factor) for kernel in self.kernels]
 
-        return rows
+        def add(X: Matrix, total: Values, room: Values) -> None:
+            for term in terms:
+                term(X, total, room)
+
+        return add
 
     def diagonal(self, X: Matrix) -> Matrix:
         total = np.zeros(len(X))
@@ -143,14 +172,10 @@ class Scaled(Kernel):
         _check_kernel(self.kernel)
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        inner = self.kernel.against(Z, dtype)
+        return _summed(self, Z, dtype)
 
-        def rows(X: Matrix) -> Values:
-            values = inner(X)
-            values *= self.factor
-            return values
-
-        return rows
+    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
+        return self.kernel.adding(Z, dtype, factor * self.factor)
 
     def diagonal(self, X: Matrix) -> Matrix:
         return self.factor * self.kernel.diagonal(X)
@@ -182,6 +207,10 @@ class OnColumns(Kernel):
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         inner = self.kernel.against(self._part(Z), dtype)
         return lambda X: inner(self._part(X))
+
+    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
+        inner = self.kernel.adding(self._part(Z), dtype, factor)
+        return lambda X, total, room: inner(self._part(X), total, room)
 
     def diagonal(self, X: Matrix) -> Matrix:
         return self.kernel.diagonal(self._part(X))
@@ -266,6 +295,34 @@ def as_integer(name: str, value: Any, *, at_least: int) -> int:
 def _check_kernel(value: object) -> None:
     if not isinstance(value, Kernel):
         raise ValueError(f"kernel must be a Kernel, got {value!r}.")
+
+
+class _Room(threading.local):
+    """Memory used again from call to call, by each thread its own.
+
+    To get that much anew can take longer than to fill it.
+    """
+
+    def __init__(self) -> None:
+        self._values: Values = np.empty((2, 0, 0))
+
+    def beside(self, total: Values) -> Values:
+        """Return an array of two times the shape of a total."""
+        if self._values.shape[1:] != total.shape:
+            self._values = np.empty((2, *total.shape), dtype=total.dtype)
+        return self._values
+
+
+def _summed(kernel: Kernel, Z: Matrix, dtype: DTypeLike) -> KernelRows:
+    """Fix the second argument of a sum: terms are added to one array as they come."""
+    add, m, room = kernel.adding(Z, dtype, 1.0), len(Z), _Room()
+
+    def rows(X: Matrix) -> Values:
+        total = np.zeros((len(X), m), dtype=dtype)
+        add(X, total, room.beside(total))
+        return total
+
+    return rows
 
 
 def _terms(kernel: Kernel) -> tuple[Kernel, ...]:

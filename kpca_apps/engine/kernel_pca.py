@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -21,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import ExactPlan, fit_exact
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
-from kpca_apps.engine.kernel_pca_preimages import PREIMAGES, PreImageMixin
+from kpca_apps.engine.kernel_pca_compression import CompressionMixin
+from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.nystroem import (
@@ -31,14 +33,16 @@ from kpca_apps.engine.nystroem import (
     subspace_from_sums,
 )
 from kpca_apps.engine.precision import Precision, scores_agree
-from kpca_apps.engine.preimage_ridge import learn_preimage
-from kpca_apps.engine.regime import choose_regime
+from kpca_apps.engine.regime import choose_landmarks, choose_regime
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.errors import MemoryLimitError
 
 __all__ = ["KernelPCA"]
 
 Matrix = NDArray[np.float64]
+
+_log = logging.getLogger(__name__)
 
 SCORED_ROWS = 200
 """Training rows, about, on which float32 scores are compared with float64 ones."""
@@ -49,7 +53,12 @@ def _goes_through_landmarks(model: KernelPCA) -> bool:
     return bool(model.method == "nystroem")
 
 
-class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(
+    CompressionMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Kernel principal component analysis, exact or through landmarks.
 
     Parameters
@@ -77,7 +86,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         with gain variance / (variance + rho), a soft cut. None: all or nothing, a hard cut.
     method : {"auto", "exact", "nystroem"}
         "auto" is exact where the kernel is indefinite, or where the memory suffices and there
-        are at most 5,000 rows, or 100,000 and few components in comparison.
+        are at most 5,000 rows, or at most 100,000 and fewer components than an eighth of them.
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
     precision : {"auto", "float32", "float64"}
@@ -85,9 +94,10 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         allow it, and in scores only where training rows get the same to 1e-3.
     n_landmarks : int >= 1
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
-    landmarks : {"kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
-        How landmarks are drawn, or the landmarks themselves, shape (m, d). "kmeans", centres of
-        clusters of at most 20,000 rows, costs most and misses least.
+    landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
+        How landmarks are drawn, or the landmarks themselves, shape (m, d). "auto" is "kmeans",
+        centres of clusters of at most 20,000 rows, for kernels of a distance: scores nearest to
+        those of an exact fit. For all others it is "residual", rows.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression learned at ``fit`` for any
@@ -123,6 +133,8 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     sums_ : CovarianceSums
         Only of a Nystrom fit: all it keeps of its rows. Sums of models with the same landmarks
         add up.
+    reduced_set_ : ReducedSet
+        Only of a model that `compress` returned.
     learned_preimage_ : LearnedPreImage
         Only if that is "ridge".
     n_features_in_ : int
@@ -159,7 +171,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "solver": [StrOptions({"auto", "lapack", "krylov"})],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "landmarks": [StrOptions(set(LANDMARKS)), "array-like"],
+        "landmarks": [StrOptions({"auto", *LANDMARKS}), "array-like"],
         "preimage": [StrOptions({"auto", *PREIMAGES})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
@@ -182,7 +194,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         solver: Solver = "auto",
         precision: Precision = "auto",
         n_landmarks: int = 1000,
-        landmarks: str | ArrayLike = "residual",
+        landmarks: str | ArrayLike = "auto",
         preimage: str = "auto",
         alpha: float = 1.0,
         memory_budget: int | None = None,
@@ -224,17 +236,20 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Raises
         ------
         ValueError
-            If ``X`` or a parameter cannot be used.
+            If ``X`` or a parameter cannot be used, or there are fewer rows than components.
         MemoryLimitError
             Before anything is allocated, if the fit would exceed the memory budget.
         """
         rows = validate_data(self, X, dtype=np.float64, order="C")
-        for name in ("basis_", "sums_", "missed_", "learned_preimage_"):
+        if self.n_components is not None and self.n_components > len(rows):
+            raise ValueError(
+                f"n_components = {self.n_components} is more than there are rows, n_samples = "
+                f"{len(rows)}: ask for fewer components, or None for all there are."
+            )
+        for name in ("basis_", "sums_", "missed_", "learned_preimage_", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = self._plan(rows, self.method)
-        if isinstance(self.plan_, ExactPlan):
-            self.subspace_ = self._fit_exact(rows, rng, self.plan_)
-        else:
+        if not (isinstance(self.plan_, ExactPlan) and self._fit_exact(rows, rng, self.plan_)):
             self._start_stream(rows, rng)
             self.sums_ = self._sums(rows)
             self.subspace_ = self._solve()
@@ -257,6 +272,10 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         self
         """
+        if hasattr(self, "reduced_set_"):
+            raise ValueError(
+                "A compressed model keeps no sums: add rows to the one it was made of."
+            )
         goes_on = hasattr(self, "sums_")
         rows = validate_data(self, X, dtype=np.float64, order="C", reset=not goes_on)
         if not goes_on:
@@ -276,6 +295,7 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             method=method,
             n_components=self.n_components,
             n_landmarks=self._landmark_count(X),
+            landmarks=self.landmarks if isinstance(self.landmarks, str) else "given",
             center=self.center,
             solver=self.solver,
             precision=self.precision,
@@ -285,13 +305,18 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return rng
 
     def _finish(self, X: Matrix) -> Self:
+        found = self.subspace_.n_components
+        if self.n_components is not None and found < self.n_components:
+            _log.warning(
+                "%d of %d components found: the others have no variance beyond rounding, as with "
+                "repeated rows or fewer landmarks.",
+                found,
+                self.n_components,
+            )
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self.preimage_ = self._resolve_preimage()
-        if self.preimage_ == "ridge":
-            self.learned_preimage_ = learn_preimage(
-                self.subspace_, float(self.alpha), n_jobs=self.n_jobs
-            )
+        self._learn_preimage()
         return self
 
     def transform(self, X: ArrayLike) -> Matrix:
@@ -333,18 +358,27 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             coef0=float(self.coef0),
         )
 
-    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> KernelSubspace:
-        return fit_exact(
-            self.kernel_,
-            X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
-            rng=rng,
-            n_components=self.n_components,
-            center=self.center,
-            ridge=self.ridge,
-            memory_budget=self.memory_budget,
-            n_jobs=self.n_jobs,
-            plan=plan,
-        )
+    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> bool:
+        """Fit all rows; return whether it went, for "auto" has another way where it does not."""
+        try:
+            self.subspace_ = fit_exact(
+                self.kernel_,
+                X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
+                rng=rng,
+                n_components=self.n_components,
+                center=self.center,
+                ridge=self.ridge,
+                memory_budget=self.memory_budget,
+                n_jobs=self.n_jobs,
+                plan=plan,
+            )
+        except MemoryLimitError as error:
+            if self.method != "auto" or not self.kernel_.is_psd:
+                raise
+            _log.info("%s Landmarks take over.", error)
+            self._plan(X, "nystroem")
+            return False
+        return True
 
     def _resolve_scoring(self, X: Matrix) -> Resolved:
         """Return float32 where the fit has used it and training rows score the same in it."""
@@ -362,9 +396,8 @@ class KernelPCA(PreImageMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _start_stream(self, X: Matrix, rng: np.random.Generator) -> None:
         points = self._given_landmarks(X)
         if points is None:
-            points = draw_landmarks(
-                str(self.landmarks), self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs
-            )
+            way = choose_landmarks(self.kernel_, str(self.landmarks))
+            points = draw_landmarks(way, self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
         self.basis_ = LandmarkBasis.from_eigen(self.kernel_, points)
         self.missed_ = missed_share(self.basis_, X)
 

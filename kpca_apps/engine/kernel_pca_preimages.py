@@ -11,7 +11,7 @@ from kpca_apps.engine.kernel_gradients import is_differentiable
 from kpca_apps.engine.kernels import RBF, Kernel
 from kpca_apps.engine.preimage import PreImages, fixed_point
 from kpca_apps.engine.preimage_gradient import gradient_descent
-from kpca_apps.engine.preimage_ridge import LearnedPreImage
+from kpca_apps.engine.preimage_ridge import LearnedPreImage, learn_preimage
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["PREIMAGES", "PreImageMixin"]
@@ -29,6 +29,7 @@ class PreImageMixin:
     preimage_: str
     learned_preimage_: LearnedPreImage
     preimage: str
+    alpha: float
     n_jobs: int | None
 
     def inverse_transform(self, X: ArrayLike) -> Matrix:
@@ -91,6 +92,13 @@ class PreImageMixin:
         if T.shape[1] != q:
             raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
         return T
+
+    def _learn_preimage(self) -> None:
+        """Learn the way back where it is learned."""
+        if self.preimage_ == "ridge":
+            self.learned_preimage_ = learn_preimage(
+                self.subspace_, float(self.alpha), n_jobs=self.n_jobs
+            )
 
     def _resolve_preimage(self) -> str:
         kernel, chosen = self.kernel_, self.preimage

@@ -14,10 +14,11 @@ array([[1.    , 0.6065],
 '0.5 (exp(-0.02 |x - y|^2) + x.y)'
 """
 
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -29,6 +30,7 @@ from scipy.spatial.distance import cdist
 from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
 from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernel_algebra import (
+    AddRows,
     Kernel,
     KernelRows,
     OnColumns,
@@ -41,12 +43,13 @@ from kpca_apps.engine.kernel_algebra import (
 )
 from kpca_apps.engine.mapped_inputs import MappedInputs
 from kpca_apps.engine.products import (
+    Exponents,
     lowest_exponent,
-    mean_of_powers,
     power,
     products_with,
     rbf_exponents,
     squared_lengths,
+    sum_of_powers,
     unit_rows,
 )
 from kpca_apps.errors import ModelFileError
@@ -131,13 +134,40 @@ class MultiscaleRBF(Kernel):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, lowest_exponent(dtype) / self.powers[-1], dtype)
+        exponents, factors = self._folded(Z, dtype, 1.0)
 
         def rows(X: Matrix) -> Values:
             values = exponents(X)
-            return mean_of_powers(np.exp(values, out=values), self.powers)
+            np.exp(values, out=values)
+            return sum_of_powers(values, self.powers, factors)
 
         return rows
+
+    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
+        if factor == 0.0:
+            return lambda X, total, room: None
+        exponents, factors = self._folded(Z, dtype, factor)
+
+        def add(X: Matrix, total: Values, room: Values) -> None:
+            values = exponents(X, room[0])
+            np.exp(values, out=values)
+            total += sum_of_powers(values, self.powers, factors, room[1])
+
+        return add
+
+    def _folded(
+        self, Z: Matrix, dtype: DTypeLike, factor: float
+    ) -> tuple[Exponents, tuple[float, ...]]:
+        """Return exponents of w and the factors of its powers.
+
+        With c the factor over the number of widths, P the largest power and w = c^(1/P) u, c u^p
+        is c^(1 - p/P) w^p: the last term needs no factor, which saves a pass over the values.
+        """
+        largest, c = self.powers[-1], factor / len(self.powers)
+        exponents = rbf_exponents(
+            Z, self.gamma, lowest_exponent(dtype) / largest, dtype, math.log(c) / largest
+        )
+        return exponents, tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
 
     def diagonal(self, X: Matrix) -> Matrix:
         return np.ones(len(X))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.products import squared_lengths
@@ -52,28 +53,29 @@ def cluster_centres(
     array([[0.5],
            [9.5]])
     """
+    centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
     middle: Matrix = X.mean(axis=0)
-    rows = X - middle
-    centres: Matrix = rows[np.sort(rng.choice(len(X), size=m, replace=False))]
     for _ in range(rounds):
-        nearest = _nearest(centres, rows, n_jobs)
-        order = np.argsort(nearest, kind="stable")
-        found, first, counts = np.unique(nearest[order], return_index=True, return_counts=True)
+        nearest = _nearest(centres, X, middle, n_jobs)
+        counts = np.bincount(nearest, minlength=m)
+        # A product with zeros and ones adds the rows of each centre up where they lie.
+        belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
         # A centre that has lost its last row stays where it is.
-        centres[found] = np.add.reduceat(rows[order], first, axis=0) / counts[:, None]
-    centres += middle
+        found = counts > 0
+        centres[found] = (belongs @ X)[found] / counts[found, None]
     return centres
 
 
-def _nearest(centres: Matrix, rows: Matrix, n_jobs: int | None) -> NDArray[Any]:
-    """Return the number of the nearest centre of each row."""
-    columns = np.ascontiguousarray(centres.T, dtype=np.float32)
-    half = (0.5 * squared_lengths(centres)).astype(np.float32)
+def _nearest(centres: Matrix, X: Matrix, middle: Matrix, n_jobs: int | None) -> NDArray[Any]:
+    """Return the number of the nearest centre of each row; distances are taken about a point."""
+    moved = centres - middle
+    columns = np.ascontiguousarray(moved.T, dtype=np.float32)
+    half = (0.5 * squared_lengths(moved)).astype(np.float32)
 
-    def nearest(block: Matrix) -> NDArray[Any]:
-        gaps = block.astype(np.float32) @ columns
+    def nearest(rows: Matrix) -> NDArray[Any]:
+        gaps = (rows - middle).astype(np.float32) @ columns
         gaps -= half
         found: NDArray[Any] = gaps.argmax(axis=1)
         return found
 
-    return map_row_blocks(nearest, rows, n_jobs=n_jobs)
+    return map_row_blocks(nearest, X, n_jobs=n_jobs)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
+from kpca_apps.engine.pivoted_cholesky import BLOCK, greedy_pivots, random_pivots
+from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE
 
-__all__ = ["LANDMARKS", "draw_landmarks", "residual_landmarks", "uniform_landmarks"]
+__all__ = [
+    "LANDMARKS",
+    "draw_landmarks",
+    "drawing_bytes",
+    "residual_landmarks",
+    "uniform_landmarks",
+]
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -21,6 +30,9 @@ LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
 
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
 """Rows, drawn uniformly, that are looked at."""
+
+PROBE = 128
+"""Rows that tell whether float32 is enough."""
 
 
 def draw_landmarks(
@@ -53,14 +65,37 @@ def draw_landmarks(
     """
     if kind == "uniform" or m >= len(X):
         return X[uniform_landmarks(len(X), m, rng)]
+    candidates = max(CANDIDATES[kind], m)
     if kind == "residual":
-        return X[residual_landmarks(kernel, X, m, rng, n_jobs=n_jobs)]
-    pool = X[uniform_landmarks(len(X), max(CANDIDATES[kind], m), rng)]
+        return X[residual_landmarks(kernel, X, m, rng, candidates=candidates, n_jobs=n_jobs)]
+    pool = X[uniform_landmarks(len(X), candidates, rng)]
     if kind == "kmeans":
         return cluster_centres(pool, m, rng, n_jobs=n_jobs)
     if kind == "rpcholesky":
         return pool[np.sort(random_pivots(kernel, pool, m, rng))]
     return pool[np.sort(greedy_pivots(kernel, pool, m))]
+
+
+def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
+    """Return the bytes that drawing ``m`` landmarks takes, beyond the rows.
+
+    Parameters
+    ----------
+    kind : str
+        As for `draw_landmarks`; others take nothing to speak of.
+    n, m, d : int
+        Rows, landmarks, columns.
+
+    Examples
+    --------
+    >>> drawing_bytes("rpcholesky", 10**6, 1000, 20)
+    84160000
+    """
+    if kind not in CANDIDATES or m >= n:
+        return 0
+    candidates = min(max(CANDIDATES[kind], m), n)
+    factor = m + BLOCK if kind in ("rpcholesky", "greedy") else 0
+    return 8 * candidates * (d + factor)
 
 
 def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:
@@ -76,6 +111,7 @@ def residual_landmarks(
     m: int,
     rng: np.random.Generator,
     *,
+    transform: Callable[[Matrix], Matrix] | None = None,
     candidates: int = 20_000,
     n_jobs: int | None = None,
 ) -> Index:
@@ -93,6 +129,8 @@ def residual_landmarks(
     m : int >= 1
         Number of landmarks wanted.
     rng : numpy.random.Generator
+    transform : callable, optional
+        Makes of rows of ``X`` what the kernel takes, block by block; the rows themselves if None.
     candidates : int
         At most this many rows, drawn uniformly, are considered.
     n_jobs : int, optional
@@ -113,17 +151,12 @@ def residual_landmarks(
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     rows = X[pool]
-    basis = LandmarkBasis.from_cholesky(kernel, rows[first])
-    features = basis.features()
-
-    def missed(block: Matrix) -> Matrix:
-        z = features(block)
-        residual: Matrix = kernel.diagonal(block) - np.einsum("ij,ij->i", z, z)
-        return residual
-
-    residual = map_row_blocks(missed, rows, n_jobs=n_jobs)
+    inputs = transform or (lambda block: block)
+    basis = LandmarkBasis.from_cholesky(kernel, inputs(rows[first]))
+    residuals, resolved = _residuals(basis, inputs(rows[:PROBE]), len(pool))
+    residual = map_row_blocks(lambda block: residuals(inputs(block)), rows, n_jobs=n_jobs)
     # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.
-    residual[residual <= 2.0 * basis.jitter] = 0.0
+    residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0
     wanted = min(m - len(first), int(np.count_nonzero(residual)))
     if wanted == 0:
@@ -131,3 +164,21 @@ def residual_landmarks(
     chances = residual / residual.sum()
     second = rng.choice(len(pool), size=wanted, replace=False, p=chances)
     return np.sort(pool[np.concatenate([first, second])])
+
+
+def _residuals(
+    basis: LandmarkBasis, probe: Matrix, n: int
+) -> tuple[Callable[[Matrix], Matrix], float]:
+    """Return what gives residuals of rows, and the least residual that it tells from none.
+
+    Above 2,000 rows in float32, where that changes none of the probe's by 1e-3 of their mean.
+    """
+    double = basis.residuals("float64")
+    if n <= FLOAT64_ROWS:
+        return double, 0.0
+    single = basis.residuals("float32")
+    with one_blas_thread():
+        exact = double(probe)
+        resolved = LARGEST_CHANGE * float(exact.mean())
+        is_enough = bool(np.abs(single(probe) - exact).max() <= resolved)
+    return (single, resolved) if is_enough else (double, 0.0)

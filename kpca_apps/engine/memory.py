@@ -15,6 +15,7 @@ __all__ = [
     "require",
     "require_nystroem",
     "resolved_budget",
+    "size_text",
 ]
 
 _ITEMS = {"float32": 4, "float64": 8}
@@ -75,11 +76,11 @@ def krylov_fit_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> in
 def nystroem_fit_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:
     """Return the bytes of a Nystrom fit beyond its rows.
 
-    About four m x m matrices, and of one block kernel values and what is summed of them: between
-    a fit in float32 and one in float64, which differ by less than a fifth.
+    About four m x m matrices, and of one block what is summed of its kernel values and some of
+    these values themselves.
     """
     matrices = 30 * n_landmarks
-    return n_landmarks * (matrices + 18 * block + 2 * _ITEM * n_features)
+    return n_landmarks * (matrices + 12 * block + 2 * _ITEM * n_features)
 
 
 def require(needed: int, budget: int | None, what: str, advice: str) -> None:
@@ -114,7 +115,7 @@ def require(needed: int, budget: int | None, what: str, advice: str) -> None:
         allowed, bound, advice = budget, "the budget", f"{advice}, or raise memory_budget"
     if needed > allowed:
         raise MemoryLimitError(
-            f"{what} needs {_text(needed)}, {bound} is {_text(allowed)}: {advice}."
+            f"{what} needs {size_text(needed)}, {bound} is {size_text(allowed)}: {advice}."
         )
 
 
@@ -139,6 +140,12 @@ def require_nystroem(n_landmarks: int, n_features: int, budget: int | None = Non
     require(needed, budget, f"A Nystrom fit with {n_landmarks} landmarks", "use fewer landmarks")
 
 
-def _text(n_bytes: int) -> str:
-    """Return a number of bytes as MB or GB."""
+def size_text(n_bytes: int) -> str:
+    """Return a number of bytes as MB or GB.
+
+    Examples
+    --------
+    >>> size_text(20_600_000), size_text(3_200_000_000)
+    ('20.6 MB', '3.2 GB')
+    """
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.3g} MB"

@@ -12,14 +12,15 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, lapack
+from scipy.linalg import blas, cholesky, eigh, lapack
 
-from kpca_apps.engine.blocks import one_blas_thread, reduce_row_blocks
+from kpca_apps.engine.blocks import BLOCK, one_blas_thread, reduce_row_blocks
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
@@ -27,6 +28,9 @@ from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
 __all__ = ["CovarianceSums", "LandmarkBasis", "missed_share", "subspace_from_sums"]
 
 Matrix = NDArray[np.float64]
+
+SHIFT_ROWS = 128
+"""Landmarks whose mean sums are taken about: near the mean is enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +47,15 @@ class LandmarkBasis:
         B, with B'K_mm B = I up to the jitter.
     jitter : float
         What was added to the diagonal of K_mm.
+    triangular : bool
+        Whether B is upper triangular: its products then take half as long.
     """
 
     kernel: Kernel
     points: Matrix
     transform: Matrix
     jitter: float = 0.0
+    triangular: bool = False
 
     @classmethod
     def from_eigen(cls, kernel: Kernel, points: Matrix, cut: float = 1e-10) -> LandmarkBasis:
@@ -89,12 +96,17 @@ class LandmarkBasis:
                 except np.linalg.LinAlgError:
                     jitter *= 10.0
             inverse, _ = lapack.dtrtri(lower, lower=1)
-        return cls(kernel, points, np.ascontiguousarray(inverse.T), float(jitter))
+        return cls(kernel, points, np.ascontiguousarray(inverse.T), float(jitter), triangular=True)
 
-    @property
-    def n_features(self) -> int:
-        """Dimension p of the landmarks' span."""
-        return int(self.transform.shape[1])
+    def combine(self, columns: Matrix, *, transposed: bool = False) -> Matrix:
+        """Return B C, or B' C, for C of shape ``(p, c)`` or ``(m, c)``."""
+        if not self.triangular:
+            return (self.transform.T if transposed else self.transform) @ columns
+        # B' is what the library, which reads columns first, sees in the rows of B.
+        product: Matrix = blas.dtrmm(
+            1.0, self.transform.T, columns, lower=1, trans_a=0 if transposed else 1
+        )
+        return product
 
     def features(self) -> KernelRows:
         """Return the map from rows ``(b, d)`` to z, shape ``(b, p)``, prepared once."""
@@ -106,13 +118,38 @@ class LandmarkBasis:
 
         return rows
 
+    @property
+    def own_residuals(self) -> Matrix:
+        """k(x, x) - |z|^2 of the landmarks ``(m,)``: what the jitter leaves of them.
+
+        With K = L L' - jI, z = L^-1 K e_i and k(x, x) - |z|^2 = j (1 - j |L^-1 e_i|^2).
+        """
+        own: Matrix = self.jitter * (1.0 - self.jitter * (self.transform**2).sum(axis=1))
+        return own
+
+    def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
+        """Return the map from rows ``(b, d)`` to k(x, x) - |z|^2 ``(b,)``, prepared once.
+
+        That is what the landmarks' span misses of a row, a squared distance.
+        """
+        kernel_rows = self.kernel.against(self.points, precision)
+        transform = self.transform.astype(precision)
+
+        def residuals(rows: Matrix) -> Matrix:
+            z = kernel_rows(rows) @ transform
+            missed: Matrix = self.kernel.diagonal(rows) - np.einsum("ij,ij->i", z, z)
+            return missed
+
+        return residuals
+
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
     """Number, sum and sum of squares of rows z, about a shift chosen beforehand; they add up.
 
-    Sums are kept of z and not of kernel rows: z z' is positive semi-definite whatever rounding
-    does, while B'(sum of k k')B multiplies rounding errors by the condition of K_mm.
+    In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
+    B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
+    kernel values are float32 they have lost more than that already, and are summed as they come.
 
     Parameters
     ----------
@@ -132,11 +169,10 @@ class CovarianceSums:
     shift: Matrix
 
     @classmethod
-    def of_features(cls, Z: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over the rows of ``Z``, shape ``(n, p)``."""
-        centred = Z - shift
+    def of_centred(cls, centred: Matrix, shift: Matrix) -> CovarianceSums:
+        """Return the sums over rows from which the shift was taken away."""
         # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
-        return cls(len(Z), centred.sum(axis=0), centred.T @ centred, shift)
+        return cls(len(centred), centred.sum(axis=0), centred.T @ centred, shift)
 
     @classmethod
     def of_rows(
@@ -153,34 +189,57 @@ class CovarianceSums:
         In float32 kernel values are rounded to it, and summed in float64 before they become z:
         half the time, and variances right to about 1e-6 of the total.
         """
-        if precision == "float32":
-            return cls._of_kernel_rows(basis, X, block, n_jobs)
-        features = basis.features()
+        sums = cls.from_blocks(basis, cls.shift_for(basis, precision), precision)
+        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
+        return total.in_features(basis, precision)
+
+    @staticmethod
+    def shift_for(basis: LandmarkBasis, precision: Resolved = "float64") -> Matrix:
+        """Return a shift for `from_blocks`: a mean over some of the landmarks.
+
+        Made once for all sums that are to be added: another machine may round it otherwise.
+        """
         with one_blas_thread():
-            shift = features(basis.points).mean(axis=0)
+            values = basis.kernel.against(basis.points, precision)(basis.points[:SHIFT_ROWS])
+            shift: Matrix = values.mean(axis=0, dtype=np.float64)
+            return shift @ basis.transform if precision == "float64" else shift
+
+    @staticmethod
+    def from_blocks(
+        basis: LandmarkBasis, shift: Matrix, precision: Resolved = "float64"
+    ) -> Callable[[Matrix], CovarianceSums]:
+        """Return the map from rows ``(b, d)``, b >= 0, to sums that `in_features` takes.
+
+        In float64 these are sums of z, in float32 sums of k_Z, about a shift of `shift_for`.
+        """
+        kernel_rows = basis.kernel.against(basis.points, precision)
+        transform = basis.transform
 
         def sums(rows: Matrix) -> CovarianceSums:
-            return cls.of_features(features(rows), shift)
+            centred = np.empty((len(rows), len(shift)))
+            for start in range(0, len(rows), BLOCK):
+                part = slice(start, start + BLOCK)
+                values = kernel_rows(rows[part])
+                z = values @ transform if precision == "float64" else values
+                np.subtract(z, shift, out=centred[part])
+            return CovarianceSums.of_centred(centred, shift)
 
-        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
-        return total
+        return sums
 
-    @classmethod
-    def _of_kernel_rows(
-        cls, basis: LandmarkBasis, X: Matrix, block: int, n_jobs: int | None
-    ) -> CovarianceSums:
-        """Return the sums of z by way of the sums of k_Z: z = B' k_Z is linear in it."""
-        kernel_rows = basis.kernel.against(basis.points, np.float32)
-        with one_blas_thread():
-            centre = basis.kernel(basis.points).mean(axis=0)
+    def in_features(self, basis: LandmarkBasis, precision: Resolved) -> CovarianceSums:
+        """Return the sums of z: z = B' k_Z is linear in k_Z.
 
-        def sums(rows: Matrix) -> CovarianceSums:
-            return cls.of_features(kernel_rows(rows), centre)
-
-        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
+        Parameters
+        ----------
+        basis, precision
+            Those that were given to `from_blocks`.
+        """
+        if precision == "float64":
+            return self
         B = basis.transform
         with one_blas_thread():
-            return cls(total.n, total.total @ B, B.T @ total.scatter @ B, centre @ B)
+            scatter = basis.combine(basis.combine(self.scatter, transposed=True).T, transposed=True)
+            return CovarianceSums(self.n, self.total @ B, scatter, self.shift @ B)
 
     def __add__(self, other: CovarianceSums) -> CovarianceSums:
         if not np.array_equal(self.shift, other.shift):
@@ -276,7 +335,7 @@ def subspace_from_sums(
         q = len(variances) if ridge is not None else int(np.count_nonzero(variances > rounding))
         if n_components is not None:
             q = min(q, n_components)
-        weights = basis.transform @ vectors[:, :q]
+        weights = basis.combine(vectors[:, :q])
         signs = component_signs(weights)
         mean = sums.mean if center else np.zeros_like(sums.mean)
         subspace = KernelSubspace(

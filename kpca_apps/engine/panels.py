@@ -22,6 +22,12 @@ PANEL = 256
 TILE = 1024
 """Columns a tile."""
 
+SAMPLE = 256
+"""Rows that stand for all in a sketch."""
+
+ELSEWHERE = 0.01
+"""Share of a sketch that no sample of rows decides."""
+
 
 class GramPanels:
     """K with K_ij = k(x_i, x_j), seen through the tiles on and above its diagonal.
@@ -71,10 +77,7 @@ class GramPanels:
         self._sums: Matrix | None = None
         self._kept: list[list[Values]] | None = None
         if stored:
-            make = in_order(
-                lambda start: [tile for _, tile in self._made(start)], self._starts, n_jobs
-            )
-            self._kept = list(make)
+            self._kept = list(in_order(self._kept_panel, self._starts, n_jobs))
 
     def __len__(self) -> int:
         return len(self._X)
@@ -110,6 +113,38 @@ class GramPanels:
             )
         return np.ascontiguousarray(W[:, :-1])
 
+    def sketch(self, V: Values) -> Values:
+        """Return about K V at a small part of its price, from the kernel with a sample of rows.
+
+        Where an iteration that starts from random V begins, it saves a product. A little of V
+        itself is added: what the sample knows nothing of is not lost.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, b)
+
+        Returns
+        -------
+        ndarray of shape (n, b)
+            Columns are as long as those of V.
+        """
+        n = len(self)
+        sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
+        kernel_rows = self._kernel.against(self._X[sample], self._dtype)
+        chosen = np.asarray(V[sample], dtype=self._dtype)
+        parts = in_order(
+            lambda start: kernel_rows(self._X[start : start + PANEL]) @ chosen,
+            self._starts,
+            self._n_jobs,
+        )
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            seen = np.concatenate(list(parts))
+            seen *= np.linalg.norm(V, axis=0) / np.linalg.norm(seen, axis=0)
+        # Of a kernel that vanishes or overflows on the sample nothing is known.
+        seen[:, ~np.isfinite(seen).all(axis=0)] = 0.0
+        seen += ELSEWHERE * V
+        return seen
+
     def _multiplied(self, V: Values) -> Values:
         W = np.zeros(V.shape, dtype=self._dtype)
         parts = in_order(lambda start: self._panel_product(start, V), self._starts, self._n_jobs)
@@ -142,6 +177,16 @@ class GramPanels:
         for tile in self._kept[start // PANEL]:
             yield first, tile
             first += tile.shape[1]
+
+    def _kept_panel(self, start: int) -> list[Values]:
+        """Return the tiles of a panel in one piece of memory: of fewer and larger pages."""
+        tiles = []
+        panel = np.empty((min(PANEL, len(self) - start), len(self) - start), dtype=self._dtype)
+        for first, made in self._made(start):
+            tile = panel[:, first - start : first - start + made.shape[1]]
+            tile[:] = made
+            tiles.append(tile)
+        return tiles
 
     def _made(self, start: int) -> Iterator[tuple[int, Values]]:
         rows = self._X[start : start + PANEL]

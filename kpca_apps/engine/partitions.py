@@ -18,17 +18,23 @@ Examples
 
 from __future__ import annotations
 
-import importlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
+from joblib.externals.loky import ProcessPoolExecutor
 
 from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.dask_client import dask_client, killed_worker
+from kpca_apps.engine.interrupts import IGNORED_INTERRUPT, interrupts_ignored
 from kpca_apps.errors import ConfigError, KpcaError
 
 __all__ = ["EXECUTORS", "Executor", "RowPart", "Workers", "row_parts", "tree_reduce"]
@@ -39,11 +45,11 @@ Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 
-ANSWER_SECONDS = 20.0
-"""How long a scheduler has to answer."""
-
 RETRIES = 2
 """How often a part is tried again where its worker was lost."""
+
+IN_FLIGHT = 3
+"""Parts for each worker that are sent ahead of the one whose result is waited for."""
 
 _log = logging.getLogger(__name__)
 
@@ -118,8 +124,8 @@ class Workers(AbstractContextManager["Workers"]):
     ------
     ConfigError
         If Dask is not installed, or a scheduler was given to another executor.
-    KpcaError
-        If the scheduler does not answer.
+    RefusedError
+        If the scheduler does not answer, or has no workers.
     """
 
     def __init__(
@@ -133,11 +139,18 @@ class Workers(AbstractContextManager["Workers"]):
             raise ConfigError(f"executor must be one of {', '.join(EXECUTORS)}, got {executor!r}.")
         if scheduler is not None and executor != "dask":
             raise ConfigError(f"A scheduler is for the executor dask, not for {executor}.")
+        if scheduler is not None and not scheduler.strip():
+            raise ConfigError("The address of the scheduler is empty: give one, or leave it out.")
         self.executor, self.n_workers = executor, n_workers
-        self._closing: list[Any] = []
+        self._opened = ExitStack()
+        self._pool: Any = None
         self._client: Any = None
         if executor == "dask":
-            self._client = _dask_client(n_workers, scheduler, self._closing)
+            try:
+                self._client = dask_client(n_workers, scheduler, self._opened)
+            except BaseException:
+                self._close_cluster()
+                raise
 
     def __exit__(
         self,
@@ -145,24 +158,33 @@ class Workers(AbstractContextManager["Workers"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for opened in reversed(self._closing):
-            with suppress(Exception):
-                opened.close()
+        # A second interrupt would leave locks held that the processes' end waits for.
+        with interrupts_ignored():
+            self.close_pool()
+            self._close_cluster()
+
+    def _close_cluster(self) -> None:
+        # What is left of a cluster that has failed may fail to close.
+        with suppress(Exception):
+            self._opened.close()
 
     def map_partitions(
-        self, function: Callable[..., Result], parts: Sequence[Part], *shared: Any
+        self, function: Callable[..., Result], parts: Iterable[Part], *shared: Any
     ) -> Iterator[Result]:
         """Yield ``function(part, *shared)`` of each part, in the order of the parts.
 
         Inside, linear algebra is held to one thread. For processes and Dask, function and parts
-        are sent: parts are best told by path and rows, and read where the work is done.
+        are sent: parts are best told by path and rows, and read where the work is done. Only a few
+        parts are under way at any time, so that results do not pile up ahead of who takes them.
+        Parts whose worker was lost are done again.
 
         Parameters
         ----------
         function : callable
-        parts : sequence
+        parts : iterable
+            Taken as they are needed.
         *shared
-            The same for every part, such as a model; sent to each worker once.
+            The same for every part, such as a model; Dask sends it to each worker once.
 
         Raises
         ------
@@ -171,45 +193,116 @@ class Workers(AbstractContextManager["Workers"]):
             their kind.
         """
         task = _Task(function)
-        if self._client is not None:
-            yield from self._on_dask(task, parts, shared)
-        elif self.executor == "serial":
-            for number, part in enumerate(parts):
-                yield task(number, part, *shared)
-        else:
-            how: dict[str, Any] = {"return_as": "generator", "n_jobs": self.n_workers}
-            how |= {"backend": "loky"} if self.executor == "processes" else {"require": "sharedmem"}
-            yield from Parallel(**how)(
-                delayed(task)(number, part, *shared) for number, part in enumerate(parts)
-            )
+        # Threads share the libraries' setting: it is made once around all of them.
+        in_here = self.executor in ("serial", "threads")
+        with one_blas_thread() if in_here else nullcontext():
+            if self.executor == "serial":
+                for number, part in enumerate(parts):
+                    yield task(number, part, *shared)
+            else:
+                flight: _Flight[Part, Result] = _Flight(self, task, shared)
+                yield from flight.results(parts)
 
-    def _on_dask(
-        self, task: _Task[Result], parts: Sequence[Part], shared: tuple[Any, ...]
-    ) -> Iterator[Result]:
-        killed = importlib.import_module("distributed").KilledWorker
-        sent = [self._client.scatter(thing, broadcast=True) for thing in shared]
-        futures = [
-            self._client.submit(task, number, part, *sent, pure=False, retries=RETRIES)
-            for number, part in enumerate(parts)
-        ]
-        # Results are let go of as they are used, so that they do not pile up.
-        for number in range(len(futures)):
-            try:
-                result = futures[number].result()
-            except killed as error:
-                raise KpcaError(
-                    f"Part {number + 1} of {len(parts)} ended its worker each time it was tried: "
-                    "give the workers more memory, or cut smaller parts."
-                ) from error
-            futures[number] = None
-            yield result
+    def open_pool(self) -> Any:
+        """Return what takes work: an executor, or the client of a cluster."""
+        if self._client is not None:
+            return self._client
+        if self._pool is None:
+            if self.executor == "processes":
+                # An interrupt is for this process, which lets the others finish their part.
+                ignoring = {"initializer": signal.signal, "initargs": IGNORED_INTERRUPT}
+                self._pool = ProcessPoolExecutor(max_workers=self.width, **ignoring)
+            else:
+                self._pool = ThreadPoolExecutor(max_workers=self.width)
+        return self._pool
+
+    def close_pool(self) -> None:
+        """Let go of threads or processes, also where one was lost; they are opened when needed."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if self.executor == "processes":
+            pool.shutdown(wait=True)
+        else:
+            pool.shutdown(wait=True, cancel_futures=True)
 
     @property
     def width(self) -> int:
         """Number of parts worked on at once."""
         if self._client is not None:
-            return max(len(self._client.scheduler_info()["workers"]), 1)
+            return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
+
+
+@dataclass
+class _Sent(Generic[Part]):
+    """A part that is being worked on."""
+
+    number: int
+    part: Part
+    future: Any
+
+
+class _Flight(Generic[Part, Result]):
+    """The parts under way, and what is done where workers are lost."""
+
+    def __init__(self, workers: Workers, task: _Task[Result], shared: tuple[Any, ...]) -> None:
+        self.workers, self.task, self.shared = workers, task, shared
+        self.waiting: deque[_Sent[Part]] = deque()
+        self.losses, self.is_dask = 0, workers.executor == "dask"
+        self.killed = killed_worker() if self.is_dask else BrokenProcessPool
+        self.sent = self._send_shared()
+
+    def results(self, parts: Iterable[Part]) -> Iterator[Result]:
+        """Yield the results in order, a few parts ahead of the one that is waited for."""
+        window = IN_FLIGHT * self.workers.width
+        try:
+            for number, part in enumerate(parts):
+                if len(self.waiting) == window:
+                    yield self._next()
+                self.waiting.append(_Sent(number, part, self._submit(number, part)))
+            while self.waiting:
+                yield self._next()
+        finally:
+            with interrupts_ignored():
+                for left in self.waiting:
+                    left.future.cancel()
+
+    def _send_shared(self) -> tuple[Any, ...]:
+        if not self.is_dask:
+            return self.shared
+        client = self.workers.open_pool()
+        return tuple(client.scatter(thing, broadcast=True, hash=False) for thing in self.shared)
+
+    def _submit(self, number: int, part: Part) -> Any:
+        how = {"pure": False, "retries": RETRIES} if self.is_dask else {}
+        return self.workers.open_pool().submit(self.task, number, part, *self.sent, **how)
+
+    def _next(self) -> Result:
+        while True:
+            first = self.waiting[0]
+            try:
+                result: Result = first.future.result()
+            except (self.killed, BrokenProcessPool, CancelledError) as error:
+                self._again(first.number, error)
+            else:
+                self.waiting.popleft()
+                return result
+
+    def _again(self, number: int, error: BaseException) -> None:
+        """Send all parts under way anew, unless workers were lost too often."""
+        self.losses += 1
+        # A cluster has tried already what it gives up.
+        if self.losses > RETRIES or (self.is_dask and isinstance(error, self.killed)):
+            raise KpcaError(
+                f"Part {number + 1} ended its worker each time it was tried: give the workers "
+                "more memory, or take fewer of them."
+            ) from error
+        _log.info("workers were lost: %d parts are done again", len(self.waiting))
+        self.workers.close_pool()
+        self.sent = self._send_shared()
+        for left in self.waiting:
+            left.future = self._submit(left.number, left.part)
 
 
 class _Task(Generic[Result]):
@@ -226,29 +319,3 @@ class _Task(Generic[Result]):
             raise
         except Exception as error:
             raise KpcaError(f"Part {number + 1} ({part}) failed: {error}") from error
-
-
-def _dask_client(n_workers: int | None, scheduler: str | None, closing: list[Any]) -> Any:
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError as error:
-        raise ConfigError(
-            "Dask is not installed: pip install 'kpca-apps[dask]', or choose another executor."
-        ) from error
-    try:
-        if scheduler is None:
-            cluster = distributed.LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
-            )
-            closing.append(cluster)
-            client = distributed.Client(cluster, timeout=ANSWER_SECONDS)
-        else:
-            client = distributed.Client(scheduler, timeout=ANSWER_SECONDS)
-    except (OSError, TimeoutError) as error:
-        raise KpcaError(
-            f"The scheduler {scheduler or 'of this machine'} does not answer: is it running, and "
-            "is its address right?"
-        ) from error
-    closing.append(client)
-    _log.info("dask: %s", client)
-    return client

@@ -9,7 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 
-__all__ = ["greedy_pivots", "random_pivots"]
+__all__ = ["PartialCholesky", "greedy_pivots", "random_pivots"]
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -58,7 +58,7 @@ def random_pivots(
     >>> len(random_pivots(Linear(), X, 3, np.random.default_rng(0)))
     2
     """
-    factor = _Factor(kernel, X, m)
+    factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()
         proposed = rng.choice(len(X), size=BLOCK, p=chances)
@@ -84,13 +84,13 @@ def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUND
     >>> greedy_pivots(Linear(), X, 2)
     array([1, 2])
     """
-    factor = _Factor(kernel, X, m)
+    factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         factor.extend(np.array([int(factor.residual.argmax())]))
     return np.array(factor.pivots, dtype=np.intp)
 
 
-class _Factor:
+class PartialCholesky:
     """F with K ~ F F', a column for each pivot, and the diagonal of what it misses."""
 
     def __init__(self, kernel: Kernel, X: Matrix, m: int) -> None:
@@ -129,7 +129,7 @@ class _Factor:
         self.pivots.extend(int(pivot) for pivot in pivots)
 
 
-def _accepted(factor: _Factor, proposed: Index, uniform: Matrix) -> Index:
+def _accepted(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
     """Return the proposals that survive, each thinned by those accepted before it."""
     left = factor.left(proposed, proposed)
     chances = factor.residual[proposed]

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.products import LOWEST_EXPONENT, rbf_exponents
+from kpca_apps.engine.products import LOWEST_EXPONENT, rbf_exponents, squared_lengths
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = [
@@ -99,12 +100,6 @@ class PreImages:
         """Return the rows of all parts, in order."""
         names = [field.name for field in fields(cls)]
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
-
-    @classmethod
-    def none(cls, d: int) -> PreImages:
-        """Return the pre-images of no rows."""
-        flags = np.zeros(0, dtype=bool)
-        return cls(np.empty((0, d)), np.zeros(0, dtype=np.int64), flags, flags, np.empty(0))
 
     def put(self, index: Index, other: PreImages) -> None:
         """Replace the rows ``index`` by those of ``other``."""
@@ -174,13 +169,7 @@ def fixed_point(
     length = tolerance / np.sqrt(2.0 * subspace.kernel.gamma)
 
     def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Flags]:
-        attempts = map_blocks(
-            lambda rows: _iterate(step, subspace, T[rows], start[rows], length, max_iter),
-            len(T),
-            n_jobs=n_jobs,
-        )
-        found, failed = zip(*attempts, strict=True)
-        return PreImages.joined(list(found)), np.concatenate(failed)
+        return _Iteration(step, subspace, T, start).run(length, max_iter, n_jobs)
 
     found, failed = attempt(T, np.asarray(start, dtype=np.float64))
     left = np.flatnonzero(failed)
@@ -261,14 +250,15 @@ def batch_of(index: Index) -> Index:
     return np.pad(index, (0, -len(index) % STEP), mode="edge")
 
 
-Step = Callable[[Matrix, Matrix, Matrix], tuple[Matrix, Matrix, Flags]]
+Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Flags]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
     """Fix the points in one step, for rows in multiples of `STEP`.
 
-    The step maps z, the weights g and the sums of their moduli to the next z, the inner products
-    <phi(z), P phi(x)>, and which denominators vanished.
+    The step maps z, the weights g, bounds of the sums of their moduli and the numbers of the rows
+    to take (the last may be repeated) to their next z, the inner products <phi(z), P phi(x)>, and
+    which denominators vanished.
     """
     near, anywhere = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
@@ -299,52 +289,92 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
         following[vanished] = z[vanished]
         return following, denominator * np.exp(shift), vanished
 
-    def step(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
-        starts = range(0, len(z), STEP)
-        parts = [few(z[s : s + STEP], g[s : s + STEP], size[s : s + STEP]) for s in starts]
+    def step(z: Matrix, g: Matrix, size: Matrix, batch: Index) -> tuple[Matrix, Matrix, Flags]:
+        chunks = [_as_slice(batch[s : s + STEP]) for s in range(0, len(batch), STEP)]
+        parts = [few(z[chunk], g[chunk], size[chunk]) for chunk in chunks]
         following, inner, vanished = zip(*parts, strict=True)
         return np.concatenate(following), np.concatenate(inner), np.concatenate(vanished)
 
     return step
 
 
-def _iterate(
-    step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix, length: float, max_iter: int
-) -> tuple[PreImages, Flags]:
-    """Iterate one block of rows; return the pre-images and which rows failed."""
-    n = len(T)
-    if n == 0:
-        return PreImages.none(start.shape[1]), np.zeros(0, dtype=bool)
-    everything = batch_of(np.arange(n))
-    g = subspace.expansion(T[everything])
-    size = np.abs(g).sum(axis=1)
-    z, iterations = start.copy(), np.zeros(n, dtype=np.int64)
-    converged, vanished = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    active, batch, batch_g = np.arange(n), everything, g
-    first = np.empty(n)
-    for iteration in range(1, max_iter + 1):
-        count = len(active)
-        following, inner, lost = step(z[batch], batch_g, size[batch])
-        following, inner, lost = following[:count], inner[:count], lost[:count]
-        if iteration == 1:
-            first[:] = inner
-        moved = np.linalg.norm(following - z[active], axis=1)
-        z[active] = following
-        iterations[active] = iteration
-        converged[active] = (moved <= length) & ~lost
-        vanished[active] = lost
-        active = active[(moved > length) & ~lost]
-        if not active.size:
-            break
-        if len(active) < count:
-            batch = batch_of(active)
-            batch_g = g[batch]
-    _, inner, _ = step(z[everything], g, size)
-    norms = projection_norms(subspace, T)
-    residual = 1.0 - 2.0 * inner[:n] + norms
-    farther = residual > 1.0 - 2.0 * first + norms + 1e-9
-    found = PreImages(z, iterations, converged, np.zeros(n, dtype=bool), np.maximum(residual, 0.0))
-    return found, vanished | farther
+def _as_slice(index: Index) -> Index | slice:
+    """Return increasing row numbers as a slice where they follow each other: no copy is made."""
+    consecutive = index[-1] - index[0] == len(index) - 1 and index[-2] < index[-1]
+    return slice(index[0], index[-1] + 1) if consecutive else index
+
+
+class _Iteration:
+    """The fixed-point iteration of all rows from given starts.
+
+    Rows go in blocks, each until half of its rows are through; those left over from all blocks
+    make new blocks. So the last rows of a block do not cost a block each step.
+    """
+
+    def __init__(self, step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix) -> None:
+        n = len(T)
+        self.step, self.subspace, self.T = step, subspace, T
+        self.z, self.iterations = start.copy(), np.zeros(n, dtype=np.int64)
+        self.converged, self.vanished = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        self.first = np.empty(n)
+
+    def run(self, length: float, max_iter: int, n_jobs: int | None) -> tuple[PreImages, Flags]:
+        """Iterate; return the pre-images and which rows failed."""
+        n = len(self.T)
+        left: Index = np.arange(n)
+        while left.size:
+            spell = partial(self._spell, left, length, max_iter)
+            left = np.concatenate(map_blocks(spell, len(left), n_jobs=n_jobs))
+        inner = np.concatenate(map_blocks(self._inner, n, n_jobs=n_jobs))
+        norms = projection_norms(self.subspace, self.T)
+        residual = 1.0 - 2.0 * inner + norms
+        farther = residual > 1.0 - 2.0 * self.first + norms + 1e-9
+        found = PreImages(
+            self.z,
+            self.iterations,
+            self.converged,
+            np.zeros(n, dtype=bool),
+            np.maximum(residual, 0.0),
+        )
+        return found, self.vanished | farther
+
+    def _weights(self, index: Index) -> tuple[Index, Matrix, Matrix]:
+        """Return a full batch of rows, their weights g and bounds of the sums of their moduli."""
+        batch = batch_of(np.arange(len(index)))
+        g = self.subspace.expansion(self.T[index][batch])
+        # |g|_1 <= p^(1/2) |g|_2, which takes one pass and no memory.
+        return batch, g, np.sqrt(g.shape[1] * squared_lengths(g))
+
+    def _spell(self, left: Index, length: float, max_iter: int, block: slice) -> Index:
+        """Iterate one block of the rows left; return the numbers of those that are not through."""
+        index = left[block]
+        batch, g, size = self._weights(index)
+        active = np.arange(len(index))
+        while 2 * len(active) > len(index):
+            count = len(active)
+            rows = index[active]
+            parts = self.step(self.z[index], g, size, batch)
+            following, inner, lost = parts[0][:count], parts[1][:count], parts[2][:count]
+            fresh = self.iterations[rows] == 0
+            self.first[rows[fresh]] = inner[fresh]
+            moved = np.linalg.norm(following - self.z[rows], axis=1)
+            self.z[rows] = following
+            self.iterations[rows] += 1
+            self.converged[rows] = (moved <= length) & ~lost
+            self.vanished[rows] = lost
+            going = (moved > length) & ~lost & (self.iterations[rows] < max_iter)
+            if not going.all():
+                active = active[going]
+                batch = batch_of(active)
+        return index[active]
+
+    def _inner(self, rows: slice) -> Matrix:
+        """Return <phi(z), P phi(x)> where the iteration has come to."""
+        index = np.arange(len(self.T))[rows]
+        if not index.size:
+            return np.empty(0)
+        batch, g, size = self._weights(index)
+        return self.step(self.z[index], g, size, batch)[1][: len(index)]
 
 
 def _rows_of(found: PreImages, chosen: Flags) -> PreImages:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,19 +13,27 @@ from scipy.spatial.distance import cdist
 __all__ = [
     "FAR",
     "LOWEST_EXPONENT",
+    "Exponents",
     "is_single",
     "lowest_exponent",
-    "mean_of_powers",
     "power",
     "products_with",
     "rbf_exponents",
     "squared_lengths",
+    "sum_of_powers",
     "unit_rows",
 ]
 
 Matrix = NDArray[np.float64]
 Values = NDArray[Any]
 Rows = Callable[[Matrix], Values]
+
+
+class Exponents(Protocol):
+    """Rows ``(b, d)`` to values ``(b, m)``, in a new array or in the one given."""
+
+    def __call__(self, X: Matrix, out: Values | None = None, /) -> Values: ...  # noqa: D102
+
 
 LOWEST_EXPONENT = -700.0
 """Below this exp(x) leaves the normal numbers, and numpy's exp drops to 1/40 of its speed."""
@@ -49,57 +58,72 @@ def lowest_exponent(dtype: DTypeLike) -> float:
     return LOWEST_EXPONENT_SINGLE if is_single(dtype) else LOWEST_EXPONENT
 
 
-def rbf_exponents(Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64) -> Rows:
-    """Fix Z in -gamma |x - z|^2, taken from one matrix product and clipped to [lowest, 0].
+def rbf_exponents(
+    Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64, shift: float = 0.0
+) -> Exponents:
+    """Fix Z in shift - gamma |x - z|^2, taken from one matrix product, no smaller than ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
-    [xs, -h, 1] and [zs, 1, -h']. Centring is what keeps the digits: lengths cancel in it. The
-    median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
+    [xs, -h, 1] and [zs, 1, shift - h']. Centring is what keeps the digits: lengths cancel in it.
+    The median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
     are far out themselves are compared by differences, which cancel nothing.
     """
     centre = np.median(Z, axis=0)
     scale = np.sqrt(2.0 * gamma)
     far_from = FAR_SINGLE if is_single(dtype) else FAR
 
-    def half_lengths(scaled: Matrix) -> Matrix:
-        return 0.5 * squared_lengths(scaled)[:, None]
+    def scaled(X: Matrix) -> tuple[Values, Values]:
+        """Return [xs, 1, 1] with xs rounded to the type, and h of what rounding has left."""
+        padded = np.ones((len(X), X.shape[1] + 2), dtype=dtype)
+        xs = padded[:, :-2]
+        np.subtract(X, centre, out=xs, casting="same_kind")
+        xs *= scale
+        return padded, 0.5 * squared_lengths(xs)
 
-    right = (Z - centre) * scale
-    right = np.hstack([right, np.ones((len(Z), 1)), -half_lengths(right)])
-    with np.errstate(over="ignore"):
-        right_columns = np.ascontiguousarray(right.T, dtype=dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        right, lengths = scaled(Z)
+        right[:, -1] = shift - lengths
+    right_columns = np.ascontiguousarray(right.T)
+    reach = np.sqrt(lengths.max(initial=0.0))
 
-    def rows(X: Matrix) -> Values:
+    def rows(X: Matrix, out: Values | None = None) -> Values:
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (X - centre) * scale
-            h = half_lengths(scaled)[:, 0]
-            left = np.empty((len(X), len(right_columns)), dtype=dtype)
-            left[:, :-2], left[:, -2], left[:, -1] = scaled, -h, 1.0
-            values: Values = left @ right_columns
+            left, h = scaled(X)
+            left[:, -2] = -h
+            values: Values = np.matmul(left, right_columns, out=out)
             far = ~(h <= far_from)
             if far.any():
-                values[far] = -gamma * cdist(X[far], Z, "sqeuclidean")
-        return np.clip(values, lowest, 0.0, out=values)
+                values[far] = shift - gamma * cdist(X[far], Z, "sqeuclidean")
+        # By the triangle inequality most blocks have nothing to clip, and a pass costs.
+        if (np.sqrt(h.max(initial=0.0)) + reach) ** 2 <= shift - lowest:
+            return values
+        return np.clip(values, lowest, np.inf, out=values)
 
     return rows
 
 
-def mean_of_powers(values: Values, powers: tuple[int, ...]) -> Values:
-    """Replace u by the mean of u^p over the increasing ``powers``, by Horner's rule."""
-    steps = [int(step) for step in np.diff((0, *powers))]
-    total = power(values, steps[-1])
-    for step in reversed(steps[:-1]):
-        total += 1.0
+def sum_of_powers(
+    values: Values, powers: tuple[int, ...], factors: tuple[float, ...], out: Values | None = None
+) -> Values:
+    """Return the sum of factor times w^p over increasing ``powers`` >= 1, by Horner's rule.
+
+    The factor of the last power is 1, and ``factors`` hold those of the others.
+    """
+    steps = [high - low for low, high in pairwise((0, *powers))]
+    total = power(values, steps[-1], out)
+    for step, factor in zip(reversed(steps[:-1]), reversed(factors), strict=True):
+        total += factor
         for _ in range(step):
             total *= values
-    total /= len(powers)
     return total
 
 
-def power(values: Values, exponent: int) -> Values:
+def power(values: Values, exponent: int, out: Values | None = None) -> Values:
     """Return ``values`` to a small integer power by multiplication, without numpy's slow pow."""
-    result = values.copy()
-    for _ in range(exponent - 1):
+    if exponent == 1:
+        return np.positive(values, out=out)
+    result: Values = np.multiply(values, values, out=out)
+    for _ in range(exponent - 2):
         result *= values
     return result
 
@@ -115,9 +139,9 @@ def products_with(Z: Matrix, dtype: DTypeLike = np.float64) -> Rows:
     return rows
 
 
-def squared_lengths(X: Matrix) -> Matrix:
+def squared_lengths(X: Values) -> Values:
     """Return |x|^2 for each row."""
-    lengths: Matrix = np.einsum("ij,ij->i", X, X)
+    lengths: Values = np.einsum("ij,ij->i", X, X)
     return lengths
 
 

@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.eigen import Solver, choose_solver
 from kpca_apps.engine.exact import ExactPlan, plan_exact
-from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.memory import nystroem_fit_bytes, require_nystroem
+from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, MultiscaleRBF, Scaled, Sum
+from kpca_apps.engine.landmarks import drawing_bytes
+from kpca_apps.engine.memory import nystroem_fit_bytes, require, require_nystroem
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.errors import MemoryLimitError
 
-__all__ = ["LARGEST_EXACT", "LARGEST_ITERATED", "NystroemPlan", "choose_regime"]
+__all__ = [
+    "LARGEST_EXACT",
+    "LARGEST_ITERATED",
+    "NystroemPlan",
+    "choose_landmarks",
+    "choose_regime",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -38,6 +45,8 @@ class NystroemPlan:
         Rows.
     n_landmarks : int
         At most.
+    landmarks : str
+        How they are drawn: one of `LANDMARKS`, or "given".
     precision : {"float32", "float64"}
         Of kernel values; sums are float64.
     n_bytes : int
@@ -46,6 +55,7 @@ class NystroemPlan:
 
     n: int
     n_landmarks: int
+    landmarks: str
     precision: Resolved
     n_bytes: int
 
@@ -54,13 +64,38 @@ class NystroemPlan:
 
         Examples
         --------
-        >>> NystroemPlan(10**6, 500, "float32", 40_000_000).describe()
-        'nystroem, n = 1000000, 500 landmarks, kernel values in float32, 40 MB'
+        >>> NystroemPlan(10**6, 500, "kmeans", "float32", 40_000_000).describe()
+        'nystroem, n = 1000000, 500 landmarks (kmeans), kernel values in float32, 40 MB'
         """
         return (
-            f"nystroem, n = {self.n}, {self.n_landmarks} landmarks, kernel values in "
-            f"{self.precision}, {self.n_bytes / 1e6:.0f} MB"
+            f"nystroem, n = {self.n}, {self.n_landmarks} landmarks ({self.landmarks}), kernel "
+            f"values in {self.precision}, {self.n_bytes / 1e6:.0f} MB"
         )
+
+
+def choose_landmarks(kernel: Kernel, landmarks: str = "auto") -> str:
+    """Return the way of drawing landmarks that ``"auto"`` stands for.
+
+    Centres of clusters where alike means near, so that a centre is like the rows about it; rows
+    themselves for other kernels, for which a mean of rows may be like none of them.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> choose_landmarks(RBF(1.0)), choose_landmarks(RBF(1.0) + Linear())
+    ('kmeans', 'residual')
+    """
+    if landmarks != "auto":
+        return landmarks
+    return "kmeans" if _falls_with_distance(kernel) else "residual"
+
+
+def _falls_with_distance(kernel: Kernel) -> bool:
+    if isinstance(kernel, Sum):
+        return all(_falls_with_distance(part) for part in kernel.kernels)
+    if isinstance(kernel, Scaled):
+        return _falls_with_distance(kernel.kernel)
+    return isinstance(kernel, (RBF, MultiscaleRBF, Laplacian))
 
 
 def choose_regime(
@@ -70,6 +105,7 @@ def choose_regime(
     method: str = "auto",
     n_components: int | None = None,
     n_landmarks: int = 1000,
+    landmarks: str = "auto",
     center: bool = True,
     solver: Solver = "auto",
     precision: Precision = "auto",
@@ -90,6 +126,8 @@ def choose_regime(
         As in `fit_exact`.
     n_landmarks : int
         Landmarks of a fit that has them.
+    landmarks : str
+        How they are drawn: one of `LANDMARKS`, "auto" or "given".
 
     Raises
     ------
@@ -113,9 +151,11 @@ def choose_regime(
         except MemoryLimitError:
             if method == "exact" or not kernel.is_psd:
                 raise
-    m = min(n_landmarks, n)
+    m, way = min(n_landmarks, n), choose_landmarks(kernel, landmarks)
     require_nystroem(m, d, memory_budget)
+    drawing = drawing_bytes(way, n, m, d)
+    require(drawing, memory_budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
     resolved = choose_precision(kernel, X, 0, precision, center=center)
-    plan = NystroemPlan(n, m, resolved, nystroem_fit_bytes(m, d))
+    plan = NystroemPlan(n, m, way, resolved, max(nystroem_fit_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan

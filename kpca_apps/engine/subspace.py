@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -130,7 +131,69 @@ class KernelSubspace:
         ValueError
             If the kernel is indefinite: then there is no distance to speak of.
         """
-        return self.project_and_error(X, clip=clip, precision=precision, n_jobs=n_jobs)[1]
+        error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
+        return np.maximum(error, 0.0, out=error) if clip else error
+
+    def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
+        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
+
+        Gains are part of the weights, and one product serves components and mean. Errors are not
+        clipped. Raises as `reconstruction_error`.
+        """
+        products = self._products(np.sqrt(self.gain), precision)
+
+        def errors(rows: Matrix) -> Matrix:
+            t, along_mean = products(rows)
+            return self._remainder(rows, along_mean, np.einsum("ij,ij->i", t, t))
+
+        return errors
+
+    def error_parts(
+        self, scale: Matrix, precision: Resolved = "float64"
+    ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
+        """Return the map from rows to their errors ``(b,)`` and to sum_a scale_a t_a^2 ``(b,)``.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (q,)
+            One over variances, for a squared Mahalanobis distance.
+        precision
+            As in `errors`.
+        """
+        products = self._products(np.ones(self.n_components), precision)
+        forms = np.column_stack([self.gain, scale]).astype(precision)
+
+        def parts(rows: Matrix) -> tuple[Matrix, Matrix]:
+            t, along_mean = products(rows)
+            explained, scaled = (np.square(t, out=t) @ forms).T.astype(np.float64)
+            return self._remainder(rows, along_mean, explained), scaled
+
+        return parts
+
+    def _products(
+        self, factors: Matrix, precision: Resolved
+    ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
+        """Return the map from rows to t, times factors ``(q,)``, and to beta' k_Z."""
+        self._require_distance()
+        kernel_rows = self.kernel.against(self.points, precision)
+        stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(
+            precision, copy=False
+        )
+        shift = np.append(self.offset * factors, 0.0).astype(precision)
+
+        def products(rows: Matrix) -> tuple[Matrix, Matrix]:
+            values = kernel_rows(rows) @ stacked
+            values -= shift
+            return values[:, :-1], values[:, -1]
+
+        return products
+
+    def _remainder(self, rows: Matrix, along_mean: Matrix, explained: Matrix) -> Matrix:
+        """Return what is left of rows, k(x, x) - 2 beta' k_Z + c, without what is explained."""
+        error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+        error -= 2.0 * along_mean
+        error -= explained
+        return error
 
     def project_and_error(
         self,
@@ -141,26 +204,23 @@ class KernelSubspace:
         n_jobs: int | None = None,
     ) -> tuple[Matrix, Matrix]:
         """Return projections ``(n, q)`` and reconstruction errors ``(n,)`` in one pass."""
+        products = self._products(np.ones(self.n_components), precision)
+
+        def score(rows: Matrix) -> Matrix:
+            t, along_mean = products(rows)
+            explained = np.einsum("ij,ij->i", t, t * self.gain)
+            return np.column_stack([t, self._remainder(rows, along_mean, explained)])
+
+        scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
+        error = scored[:, -1]
+        return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
+
+    def _require_distance(self) -> None:
         if not self.kernel.is_psd:
             raise ValueError(
                 f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
                 "is no distance; use a positive semi-definite kernel."
             )
-        kernel_rows = self.kernel.against(self.points, precision)
-        stacked = np.column_stack([self.weights, self.mean_weights]).astype(precision, copy=False)
-        shift = np.append(self.offset, 0.0)
-
-        def score(rows: Matrix) -> Matrix:
-            products: Matrix = kernel_rows(rows) @ stacked - shift
-            explained = np.einsum("ij,j->i", products[:, :-1] ** 2, self.gain)
-            products[:, -1] = (
-                self.kernel.diagonal(rows) - 2.0 * products[:, -1] + self.mean_norm - explained
-            )
-            return products
-
-        scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
-        error = scored[:, -1]
-        return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
 
     def expansion(self, T: Matrix) -> Matrix:
         """Return the coefficients over ``points`` of the vectors with projections ``T``.

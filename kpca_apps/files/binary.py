@@ -7,24 +7,38 @@ import io
 import json
 import logging
 import zipfile
+from collections.abc import Collection
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.sniffing import header_is_missing
 
-__all__ = ["plain_types", "read_excel", "read_parquet"]
+__all__ = [
+    "DAMAGE",
+    "collected",
+    "column_named",
+    "damaged",
+    "far_dates",
+    "plain_types",
+    "read_excel",
+    "read_parquet",
+]
 
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
+# Bytes of a value in a list, as text.
+_LEAF = 8
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 # 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
-# Damaged files make the readers raise errors of many kinds, and panics, which are not Exceptions.
-_DAMAGE = (Exception, pl.exceptions.PanicException)
+DAMAGE = (Exception, pl.exceptions.PanicException)
+"""What damaged files make the readers raise: errors of many kinds, and panics, which are no
+Exceptions."""
 
 
 def read_parquet(data: bytes, label: str) -> pl.DataFrame:
@@ -53,25 +67,47 @@ def read_parquet(data: bytes, label: str) -> pl.DataFrame:
         scan = pl.scan_parquet(io.BytesIO(data))
         width = len(scan.collect_schema())
         height = int(scan.select(pl.len()).collect().item())
-    except _DAMAGE as error:
-        raise _damaged(label, "Parquet", error) from None
+    except DAMAGE as error:
+        raise damaged(label, "Parquet", error) from None
     # A few bytes can stand for a billion equal cells, or for a long text in every row, so the
     # size of all cells is asked before they are made.
     require_table(label, height, width)
+    return collected(scan, label)
+
+
+def collected(scan: pl.LazyFrame, label: str, *, as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Read the rows of a Parquet file, or some of them, asking for their memory on the way.
+
+    Parameters
+    ----------
+    scan : LazyFrame
+        The rows.
+    label : str
+        The file's name for messages.
+    as_text : collection of str
+        As for `plain_types`.
+
+    Returns
+    -------
+    DataFrame
+        Their columns, types as `plain_types` leaves them.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged.
+    MemoryLimitError
+        If its texts, or nested values, would unpack to more than memory holds.
+    """
     try:
-        n_bytes = _text_bytes(scan)
-        require_memory(label, n_bytes)
-        if n_bytes > _MOST_TEXT:
-            raise MemoryLimitError(
-                f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
-                f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
-                "the file."
-            )
-        return plain_types(pl.read_parquet(io.BytesIO(data)))
+        _require_texts(scan, label)
+        frame = scan.collect(engine="streaming")
+        _require_nested(frame, label)
+        return plain_types(frame, as_text=as_text)
     except MemoryLimitError:
         raise
-    except _DAMAGE as error:
-        raise _damaged(label, "Parquet", error) from None
+    except DAMAGE as error:
+        raise damaged(label, "Parquet", error) from None
 
 
 def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -114,8 +150,8 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
         header = [_text(value) for value in sheet.to_polars().row(0)] if sheet.width else []
         body = workbook.load_sheet(0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
         frame = body.to_polars()
-    except _DAMAGE as error:
-        raise _damaged(label, "Excel", error) from None
+    except DAMAGE as error:
+        raise damaged(label, "Excel", error) from None
     header += [""] * (frame.width - len(header))
     names, notes = unique_names(header[: frame.width])
     frame.columns = names
@@ -129,7 +165,7 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return plain_types(frame), tuple(notes)
 
 
-def plain_types(frame: pl.DataFrame) -> pl.DataFrame:
+def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
     """Reduce the types of columns to those the toolkit speaks.
 
     Booleans, integers up to 64 bits, floats, dates, times and strings stay. Categories become
@@ -140,6 +176,9 @@ def plain_types(frame: pl.DataFrame) -> pl.DataFrame:
     ----------
     frame : DataFrame
         Any table.
+    as_text : collection of str
+        Columns of dates that become text in any case: those of a part, where one in another part
+        of the table lies outside.
 
     Returns
     -------
@@ -151,10 +190,99 @@ def plain_types(frame: pl.DataFrame) -> pl.DataFrame:
     >>> plain_types(pl.DataFrame({"x": [[1, 2]]})).row(0)
     ('[1, 2]',)
     """
-    return frame.with_columns([_plain(column) for column in frame.iter_columns()])
+    return frame.with_columns(
+        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
+    )
 
 
-def _plain(column: pl.Series) -> pl.Series:
+def far_dates(scan: pl.LazyFrame, label: str) -> frozenset[str]:
+    """Name the columns of dates in which one lies outside the years 1 to 9999.
+
+    Parameters
+    ----------
+    scan : LazyFrame
+        The whole table, read in batches.
+    label : str
+        The file's name for messages.
+
+    Returns
+    -------
+    frozenset of str
+        What `plain_types` turns into text, for each part of the table alike.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged.
+    """
+    try:
+        schema = scan.collect_schema()
+        named = [
+            _is_named(column_named(name), dtype).all().alias(name)
+            for name, dtype in schema.items()
+            if dtype in (pl.Date, pl.Datetime)
+        ]
+        found = scan.select(named).collect(engine="streaming").row(0, named=True) if named else {}
+    except DAMAGE as error:
+        raise damaged(label, "Parquet", error) from None
+    return frozenset(name for name, all_named in found.items() if not all_named)
+
+
+def _require_texts(scan: pl.LazyFrame, label: str) -> None:
+    """Refuse rows whose texts would not fit into memory, before they are made.
+
+    Parameters
+    ----------
+    scan : LazyFrame
+        The rows.
+    label : str
+        The file's name for messages.
+
+    Raises
+    ------
+    MemoryLimitError
+        If they would unpack to more than is available, or than anyone screens.
+    """
+    _require_text(_text_bytes(scan), label)
+
+
+def _require_nested(frame: pl.DataFrame, label: str) -> None:
+    """Refuse lists and structures whose JSON texts would not fit into memory.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows; lists of equal values or texts take little in it.
+    label : str
+        The file's name for messages.
+
+    Raises
+    ------
+    MemoryLimitError
+        If they would unpack to more than is available, or than anyone screens.
+    """
+    nested = [column for column in frame.iter_columns() if column.dtype.is_nested()]
+    _require_text(sum(_leaf_bytes(column) for column in nested), label)
+
+
+def column_named(name: str) -> pl.Expr:
+    """Name a column literally: ``pl.col("^x.*$")`` would be a pattern, ``pl.col("*")`` all of them.
+
+    Examples
+    --------
+    >>> pl.DataFrame({"*": [1], "x": [2]}).select(column_named("*")).columns
+    ['*']
+    """
+    return cs.by_name(name).as_expr()
+
+
+def damaged(label: str, kind: str, error: BaseException) -> InputError:
+    """Return the error for a file that its reader could not read."""
+    reason = one_line(str(error).strip().split("\n", 1)[0], 120)
+    return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")
+
+
+def _plain(column: pl.Series, as_text: bool) -> pl.Series:
     dtype = column.dtype
     if dtype in (pl.Categorical, pl.Enum):
         return column.cast(pl.String)
@@ -165,42 +293,71 @@ def _plain(column: pl.Series) -> pl.Series:
     if isinstance(dtype, pl.Duration):
         return column.to_physical() / _PER_SECOND[dtype.time_unit]
     if dtype in (pl.Date, pl.Datetime):
-        return _dates(column)
+        return _dates(column, as_text)
     if dtype.is_nested() or dtype == pl.Object:
         texts = [None if value is None else _json(value) for value in column.to_list()]
         return pl.Series(column.name, texts, dtype=pl.String)
     return column
 
 
-def _dates(column: pl.Series) -> pl.Series:
+def _dates(column: pl.Series, as_text: bool) -> pl.Series:
     """Write dates that no calendar holds, and all beside them, as text; others stay as they are.
 
     Stored as a number, a date may lie a million years off, where neither Python nor polars can
     name its day.
     """
-    unit, per_second = "days", 1 / 86400
-    if isinstance(column.dtype, pl.Datetime):
-        unit, per_second = column.dtype.time_unit, _PER_SECOND[column.dtype.time_unit]
-    stored = column.to_physical()
-    named = (stored / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
-    if named.all():
+    dtype = column.dtype
+    named = pl.select(_is_named(pl.lit(column), dtype)).to_series()
+    if named.all() and not as_text:
         return column
+    unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
+    stored = column.to_physical()
     texts = column.set(~named, None).cast(pl.String)
     numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
     return texts.zip_with(named | stored.is_null(), numbers)
+
+
+def _is_named(dates: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Whether the calendar has a name for the day of each date."""
+    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
+    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
 
 
 def _text_bytes(scan: pl.LazyFrame) -> int:
     """Bytes of all text cells, each counted in full however often a file repeats it."""
     schema = scan.collect_schema()
     sizes = [
-        *(pl.col(name).str.len_bytes() for name in schema if schema[name] == pl.String),
-        *(pl.col(name).bin.size() for name in schema if schema[name] == pl.Binary),
+        *(column_named(name).str.len_bytes() for name in schema if schema[name] == pl.String),
+        *(column_named(name).bin.size() for name in schema if schema[name] == pl.Binary),
     ]
     if not sizes:
         return 0
     totals = scan.select([size.cast(pl.Int64).sum() for size in sizes]).collect(engine="streaming")
     return int(sum(totals.row(0)))
+
+
+def _leaf_bytes(column: pl.Series) -> int:
+    """Bytes of all values of a column, however deep they lie, as texts."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.Struct):
+        return sum(_leaf_bytes(field) for field in column.struct.unnest().iter_columns())
+    if isinstance(dtype, pl.List | pl.Array):
+        return _leaf_bytes(column.explode())
+    if dtype == pl.String:
+        return len(column) * _LEAF + int(column.str.len_bytes().cast(pl.Int64).sum())
+    if dtype == pl.Binary:
+        return len(column) * _LEAF + int(column.bin.size().cast(pl.Int64).sum())
+    return len(column) * _LEAF
+
+
+def _require_text(n_bytes: int, label: str) -> None:
+    require_memory(label, n_bytes)
+    if n_bytes > _MOST_TEXT:
+        raise MemoryLimitError(
+            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+            f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
+            "the file."
+        )
 
 
 def _json(value: Any) -> str:
@@ -225,10 +382,5 @@ def _bound_workbook(data: bytes, label: str) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise _damaged(label, "Excel", error) from None
+        raise damaged(label, "Excel", error) from None
     require_memory(label, size)
-
-
-def _damaged(label: str, kind: str, error: BaseException) -> InputError:
-    reason = one_line(str(error).strip().split("\n", 1)[0], 120)
-    return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")

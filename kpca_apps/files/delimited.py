@@ -1,14 +1,11 @@
 """Delimited text -> columns of strings, with the line each row starts on.
 
-Regular files (no quotes, or quotes exactly where they belong) are measured with array code and
-cut by polars. Anything else goes through the standard library's reader, row by row, which is
-slower and knows what to do with a stray quote.
+What cuts the cells is sniffed, and the first row names the columns, or is data.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import re
 from dataclasses import dataclass
 
@@ -17,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.limits import require_memory
+from kpca_apps.files.cutting import CutRows, cut_message, cut_rows
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.sniffing import (
     DELIMITER_NAMES,
@@ -27,18 +24,23 @@ from kpca_apps.files.sniffing import (
     sniff_delimiter,
 )
 
-__all__ = ["CutText", "read_delimited"]
+__all__ = [
+    "HEAD_BYTES",
+    "CutText",
+    "Cutter",
+    "Header",
+    "choose_cutter",
+    "collapse_spaces",
+    "no_data",
+    "read_delimited",
+    "read_header",
+    "refuse_useless",
+]
 
-_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
-_IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\v\f"))
-# Bytes held at the same time: by array code and polars for a row (positions of its ends, counts),
-# a cut and a cell; by the standard library's reader for a row and a cell, which are Python objects.
-_ROW_BYTES, _CUT_BYTES, _CELL_BYTES = 64, 24, 40
-_ROW_OBJECT, _CELL_OBJECT = 200, 80
+HEAD_BYTES = 1 << 20
+"""Bytes at the head of a text that suffice to choose what cuts it."""
+
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
-
-IntArray = NDArray[np.int64]
-ByteArray = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,55 @@ class CutText:
     """
 
     frame: pl.DataFrame
-    lines: IntArray
+    lines: NDArray[np.int64]
     delimiter: str | None
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Cells of the first row, the rest as a frame, and the line every row starts on."""
+class Cutter:
+    """What cuts the cells of a text, and where its rows begin.
 
-    first: list[str]
-    body: pl.DataFrame
-    lines: IntArray
+    Attributes
+    ----------
+    delimiter : str
+        One character; a space means runs of spaces.
+    skip : int
+        Bytes before the rows: Excel's line ``sep=;``, without the newline that ends it.
+    notes : tuple of str
+        A sentence where it was found by looking.
+    """
+
+    delimiter: str
+    skip: int
+    notes: tuple[str, ...]
+
+    @property
+    def stated(self) -> str | None:
+        """The delimiter as a source states it: ``None`` for a table of one column."""
+        return None if self.delimiter == ONE_COLUMN else self.delimiter
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first row of a text says.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns: distinct, and none empty.
+    is_data : bool
+        Whether the row holds data, and the names are made up.
+    line : int
+        Line it starts on.
+    notes : tuple of str
+        Sentences that state what was guessed.
+    """
+
+    names: tuple[str, ...]
+    is_data: bool
+    line: int
+    notes: tuple[str, ...]
 
 
 def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> CutText:
@@ -100,40 +139,85 @@ def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> Cut
     >>> cut.frame.columns, cut.frame.row(0), cut.lines.tolist()
     (['name', 'size'], ('ada', '1,5'), [3])
     """
-    text, stated = _normalise_lines(text)
-    sniffed = delimiter is None and stated is None
-    cutter = delimiter or stated or sniff_delimiter(text)
-    if delimiter is not None:
-        _refuse_useless(text, delimiter, label)
-    if cutter == " ":
-        text = _collapse_spaces(text)
-    rows = _cut(text, cutter, label)
-    names, frame, lines, notes = _name_columns(rows, label)
-    if frame.height == 0:
-        raise InputError(
-            f"{label}: line {rows.lines[0]} is a header without rows; there is nothing to screen."
-        )
-    if sniffed and cutter not in (",", ONE_COLUMN):
-        notes = [f"Cells are cut at the {DELIMITER_NAMES[cutter]} (found by itself).", *notes]
-    frame.columns = names
-    return CutText(frame, lines, None if cutter == ONE_COLUMN else cutter, tuple(notes))
-
-
-def _normalise_lines(text: bytes) -> tuple[bytes, str | None]:
-    """Old Macintosh line ends to newlines; Excel's ``sep=;`` line to an empty one."""
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
+    cutter = choose_cutter(text, delimiter)
+    text = text[cutter.skip :]
+    if delimiter is not None and delimiter.encode("utf-8") not in text:
+        refuse_useless(text, delimiter, label)
+    if cutter.delimiter == " ":
+        text = collapse_spaces(text)
+    rows = cut_rows(text, cutter.delimiter, label)
+    header = read_header(rows, label)
+    first = 0 if header.is_data else 1
+    frame, lines = rows.frame[first:], rows.lines[first:]
+    if frame.height == 0:
+        raise no_data(header, label)
+    frame.columns = list(header.names)
+    return CutText(frame, lines, cutter.stated, (*cutter.notes, *header.notes))
+
+
+def choose_cutter(text: bytes, delimiter: str | None = None) -> Cutter:
+    r"""Choose what cuts a text: what is given, what its first line states, or what is found.
+
+    Parameters
+    ----------
+    text : bytes
+        The text in UTF-8, or its first `HEAD_BYTES`.
+    delimiter : str, optional
+        One character.
+
+    Returns
+    -------
+    Cutter
+        The delimiter, and where the rows begin.
+
+    Examples
+    --------
+    >>> choose_cutter(b"sep=;\na;b\n1;2\n")
+    Cutter(delimiter=';', skip=5, notes=())
+    """
     match = _SEPARATOR_LINE.match(text)
-    return (text[match.end() :], match[1].decode("utf-8")) if match else (text, None)
+    skip = match.end() if match else 0
+    if delimiter is not None or match:
+        return Cutter(delimiter or match[1].decode("utf-8"), skip, ())  # type: ignore[index]
+    found = sniff_delimiter(text)
+    if found in (",", ONE_COLUMN):
+        return Cutter(found, skip, ())
+    return Cutter(
+        found, skip, (f"Cells are cut at the {DELIMITER_NAMES[found]} (found by itself).",)
+    )
 
 
-def _collapse_spaces(text: bytes) -> bytes:
+def collapse_spaces(text: bytes) -> bytes:
+    r"""Make one space of each run of spaces, and none of those that begin or end a line.
+
+    Examples
+    --------
+    >>> collapse_spaces(b"  1   2 \n")
+    b'1 2\n'
+    """
     return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb" {2,}", b" ", text))
 
 
-def _refuse_useless(text: bytes, delimiter: str, label: str) -> None:
-    """Refuse a given delimiter that never occurs where another would cut the rows."""
-    found = ONE_COLUMN if delimiter.encode("utf-8") in text else sniff_delimiter(text)
+def refuse_useless(text: bytes, delimiter: str, label: str) -> None:
+    """Refuse a given delimiter that never occurs where another would cut the rows.
+
+    Parameters
+    ----------
+    text : bytes
+        A text without the delimiter, or its first `HEAD_BYTES`.
+    delimiter : str
+        As given.
+    label : str
+        The file's name for messages.
+
+    Raises
+    ------
+    InputError
+        Naming both.
+    """
+    found = sniff_delimiter(text)
     if found != ONE_COLUMN:
         name = DELIMITER_NAMES.get(delimiter, f'delimiter "{one_line(delimiter)}"')
         raise InputError(
@@ -142,198 +226,48 @@ def _refuse_useless(text: bytes, delimiter: str, label: str) -> None:
         )
 
 
-def _name_columns(rows: _Rows, label: str) -> tuple[list[str], pl.DataFrame, IntArray, list[str]]:
-    """Take the first row for names, or for data where it holds nothing but numbers."""
-    width = len(rows.first)
-    if header_is_missing(rows.first):
-        names = [f"column_{number}" for number in range(1, width + 1)]
-        schema = {f"column_{i}": pl.String for i in range(1, width + 1)}
-        first = pl.DataFrame([rows.first], schema=schema, orient="row")
-        frame = pl.concat([first, rows.body]) if rows.body.height else first
-        note = f"Line {rows.lines[0]} holds numbers only: the columns are named column_1, ..."
-        return names, frame, rows.lines, [note]
-    if not any(name.strip() for name in rows.first):
+def read_header(rows: CutRows, label: str) -> Header:
+    """Take the first row for names, or for data where it holds nothing but numbers.
+
+    Parameters
+    ----------
+    rows : CutRows
+        At least the first row.
+    label : str
+        The file's name for messages.
+
+    Returns
+    -------
+    Header
+        The names of the columns.
+
+    Raises
+    ------
+    InputError
+        If the row is blank, or a cell of it too long for a name.
+    """
+    first, line = [str(cell) for cell in rows.frame.row(0)], int(rows.lines[0])
+    if max(map(len, first)) > csv.field_size_limit():
+        raise InputError(cut_message("field larger than", label, line))
+    if header_is_missing(first):
+        note = f"Line {line} holds numbers only: the columns are named column_1, ..."
+        return Header(tuple(rows.frame.columns), True, line, (note,))
+    if not any(name.strip() for name in first):
         raise InputError(
-            f"{label}: line {rows.lines[0]} should name the columns and is blank; add a header."
+            f"{label}: line {line} should name the columns and is blank; add a header."
         )
-    names, notes = unique_names(rows.first)
-    numbers = [name for name in rows.first if is_number(name)]
-    if 2 * len(numbers) >= width:
+    names, notes = unique_names(first)
+    numbers = [name for name in first if is_number(name)]
+    if 2 * len(numbers) >= len(first):
         notes.append(
-            f'The names on line {rows.lines[0]} look like values ("{one_line(numbers[0])}"): if '
+            f'The names on line {line} look like values ("{one_line(numbers[0])}"): if '
             "they are data, add a header line."
         )
-    return names, rows.body, rows.lines[1:], notes
+    return Header(tuple(names), False, line, tuple(notes))
 
 
-def _cut(text: bytes, delimiter: str, label: str) -> _Rows:
-    rows = None
-    if len(delimiter.encode("utf-8")) == 1 and delimiter != ONE_COLUMN:
-        rows = _cut_regular(text, delimiter, label)
-    return rows or _cut_exactly(text, delimiter, label)
-
-
-def _cut_regular(text: bytes, delimiter: str, label: str) -> _Rows | None:
-    """Cut with array code and polars; ``None`` where quotes are not regular."""
-    _require_memory(text, delimiter, label)
-    data = np.frombuffer(text, dtype=np.uint8)
-    newlines = np.flatnonzero(data == _NEWLINE)
-    cuts = np.flatnonzero(data == ord(delimiter))
-    breaks = newlines
-    if _QUOTE in data:
-        inside = _inside_quotes(data, ord(delimiter))
-        if inside is None:
-            return None
-        breaks, cuts = newlines[~inside[newlines]], cuts[~inside[cuts]]
-    starts = np.concatenate(([0], breaks + 1))
-    ends = np.concatenate((breaks, [data.size]))
-    cells = np.diff(np.searchsorted(cuts, starts), append=cuts.size) + 1
-    keep = _not_blank(data, starts, cells)
-    if not keep.any():
-        raise InputError(_nothing_but_blanks(label))
-    lines = np.searchsorted(newlines, starts[keep]) + 1
-    _refuse_ragged(cells[keep], lines, delimiter, label)
-    head = int(np.argmax(keep))
-    first = _first_row(text[starts[head] : ends[head]], delimiter, label, int(lines[0]))
-    keep[head] = False
-    body = _polars_cut(_kept_bytes(data, starts, ends, keep), delimiter, len(first))
-    if body is None or body.shape != (lines.size - 1, len(first)):
-        return None
-    return _Rows(first, body, lines.astype(np.int64))
-
-
-def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
-    """Mask of quoted bytes; ``None`` unless every quote opens, closes or doubles a cell's.
-
-    Quotes alternate between opening and closing when a doubled quote counts as both, so a
-    running parity finds the inside; it can be trusted if all stand where RFC 4180 has them.
-    """
-    is_quote = data == _QUOTE
-    quotes = np.flatnonzero(is_quote)
-    if quotes.size % 2:
-        return None
-    opening, closing = quotes[0::2], quotes[1::2]
-    edge = np.array([_NEWLINE], dtype=np.uint8)
-    padded = np.concatenate((edge, data, edge, edge))
-    before, after, second = padded[opening], padded[closing + 2], padded[closing + 3]
-    ends_row = (after == _NEWLINE) | ((after == _RETURN) & (second == _NEWLINE))
-    opens = (before == delimiter) | (before == _NEWLINE) | (before == _QUOTE)
-    closes = (after == delimiter) | (after == _QUOTE) | ends_row
-    if not (opens.all() and closes.all()):
-        return None
-    return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
-
-
-def _require_memory(text: bytes, delimiter: str, label: str, *, exactly: bool = False) -> None:
-    """Refuse cells by the million in a small file: commas or newlines and nothing between them."""
-    n_rows = text.count(b"\n") + 1
-    n_cuts = text.count(delimiter.encode("utf-8"))
-    n_cells = n_rows + n_cuts
-    if exactly:
-        # Texts of one character are shared, so only longer cells are objects of their own.
-        n_bytes = n_rows * _ROW_OBJECT + n_cells * 16 + min(n_cells, len(text)) * _CELL_OBJECT
-    else:
-        n_bytes = n_rows * _ROW_BYTES + n_cuts * _CUT_BYTES + n_cells * _CELL_BYTES
-    require_memory(label, n_bytes, copies=1)
-
-
-def _not_blank(data: ByteArray, starts: IntArray, cells: IntArray) -> NDArray[np.bool_]:
-    """Tell rows with more than one cell or a visible character."""
-    # The last row may start behind the last byte, where there is nothing to see.
-    begun = starts[starts < data.size]
-    visible = np.zeros(starts.size, dtype=np.bool_)
-    visible[: begun.size] = np.logical_or.reduceat(~_IS_SPACE[data], begun)
-    return visible | (cells > 1)
-
-
-def _first_row(row: bytes, delimiter: str, label: str, line: int) -> list[str]:
-    try:
-        return next(csv.reader([row.decode("utf-8")], delimiter=delimiter))
-    except csv.Error as error:
-        raise InputError(_cut_message(str(error), label, line)) from None
-
-
-def _kept_bytes(
-    data: ByteArray, starts: IntArray, ends: IntArray, keep: NDArray[np.bool_]
-) -> bytes:
-    """Bytes of the kept rows, without the carriage returns that end them."""
-    mask = np.repeat(keep, np.diff(starts, append=data.size))
-    last = ends[ends > starts] - 1
-    mask[last[data[last] == _RETURN]] = False
-    return data[mask].tobytes()
-
-
-def _polars_cut(body: bytes, delimiter: str, width: int) -> pl.DataFrame | None:
-    """Cut measured rows; ``None`` where polars sees them differently, which no file should show."""
-    names = [f"column_{number}" for number in range(1, width + 1)]
-    if not body:
-        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    try:
-        frame = pl.read_csv(
-            body,
-            has_header=False,
-            separator=delimiter,
-            quote_char='"' if b'"' in body else None,
-            schema=dict.fromkeys(names, pl.String),
-        )
-    except pl.exceptions.PolarsError:
-        return None
-    return frame.fill_null("")
-
-
-def _refuse_ragged(cells: IntArray, lines: IntArray, delimiter: str, label: str) -> None:
-    odd = np.flatnonzero(cells != cells[0])
-    if odd.size:
-        row = odd[0]
-        noun = "cell" if cells[row] == 1 else "cells"
-        raise InputError(
-            f"{label}: line {lines[row]} has {cells[row]} {noun} where line {lines[0]} has "
-            f"{cells[0]}; put cells that contain a "
-            f"{DELIMITER_NAMES.get(delimiter, one_line(delimiter))} in quotes, or repair the row."
-        )
-
-
-def _cut_exactly(text: bytes, delimiter: str, label: str) -> _Rows:
-    """Cut row by row with the standard library's reader."""
-    _require_memory(text, delimiter, label, exactly=True)
-    file = io.StringIO(text.decode("utf-8"), newline="\n")
-    reader = csv.reader(file, delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    line = 1
-    try:
-        for row in reader:
-            if row and not (len(row) == 1 and row[0].isspace()):
-                rows.append(row)
-                lines.append(line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(_cut_message(str(error), label, line)) from None
-    if not rows:
-        raise InputError(_nothing_but_blanks(label))
-    starts = np.array(lines, dtype=np.int64)
-    _refuse_ragged(np.array([len(row) for row in rows]), starts, delimiter, label)
-    schema = {f"column_{number}": pl.String for number in range(1, len(rows[0]) + 1)}
-    columns = list(zip(*rows[1:], strict=True)) or [()] * len(schema)
-    body = pl.DataFrame(dict(zip(schema, columns, strict=True)), schema=schema)
-    return _Rows(rows[0], body, starts)
-
-
-def _nothing_but_blanks(label: str) -> str:
-    return f"{label}: the file holds nothing but blank cells; it needs rows."
-
-
-def _cut_message(error: str, label: str, line: int) -> str:
-    if "field larger than" in error:
-        return (
-            f"{label}: the row on line {line} has a cell of more than {csv.field_size_limit():,} "
-            "characters; shorten it, or look for a quote that is never closed."
-        )
-    if "expected after" in error:
-        return (
-            f"{label}: the row on line {line} has text after a closing quote; "
-            'double a quote inside a quoted cell ("").'
-        )
-    if "new-line character" in error:
-        return f"{label}: the row on line {line} holds a carriage return; put its cell in quotes."
-    return f"{label}: the row on line {line} opens a quote that is never closed; close it."
+def no_data(header: Header, label: str) -> InputError:
+    """Return the error for a text with a header and nothing below it."""
+    return InputError(
+        f"{label}: line {header.line} is a header without rows; there is nothing to screen."
+    )

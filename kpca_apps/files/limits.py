@@ -35,7 +35,7 @@ def require_memory(label: str, n_bytes: int, copies: int = COPIES) -> None:
     budget = available_memory()
     if n_bytes * copies > budget:
         raise MemoryLimitError(
-            f"{one_line(label)}: reading it needs about {n_bytes * copies / 2**30:.1f} GB of "
+            f"{one_line(label, 200)}: reading it needs about {n_bytes * copies / 2**30:.1f} GB of "
             f"memory and {budget / 2**30:.1f} GB are available; split the file."
         )
 

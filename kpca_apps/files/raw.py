@@ -11,18 +11,23 @@ import stat
 import sys
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.files.limits import COPIES, available_memory, require_memory
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["RawFile", "read_raw"]
+__all__ = ["CHUNK", "GZIP", "UNPACKED", "OpenFile", "RawFile", "open_raw", "read_raw", "unpacked"]
 
-_GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 24
+GZIP = b"\x1f\x8b"
+UNPACKED = "Unpacked from gzip."
+CHUNK = 1 << 24
+"""Bytes read at once."""
+
 _PATIENCE = 10.0
 """Seconds a named pipe is given until something writes to it."""
 
@@ -58,6 +63,63 @@ class RawFile:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class OpenFile:
+    """A file or standard input, opened for reading once.
+
+    Attributes
+    ----------
+    label : str
+        The file as the user named it, fit for a one-line message.
+    name : str
+        File name without its folder, or ``"standard input"``.
+    suffix : str
+        Lower-case suffix without ``.gz``: ``".csv"``; empty if there is none.
+    size : int or None
+        Bytes on disk; ``None`` for what cannot be read twice.
+    chunks : iterator of bytes
+        The bytes as they lie there.
+    """
+
+    label: str
+    name: str
+    suffix: str
+    size: int | None
+    chunks: Iterator[bytes]
+
+
+@contextmanager
+def open_raw(path: str | Path) -> Iterator[OpenFile]:
+    """Open a file, or standard input for ``"-"``, to be read from its beginning to its end.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Yields
+    ------
+    OpenFile
+        Its bytes in chunks.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a folder, a device, or unreadable, on opening or later.
+    """
+    standard = str(path) == "-"
+    name = "standard input" if standard else PurePath(path).name
+    label = name if standard else one_line(str(path), 200)
+    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
+    suffix = suffixes[-1] if suffixes and not standard else ""
+    with _named_errors(Path(path), label), ExitStack() as stack:
+        if standard:
+            size, chunks = None, _chunks(sys.stdin.buffer)
+        else:
+            size, chunks = _open(Path(path), label, stack)
+        yield OpenFile(label, name, suffix, size, chunks)
+
+
 def read_raw(path: str | Path) -> RawFile:
     """Read a file, or standard input for ``"-"``, and unpack gzip.
 
@@ -78,50 +140,77 @@ def read_raw(path: str | Path) -> RawFile:
     MemoryLimitError
         If it would not fit into memory, packed or unpacked.
     """
-    standard = str(path) == "-"
-    name = "standard input" if standard else PurePath(path).name
-    label = name if standard else one_line(str(path), 200)
-    packed = _read_bytes(sys.stdin.buffer, label) if standard else _read_file(Path(path), label)
-    is_gzip = packed.startswith(_GZIP)
-    data = _unpack(packed, label) if is_gzip else packed
+    with open_raw(path) as file:
+        require_memory(file.label, file.size or 0)
+        packed = _joined(file.chunks, file.label)
+    is_gzip = packed.startswith(GZIP)
+    label = file.label
+    data = _joined(unpacked(io.BytesIO(packed), label), label) if is_gzip else packed
     if not data.strip():
         raise InputError(f"{label}: the file is empty; it needs a header and rows.")
-    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
     return RawFile(
         label=label,
-        name=name,
-        suffix=suffixes[-1] if suffixes and not standard else "",
+        name=file.name,
+        suffix=file.suffix,
         data=data,
         sha256=hashlib.sha256(packed).hexdigest(),
         n_bytes=len(packed),
-        notes=("Unpacked from gzip.",) if is_gzip else (),
+        notes=(UNPACKED,) if is_gzip else (),
     )
 
 
-def _read_file(path: Path, label: str) -> bytes:
+def unpacked(file: BinaryIO, label: str) -> Iterator[bytes]:
+    """Yield what a gzip file holds, in chunks.
+
+    Parameters
+    ----------
+    file : binary file
+        The packed bytes.
+    label : str
+        Its name for messages.
+
+    Raises
+    ------
+    InputError
+        If the data are damaged or cut short.
+    """
     try:
-        found = path.stat()
-        if stat.S_ISFIFO(found.st_mode):
-            return _read_pipe(path, label)
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-            raise InputError(f"{label}: this is a device, not a file; name a file with a table.")
-        require_memory(label, found.st_size)
-        with path.open("rb") as file:
-            return _read_bytes(file, label)
+        with gzip.GzipFile(fileobj=file) as packed:
+            yield from _chunks(packed)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise InputError(
+            f"{label}: the gzip data are damaged or cut short; fetch the file again."
+        ) from None
+
+
+@contextmanager
+def _named_errors(path: Path, label: str) -> Iterator[None]:
+    """Turn the errors of the system into one line that names the file."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(f"{label}: no such file.{_near(path)}") from None
     except IsADirectoryError:
         raise InputError(f"{label}: this is a folder; name a file in it.") from None
     except PermissionError:
         raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except (InputError, MemoryLimitError):
+    except KpcaError:
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{label}: cannot be read ({one_line(reason)}).") from None
 
 
-def _read_pipe(path: Path, label: str) -> bytes:
+def _open(path: Path, label: str, stack: ExitStack) -> tuple[int | None, Iterator[bytes]]:
+    found = path.stat()
+    if stat.S_ISFIFO(found.st_mode):
+        return None, _pipe_chunks(path, label)
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        raise InputError(f"{label}: this is a device, not a file; name a file with a table.")
+    return found.st_size, _chunks(stack.enter_context(path.open("rb")))
+
+
+def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
     """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
 
     A pipe that nothing writes to would keep its reader waiting for ever.
@@ -134,7 +223,13 @@ def _read_pipe(path: Path, label: str) -> bytes:
                 "or start what writes to it."
             )
         os.set_blocking(pipe.fileno(), True)
-        return _read_bytes(pipe, label, head)
+        yield head
+        yield from _chunks(pipe)
+
+
+def _chunks(file: BinaryIO | io.BufferedIOBase | io.FileIO) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK):
+        yield chunk
 
 
 def _first_bytes(pipe: io.FileIO) -> bytes:
@@ -142,7 +237,7 @@ def _first_bytes(pipe: io.FileIO) -> bytes:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         select.select([pipe], [], [], 0.05)
-        head = pipe.read(_CHUNK)
+        head = pipe.read(CHUNK)
         if head is None:
             # Something holds the pipe open and has written nothing yet.
             end = time.monotonic() + _PATIENCE
@@ -162,29 +257,17 @@ def _near(path: Path) -> str:
         return ""
 
 
-def _read_bytes(
-    file: BinaryIO | io.BufferedIOBase | io.FileIO, label: str, head: bytes = b""
-) -> bytes:
+def _joined(chunks: Iterator[bytes], label: str) -> bytes:
     """Read to the end, or until the bytes could no longer be worked with."""
     limit = available_memory() // COPIES
-    chunks = [head]
-    total = len(head)
-    while chunk := file.read(_CHUNK):
+    held: list[bytes] = []
+    total = 0
+    for chunk in chunks:
         total += len(chunk)
         if total > limit:
             raise MemoryLimitError(
                 f"{label}: unpacks to more than {limit / 2**30:.2g} GB, more than memory allows; "
                 "split the file."
             )
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _unpack(packed: bytes, label: str) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-            return _read_bytes(file, label)
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise InputError(
-            f"{label}: the gzip data are damaged or cut short; fetch the file again."
-        ) from None
+        held.append(chunk)
+    return b"".join(held)

@@ -1,22 +1,30 @@
-"""The scored table out: every input column, then what was found, in input order."""
+"""The scored table out: every input column, then what was found, in input order.
+
+A table of any size is written part by part: who has read a part makes the bytes of its rows, and
+one writer puts them together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError
-from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line, unique_names
+from kpca_apps.files.scored_writer import ScoredWriter
 from kpca_apps.files.tables import Table
 
-__all__ = ["check_scored_path", "neutralise", "write_scored"]
+__all__ = [
+    "neutralise",
+    "scored_bytes",
+    "scored_notes",
+    "write_scored",
+]
 
-_PARQUET = (".parquet", ".pq")
 # What a spreadsheet may run: these first characters (the full-width ones too), unless the cell
 # is a number as people write it, or a lone sign, which stands for a missing value.
 _FORMULA = r"^[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
@@ -24,40 +32,6 @@ _HARMLESS = (
     r"^[+\-]?(?:[$\x{20AC}\x{A3}\x{A5}]? ?(?:[0-9][0-9.,' \x{A0}\x{202F}]*|[.,][0-9]+)"
     r"(?:[eE][+\-]?[0-9]+)? ?[%$\x{20AC}\x{A3}\x{A5}]?)?$"
 )
-
-
-def check_scored_path(path: str | Path) -> str:
-    """Name the format a scored table will be written in, by its suffix.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write.
-
-    Returns
-    -------
-    str
-        ``"csv"`` or ``"parquet"``.
-
-    Raises
-    ------
-    ConfigError
-        For any other suffix.
-
-    Examples
-    --------
-    >>> check_scored_path("scored.parquet")
-    'parquet'
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix in _PARQUET:
-        return "parquet"
-    if suffix == ".csv":
-        return "csv"
-    raise ConfigError(
-        f'{one_line(str(path), 200)}: the scored table is written as ".csv" or ".parquet"; end the '
-        "name with one of them."
-    )
 
 
 def write_scored(
@@ -87,16 +61,65 @@ def write_scored(
     InputError
         If the file cannot be written.
     """
-    kind = check_scored_path(path)
-    frame, notes = _combine(table.frame, extra)
+    with ScoredWriter(path) as writer:
+        writer.append(scored_bytes(table, extra, writer.kind))
+    return scored_notes(table.frame.columns, extra)
+
+
+def scored_bytes(
+    table: Table,
+    extra: Mapping[str, NDArray[Any] | None],
+    kind: str,
+    *,
+    header: bool = True,
+) -> bytes:
+    r"""Write rows with what was found about them, as `ScoredWriter` puts them together.
+
+    Parameters
+    ----------
+    table : Table
+        The rows of one part of a table, or of all of it.
+    extra : mapping of str to (n,) array or None
+        As for `write_scored`, for these rows.
+    kind : {"csv", "parquet"}
+        The format.
+    header : bool
+        Whether CSV begins with the names: where this is the first part.
+
+    Returns
+    -------
+    bytes
+        What to append.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca_apps.files.tables import table_from_frame
+    >>> table = table_from_frame(pl.DataFrame({"x": [1, 2]}))
+    >>> scored_bytes(table, {"rank": np.array([2, 1])}, "csv")
+    b'x,rank\n1,2\n2,1\n'
+    """
+    names, _ = _input_names(table.frame.columns, extra)
+    columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
+    added = [_column(name, values, table.frame.height) for name, values in extra.items()]
+    frame = pl.DataFrame([*columns, *added])
+    file = io.BytesIO()
     if kind == "csv":
-        frame = _for_spreadsheets(frame)
-    with atomic_write(path) as file:
-        if kind == "csv":
-            frame.write_csv(file)
-        else:
-            frame.write_parquet(file)
-    return notes
+        _for_spreadsheets(frame).write_csv(file, include_header=header)
+    else:
+        frame.write_parquet(file)
+    return file.getvalue()
+
+
+def scored_notes(columns: Iterable[str], extra: Iterable[str]) -> tuple[str, ...]:
+    """Say which input columns are renamed because an appended one has their name.
+
+    Examples
+    --------
+    >>> print(*scored_notes(["x", "rank"], ["rank"]))
+    The input column "rank" is written as "rank_input": its name is that of a column added here.
+    """
+    return _input_names(columns, extra)[1]
 
 
 def neutralise(texts: pl.Series) -> pl.Series:
@@ -123,15 +146,15 @@ def neutralise(texts: pl.Series) -> pl.Series:
     ).to_series()
 
 
-def _combine(
-    frame: pl.DataFrame, extra: Mapping[str, NDArray[Any] | None]
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Names of the input columns beside those appended, and sentences on those that changed."""
+    given, added = list(columns), set(extra)
     names: list[str] = []
     notes: list[str] = []
-    taken = {*frame.columns, *extra}
-    for name in frame.columns:
+    taken = {*given, *added}
+    for name in given:
         final = name
-        while final in extra or (final != name and final in taken):
+        while final in added or (final != name and final in taken):
             final += "_input"
         taken.add(final)
         names.append(final)
@@ -140,9 +163,7 @@ def _combine(
                 f'The input column "{one_line(name)}" is written as "{one_line(final)}": its name '
                 "is that of a column added here."
             )
-    columns = [column.alias(name) for column, name in zip(frame, names, strict=True)]
-    added = [_column(name, values, frame.height) for name, values in extra.items()]
-    return pl.DataFrame([*columns, *added]), tuple(notes)
+    return names, tuple(notes)
 
 
 def _column(name: str, values: NDArray[Any] | None, height: int) -> pl.Series:

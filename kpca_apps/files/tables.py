@@ -14,37 +14,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import InputError
 from kpca_apps.files.binary import plain_types, read_excel, read_parquet
 from kpca_apps.files.decoding import decode
 from kpca_apps.files.delimited import read_delimited
-from kpca_apps.files.jsonlines import looks_like_json_lines, read_json_lines
+from kpca_apps.files.formats import (
+    HEAD,
+    binary_format,
+    checked_delimiter,
+    is_json_lines,
+    refuse_documents,
+    refuse_text_options,
+)
+from kpca_apps.files.jsonlines import read_json_lines
 from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.raw import RawFile, read_raw
 from kpca_apps.files.source import SourceInfo
 
-__all__ = ["Table", "read_table", "table_from_frame"]
-
-_JSON_SUFFIXES = (".jsonl", ".ndjson")
-_EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm")
-_ZIP = b"PK\x03\x04"
-_OLE = b"\xd0\xcf\x11\xe0"
-# Contents that are no table of ours, and what to call them.
-_FOREIGN = (
-    (_ZIP, "a zip archive"),
-    (b"\x1f\x8b", "packed with gzip twice"),
-    (b"BZh91AY&SY", "packed with bzip2"),
-    (b"\xfd7zXZ", "packed with xz"),
-    (b"\x28\xb5\x2f\xfd", "packed with zstd"),
-    (b"%PDF", "a PDF"),
-    (b"\x89PNG", "a picture"),
-    (b"SQLite format 3\0", "a database"),
-    (b"ARROW1\0", "an Arrow file"),
-)
-_NAMED_DELIMITERS = {
-    "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
-}  # fmt: skip
+__all__ = ["Table", "read_table", "table_from_frame", "table_from_raw"]
 
 
 @dataclass(frozen=True)
@@ -106,13 +94,33 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    cutter = _checked_delimiter(delimiter)
-    raw = read_raw(path)
-    kind = _binary_format(raw)
+    cutter = checked_delimiter(delimiter)
+    return table_from_raw(read_raw(path), cutter, encoding)
+
+
+def table_from_raw(raw: RawFile, delimiter: str | None, encoding: str | None) -> Table:
+    """Make a table of the bytes of a file.
+
+    Parameters
+    ----------
+    raw : RawFile
+        The bytes.
+    delimiter : str or None
+        One character; ``None`` to look for it.
+    encoding : str or None
+        Of a text file; ``None`` to look for it.
+
+    Returns
+    -------
+    Table
+        As `read_table` returns it, with its errors.
+    """
+    data, label, suffix = raw.data, raw.label, raw.suffix
+    # The first bytes of a workbook are those of any zip archive; its parts have telling names.
+    kind = binary_format(data[:HEAD], data[-4:], label, suffix, is_workbook=b"xl/" in data)
     if kind is None:
-        return _read_text(raw, cutter, encoding)
-    if cutter is not None or encoding is not None:
-        raise ConfigError(f"{raw.label}: a delimiter or encoding does not apply to {kind}.")
+        return _read_text(raw, delimiter, encoding)
+    refuse_text_options(kind, raw.label, delimiter, encoding)
     if kind == "parquet":
         return _table(raw, "parquet", read_parquet(raw.data, raw.label))
     frame, notes = read_excel(raw.data, raw.label)
@@ -154,8 +162,8 @@ def _read_text(raw: RawFile, delimiter: str | None, encoding: str | None) -> Tab
     text, name, notes = decode(raw.data, raw.label, encoding)
     if not text.strip():
         raise InputError(f"{raw.label}: the file is empty; it needs a header and rows.")
-    _refuse_documents(text, raw)
-    if raw.suffix in _JSON_SUFFIXES or (delimiter is None and looks_like_json_lines(text)):
+    refuse_documents(text, raw.label, raw.suffix)
+    if is_json_lines(text, raw.suffix, delimiter):
         frame, lines, more = read_json_lines(text, raw.label)
         return _table(raw, "jsonl", frame, lines, encoding=name, notes=(*notes, *more))
     cut = read_delimited(text, raw.label, delimiter)
@@ -191,46 +199,3 @@ def _table(
         notes=(*raw.notes, *notes),
     )
     return Table(frame, lines, source)
-
-
-def _checked_delimiter(delimiter: str | None) -> str | None:
-    if delimiter is None:
-        return None
-    character = _NAMED_DELIMITERS.get(delimiter.lower(), delimiter)
-    if len(character) != 1 or character in '"\r\n' or character.isalnum():
-        raise ConfigError(
-            f'The delimiter "{one_line(delimiter)}" is not one character that can cut cells; '
-            'give one such as ";", or "tab".'
-        )
-    return character
-
-
-def _binary_format(raw: RawFile) -> str | None:
-    """Name the binary format by its first bytes; ``None`` means text."""
-    is_binary = b"\0" in raw.data[:4096]
-    # A header of text may start with these letters too.
-    if raw.data.startswith(b"PAR1") and (is_binary or raw.data.endswith(b"PAR1")):
-        return "parquet"
-    # The first bytes of a workbook are those of any zip archive; its parts have telling names.
-    if raw.data.startswith(_OLE) or (raw.data.startswith(_ZIP) and b"xl/" in raw.data):
-        return "excel"
-    for magic, what in _FOREIGN:
-        if raw.data.startswith(magic):
-            raise InputError(
-                f"{raw.label}: this is {what}, not a table; export it as CSV or Parquet."
-            )
-    if raw.suffix in (".parquet", ".pq", *_EXCEL_SUFFIXES) and is_binary:
-        raise InputError(
-            f"{raw.label}: the contents are not what {raw.suffix} promises; export it again."
-        )
-    return None
-
-
-def _refuse_documents(text: bytes, raw: RawFile) -> None:
-    head = text[:1024].lstrip().lower()
-    if head.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise InputError(f"{raw.label}: this is a web or XML page; export the table as CSV.")
-    if raw.suffix == ".json" and head.startswith(b"["):
-        raise InputError(
-            f"{raw.label}: this is one JSON array; write one object a line (JSON lines)."
-        )

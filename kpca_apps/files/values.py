@@ -85,9 +85,11 @@ def read_texts(cells: pl.Series) -> pl.Series:
     ['a', None, None, 'b']
     """
     if cells.dtype.is_float():
-        # A level stored as 3.0 is the level "3" of a text file.
-        whole = bool((cells.is_nan() | (cells == cells.round())).all())
-        cells = cells.fill_nan(None).cast(pl.Int64, strict=False) if whole else cells.fill_nan(None)
+        # A level stored as 3.0 is the level "3" of a text file, whatever the other cells hold.
+        cells = cells.fill_nan(None)
+        whole = cells.cast(pl.Int64, strict=False)
+        is_whole = (whole.cast(cells.dtype) == cells).fill_null(False)
+        cells = whole.cast(pl.String).zip_with(is_whole, cells.cast(pl.String))
     text = cells.cast(pl.String).str.strip_chars()
     word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
     return pl.select(pl.when(~word).then(text)).to_series().rename(cells.name)
@@ -122,9 +124,10 @@ def read_values(cells: pl.Series, format: ValueFormat) -> Readings:
         values = _epoch_seconds(cells) if is_date else np.full(cells.len(), np.nan)
         missing = cells.is_null().to_numpy()
     elif cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        floats = cells.cast(pl.Float64)
-        missing = (floats.is_null() | floats.is_nan()).fill_null(True).to_numpy()
-        values = np.full(cells.len(), np.nan) if is_date else floats.fill_null(np.nan).to_numpy()
+        # Null becomes NaN on the way.
+        floats = cells.cast(pl.Float64).to_numpy()
+        missing = np.isnan(floats)
+        values = np.full(cells.len(), np.nan) if is_date else floats
     else:
         text = read_texts(cells)
         missing = text.is_null().to_numpy()

@@ -18,10 +18,12 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.files.tables import Table
 from kpca_apps.novelty.evaluation import judge
 from kpca_apps.novelty.labels import Labels, read_labels
-from kpca_apps.novelty.model import NoveltyModel, fit_model, library_versions
+from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.parted_rows import Execution, draw_sample, in_parts
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.rivals import judge_rivals, standardise
+from kpca_apps.novelty.table_rows import AnyTable, TableRows, WholeTableRows, rows_of
 
 __all__ = ["OURS", "compare_table", "evaluate_scores"]
 
@@ -34,18 +36,24 @@ MIN_NORMAL = 6
 
 
 def compare_table(
-    table: Table, options: ScreeningOptions | None = None, *, command: str = ""
+    table: AnyTable,
+    options: ScreeningOptions | None = None,
+    *,
+    command: str = "",
+    execution: Execution | None = None,
 ) -> ComparisonResult:
     """Compare our detector with its rivals on a table with known labels.
 
     Parameters
     ----------
-    table : Table
-        The table.
+    table : Table or PartedTable
+        The table; of more than 100,000 rows, so many are drawn with the seed and compared on.
     options : ScreeningOptions
         ``options.columns.label`` names its label column.
     command : str
         What reproduces the result, for the report.
+    execution : Execution, optional
+        Who reads a table in parts.
 
     Returns
     -------
@@ -63,14 +71,16 @@ def compare_table(
     options = options or ScreeningOptions()
     if options.columns.label is None:
         raise ConfigError("a comparison needs known labels: name the label column")
+    whole = in_parts(table)
+    table = draw_sample(whole, options.seed, execution or Execution()).table
     labels = read_labels(table, options.columns.label, options.positive)
     plain = replace(options, share=None, count=None, alpha=None, fdr=None)
     start = time.perf_counter()
-    model = fit_model(table, replace(plain, calibration="auto"), clean=False)
+    model, rows = fit_table(table, replace(plain, calibration="auto"), clean=False)
     seconds = time.perf_counter() - start
     scores = model.detector.novelty_scores_
-    evaluations = [evaluate_scores(model, table, labels, scores, table, seconds=seconds)]
-    warnings = [*filter(None, [labels.note]), *model.warnings]
+    evaluations = [evaluate_scores(model, rows, labels, scores, rows, seconds=seconds)]
+    warnings = [*filter(None, [_of_draw(whole, table), labels.note]), *model.warnings]
     normal = np.flatnonzero(labels.known & ~labels.is_outlier)
     if len(normal) >= MIN_NORMAL:
         evaluations.append(_on_normal_half(table, labels, normal, plain))
@@ -82,7 +92,7 @@ def compare_table(
     return ComparisonResult(
         source=table.source,
         evaluations=tuple(evaluations),
-        columns=model.encoder.profiles(table),
+        columns=rows.profiles(),
         warnings=tuple(warnings),
         settings={
             "label": labels.column,
@@ -96,12 +106,22 @@ def compare_table(
     )
 
 
+def _of_draw(whole: AnyTable, table: Table) -> str:
+    """Say that only some rows of a large table were compared on."""
+    if table is whole:
+        return ""
+    return (
+        f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
+        f"{table.frame.height:,} drawn from them."
+    )
+
+
 def evaluate_scores(
     model: NoveltyModel,
-    table: Table,
+    rows: TableRows,
     labels: Labels,
     scores: FloatArray,
-    fitted_on: Table | None,
+    fitted_on: TableRows | None,
     *,
     seconds: float = 0.0,
 ) -> Evaluation:
@@ -111,14 +131,14 @@ def evaluate_scores(
     ----------
     model : NoveltyModel
         The model that gave the scores.
-    table : Table
-        The table scored.
+    rows : TableRows
+        The table scored; of more than 100,000 rows, the sample is judged.
     labels : Labels
-        Its labels.
-    scores : (n,) array
-        Our scores.
-    fitted_on : Table or None
-        What the model was fitted on: `table` itself, a reference, or ``None`` where it is not at
+        Of the rows of its sample.
+    scores : (s,) array
+        Our scores of these.
+    fitted_on : TableRows or None
+        What the model was fitted on: `rows` itself, a reference, or ``None`` where it is not at
         hand; then there are no rivals.
     seconds : float
         Our fit and score.
@@ -131,8 +151,8 @@ def evaluate_scores(
     ours = judge(OURS, outlier[known], scores[known], ours=True, seconds=seconds)
     rivals: tuple[Curves, ...] = ()
     if fitted_on is not None:
-        fit = model.encoder.encode(fitted_on).matrix
-        scored = fit if fitted_on is table else model.encoder.encode(table).matrix
+        fit = fitted_on.sample
+        scored = fit if fitted_on is rows else rows.sample
         fit, scored = standardise(fit, scored, model.encoder.as_is)
         rivals = judge_rivals(fit, scored, outlier, known, model.options.seed)
     return Evaluation(
@@ -140,15 +160,19 @@ def evaluate_scores(
         positive=labels.positive,
         n_positive=int((outlier & known).sum()),
         n_rows=int(known.sum()),
-        setting=_setting(table, fitted_on, model),
+        setting=_setting(rows, fitted_on, model),
         methods=(ours, *rivals),
     )
 
 
-def _setting(table: Table, fitted_on: Table | None, model: NoveltyModel) -> str:
-    if fitted_on is table:
-        return "Fitted on all rows of the table, outliers and all; the same rows are judged."
-    return f"Fitted on {model.source.n_rows:,} rows of {model.source.name}; the table is judged."
+def _setting(rows: TableRows, fitted_on: TableRows | None, model: NoveltyModel) -> str:
+    drawn = f"{len(rows.sample_index):,} rows drawn from it are judged"
+    if fitted_on is rows:
+        judged = "the same rows are judged" if rows.size_of_parts is None else drawn
+        others = "" if rows.size_of_parts is None else ", which the other methods were fitted on"
+        return f"Fitted on all rows of the table, outliers and all; {judged}{others}."
+    judged = "the table is judged" if rows.size_of_parts is None else drawn
+    return f"Fitted on {model.source.n_rows:,} rows of {model.source.name}; {judged}."
 
 
 def _on_normal_half(
@@ -158,24 +182,16 @@ def _on_normal_half(
     drawn = np.random.default_rng(options.seed).permutation(normal)
     fit_rows = np.sort(drawn[: len(drawn) // 2])
     others = np.setdiff1d(np.arange(table.frame.height), fit_rows)
-    reference, rest = _take(table, fit_rows), _take(table, others)
+    reference, rest = rows_of(table, fit_rows), rows_of(table, others)
     start = time.perf_counter()
-    model = fit_model(reference, options, clean=True)
-    scores = -model.detector.score_samples(model.encoder.encode(rest).matrix)
+    model, fitted_on = fit_table(reference, options, clean=True)
+    rows = WholeTableRows(model.encoder, rest, n_jobs=options.jobs)
+    scores = rows.map(model.detector.row_scores())
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])
-    evaluation = evaluate_scores(model, rest, remaining, scores, reference, seconds=seconds)
+    evaluation = evaluate_scores(model, rows, remaining, scores, fitted_on, seconds=seconds)
     setting = (
         f"Fitted on a drawn half of the normal rows ({len(fit_rows):,}); all other rows with a "
         "label are judged."
     )
     return replace(evaluation, setting=setting)
-
-
-def _take(table: Table, rows: IntArray) -> Table:
-    """Cut some rows out of a table."""
-    return Table(
-        frame=table.frame[rows],
-        lines=None if table.lines is None else table.lines[rows],
-        source=replace(table.source, n_rows=len(rows)),
-    )

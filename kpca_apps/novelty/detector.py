@@ -19,34 +19,28 @@ from kpca_apps.novelty.detector_parameters import (
     calibration_of,
     column_groups,
     column_indices,
-    kernel_of,
     refuse_contradictions,
     training_positions,
 )
 from kpca_apps.novelty.detector_state import detector_state, restore_detector
-from kpca_apps.novelty.fitting import (
-    NoveltyFit,
-    densest_half,
-    fit_hard,
-    fit_soft,
-    scores_without_landmarks,
-)
+from kpca_apps.novelty.detector_steps import fit_model, fit_views, rows_to_use
+from kpca_apps.novelty.fitting import scores_without_landmarks
+from kpca_apps.novelty.passes import NoveltyScores
+from kpca_apps.novelty.row_source import ArrayRows, RowFunction, RowSource, map_rows
 from kpca_apps.novelty.threshold import (
     choice_threshold,
     conformal_p_values,
     rate_threshold,
     smallest_rate,
 )
-from kpca_apps.novelty.views import ColumnViews, RawColumns, ordinary_rows
 
 __all__ = ["KernelPCANovelty"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 MAX_NEIGHBOUR_ROWS = 2_500
-ROWS_A_TRANSFORM = 8_192
-CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS = 300, 1_000
 
 
 class KernelPCANovelty(OutlierMixin, BaseEstimator):
@@ -117,6 +111,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Columns that are explained together.
     subspace_ : KernelSubspace
         The fitted model.
+    precision_ : {"float64", "float32"}
+        Of kernel values when rows are scored: float32 for more than 2,000 training rows where it
+        gave the scores to 1e-3 of each on some of them.
     warnings_ : tuple of str
         What a reader of the scores must know.
     n_samples_fit_, n_features_in_ : int
@@ -200,99 +197,73 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             go together.
         """
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
+        return self._fit_source(ArrayRows(table, self.random_state, n_jobs=self.n_jobs))
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_rows(self, source: RowSource) -> Self:
+        """Fit the model to rows that need not be in memory, finite numbers, n >= 3.
+
+        Parameters
+        ----------
+        source : RowSource
+            The rows. Scalings, landmarks and calibration come from its sample, which up to
+            100,000 rows is all of them; means, covariances and trimming from all rows.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
+        """
+        validate_data(self, source.sample, dtype=np.float64, ensure_min_samples=3)
+        return self._fit_source(source)
+
+    def _fit_source(self, source: RowSource) -> Self:
         rng = seeded_generator(self.random_state)
         refuse_contradictions(self)
-        as_is = column_indices(self.as_is, table.shape[1])
-        self.groups_ = column_groups(self.groups, table.shape[1])
+        n_columns = source.sample.shape[1]
+        as_is = column_indices(self.as_is, n_columns)
+        self.groups_ = column_groups(self.groups, n_columns)
         self.calibration_ = calibration_of(
             self.calibration, contaminated=self.contaminated, hard=self.n_components is not None
         )
-        fitted, others = self._rows_to_use(table, as_is, rng)
-        self.views_ = self._fit_views(table, fitted, as_is, rng)
-        fit = self._fit_model(self.views_.transform(table[fitted]), rng)
+        in_use = rows_to_use(self, source, as_is, rng)
+        sample_in_use = np.flatnonzero(in_use[source.sample_index])
+        self.views_ = fit_views(self, source.sample, sample_in_use, as_is, rng)
+        fit = fit_model(self, self.views_, source, in_use, rng)
         self.subspace_ = fit.subspace
+        self.precision_ = fit.precision
         self.ridge_, self.landmark_miss_ = fit.rho, fit.missed
-        self.landmarks_ = fitted[fit.landmarks]
-        self.n_samples_fit_ = len(table)
-        self.novelty_scores_ = np.empty(len(table))
-        self.novelty_scores_[fitted] = fit.scores
-        self.novelty_scores_[others] = self._novelty_scores(table[others])
-        self._keep_neighbours(table, fitted, as_is, rng)
-        self._set_threshold(others if self.calibration_ == "split" else fitted)
+        self.landmarks_ = fit.landmarks
+        self.n_samples_fit_ = source.n_rows
+        self.novelty_scores_ = fit.scores
+        self._keep_neighbours(source, sample_in_use, as_is, rng)
+        self._set_threshold(~in_use if self.calibration_ == "split" else in_use, source)
         self.warnings_ = (*fit.warnings, *self._threshold_warning())
         return self
 
-    def _rows_to_use(
-        self, table: FloatArray, as_is: IntArray, rng: np.random.Generator
-    ) -> tuple[IntArray, IntArray]:
-        """Return the rows to fit on and the others: the sparse half, or those held back."""
-        rows = np.arange(len(table))
-        if self.contaminated:
-            draft = self._fit_views(table, ordinary_rows(table), as_is, rng)
-            kept = densest_half(
-                draft.kernel,
-                draft.transform(table),
-                n_landmarks=self.n_landmarks or CONTAMINATED_LANDMARKS,
-                rng=rng,
-                n_jobs=self.n_jobs,
-            )
-        elif self.calibration_ == "split":
-            kept = np.sort(rng.permutation(rows)[: max(2, len(rows) // 2)])
-        else:
-            kept = rows
-        return kept, np.setdiff1d(rows, kept)
-
-    def _fit_views(
-        self, table: FloatArray, rows: IntArray, as_is: IntArray, rng: np.random.Generator
-    ) -> ColumnViews | RawColumns:
-        # Rows held back to calibrate must not lend a scale even to a constant column.
-        seen = table[rows] if self.calibration_ == "split" else table
-        if self.kernel is None:
-            used = np.arange(len(seen)) if self.calibration_ == "split" else rows
-            return ColumnViews.fit(seen, used, as_is, rng, self.groups_)
-        kernel = kernel_of(self.kernel, self.gamma, table[rows], rng)
-        return RawColumns.fit(table[rows], kernel)
-
-    def _fit_model(self, features: FloatArray, rng: np.random.Generator) -> NoveltyFit:
-        kernel = self.views_.kernel
-        if self.n_components is None:
-            default = CONTAMINATED_LANDMARKS if self.contaminated else CLEAN_LANDMARKS
-            return fit_soft(
-                kernel,
-                features,
-                ridge=self.ridge or (0.1 if self.contaminated else 0.1 / len(features)),
-                n_landmarks=self.n_landmarks or default,
-                rng=rng,
-                n_jobs=self.n_jobs,
-            )
-        return fit_hard(
-            kernel,
-            features,
-            n_components=self.n_components,
-            n_landmarks=self.n_landmarks,
-            rng=rng,
-            n_jobs=self.n_jobs,
-        )
-
     def _keep_neighbours(
-        self, X: FloatArray, kept: IntArray, as_is: IntArray, rng: np.random.Generator
+        self, source: RowSource, kept: IntArray, as_is: IntArray, rng: np.random.Generator
     ) -> None:
         if len(kept) > MAX_NEIGHBOUR_ROWS:
             kept = np.sort(rng.choice(kept, MAX_NEIGHBOUR_ROWS, replace=False))
-        self.neighbours_ = NeighbourRows(X[kept], self.views_.standardised(X[kept]), as_is, kept)
+        rows = source.sample[kept]
+        self.neighbours_ = NeighbourRows(
+            rows, self.views_.standardised(rows), as_is, source.sample_index[kept]
+        )
 
-    def _set_threshold(self, calibrating: IntArray) -> None:
+    def _set_threshold(self, calibrating: BoolArray, source: RowSource) -> None:
         scores = self.novelty_scores_
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
             self.threshold_ = choice_threshold(scores, self.share)
         else:
-            self.calibration_scores_ = np.sort(scores[calibrating])
+            sampled = source.sample_index[calibrating[source.sample_index]]
+            self.calibration_scores_ = np.sort(scores[sampled])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if self.n_components is not None:
                 # In-sample errors of a hard cut are no sample of what new rows would score.
-                self.novelty_p_values_[np.setdiff1d(np.arange(len(scores)), calibrating)] = np.nan
+                self.novelty_p_values_[~calibrating] = np.nan
             self.threshold_ = rate_threshold(self.calibration_scores_, self.alpha)
         self.offset_ = -self.threshold_
         self.training_labels_ = np.where(scores > self.threshold_, -1, 1)
@@ -310,6 +281,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Minus the novelty score of each row, shape (r,): higher = more normal."""
         return -self._novelty_scores(self._check_rows(X))
+
+    def row_scores(self) -> RowFunction:
+        """Return what scores new rows, higher = more novel, wherever they are."""
+        check_is_fitted(self)
+        return NoveltyScores(self.views_, self.subspace_, precision=self.precision_)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """`score_samples` minus `offset_`: negative = novel."""
@@ -395,13 +371,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return rows
 
     def _novelty_scores(self, X: FloatArray) -> FloatArray:
-        scores = np.empty(len(X))
-        for start in range(0, len(X), ROWS_A_TRANSFORM):
-            part = slice(start, start + ROWS_A_TRANSFORM)
-            scores[part] = self.subspace_.reconstruction_error(
-                self.views_.transform(X[part]), n_jobs=self.n_jobs
-            )
-        return scores
+        return map_rows(self.row_scores(), X, n_jobs=self.n_jobs)
 
     def _scores_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         """Scores of rows, each without the landmark that training row `own` (-1: none) is."""

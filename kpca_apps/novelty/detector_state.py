@@ -13,6 +13,7 @@ from kpca_apps.engine.kernels import kernel_from_state
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
+from kpca_apps.novelty.column_scales import ColumnScales
 from kpca_apps.novelty.detector_parameters import calibration_of, column_groups
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
@@ -33,6 +34,8 @@ PARAMETERS = (
     "n_landmarks",
     "calibration",
 )
+SCALES = tuple(field.name for field in fields(ColumnScales))
+VIEWS = tuple(field.name for field in fields(ColumnViews) if field.name != "scales")
 NEIGHBOURS = ("rows", "standardised", "as_is", "index")
 
 
@@ -53,6 +56,7 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "calibration": detector.calibration_,
         "threshold": float(detector.threshold_) if np.isfinite(detector.threshold_) else None,
         "ridge": detector.ridge_,
+        "precision": detector.precision_,
         "warnings": list(detector.warnings_),
         "raw_columns": raw,
         "groups": [group.tolist() for group in detector.groups_],
@@ -62,7 +66,8 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
     named = (
         {"mean": views.mean, "sd": views.sd}
         if isinstance(views, RawColumns)
-        else {f.name: getattr(views, f.name) for f in fields(views)}
+        else {name: getattr(views, name) for name in VIEWS}
+        | {name: getattr(views.scales, name) for name in SCALES}
     )
     arrays |= {f"views.{name}": array for name, array in named.items()}
     arrays |= {f"neighbours.{name}": getattr(detector.neighbours_, name) for name in NEIGHBOURS}
@@ -118,7 +123,10 @@ def _restore(
     detector.views_ = (
         RawColumns(subspace.kernel, views["mean"], views["sd"])
         if meta["raw_columns"]
-        else ColumnViews(**{f.name: views[f.name] for f in fields(ColumnViews)})
+        else ColumnViews(
+            scales=ColumnScales(**{name: views[name] for name in SCALES}),
+            **{name: views[name] for name in VIEWS},
+        )
     )
     detector.n_features_in_ = int(meta["n_features"])
     if arrays["neighbours.rows"].shape[1:] != (detector.n_features_in_,):
@@ -140,6 +148,8 @@ def _restore(
         contaminated=detector.contaminated,
         hard=detector.n_components is not None,
     )
+    # Models of the first version know nothing of float32.
+    detector.precision_ = meta.get("precision", "float64")
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
     detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
     detector.offset_ = -detector.threshold_
@@ -161,6 +171,7 @@ def _check_values(detector: KernelPCANovelty, meta: Mapping[str, Any]) -> None:
         and np.isfinite(scores).all()
         and (scores.size > 0) == (detector.calibration_ is not None),
         "warnings": isinstance(meta["warnings"], list),
+        "precision": detector.precision_ in ("float32", "float64"),
         "n_samples": detector.n_samples_fit_ >= len(detector.neighbours_.index),
     }
     wrong = [name for name, is_sound in sound.items() if not is_sound]
@@ -176,19 +187,9 @@ def _check_fit(detector: KernelPCANovelty) -> None:
     shapes["standardised"] = (neighbours.standardised.shape, (s, d))
     if isinstance(views, ColumnViews):
         width, v = (len(views.varying),), (len(views.widths),)
-        columns = (
-            "asinh_mean",
-            "asinh_sd",
-            "mean",
-            "sd",
-            "median",
-            "spread",
-            "minimum",
-            "maximum",
-            "weight",
-        )
-        shapes |= {name: (getattr(views, name).shape, width) for name in columns}
-        shapes["order_statistics"] = (views.order_statistics.shape[1:], width)
+        shapes |= {name: (getattr(views.scales, name).shape[-1:], width) for name in SCALES}
+        shapes["order_statistics"] = (views.scales.order_statistics.shape[1:], width)
+        shapes["weight"] = (views.weight.shape, width)
         shapes["block_factors"] = (views.block_factors.shape, v)
         used = np.concatenate([views.varying, views.as_is, detector.neighbours_.as_is])
     else:

@@ -6,7 +6,7 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,21 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Readings, cell_text, why_unreadable
+from kpca_apps.novelty.cell_faults import (
+    CellFaults,
+    ColumnFaults,
+    fault_sentences,
+    listed,
+    places_of,
+)
 from kpca_apps.novelty.coders import LevelCoder, ValueCoder, read_column
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
-from kpca_apps.novelty.profiles import profile_columns
+from kpca_apps.novelty.profiles import count_missing, profile_columns
 from kpca_apps.novelty.result import ColumnProfile
-from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, quoted
 
 __all__ = ["ColumnGroup", "EncodedTable", "TableEncoder"]
 
 FloatArray = NDArray[np.float64]
-
-_LISTED = 5  # names or lines quoted in one sentence
 
 
 @dataclass(frozen=True)
@@ -156,25 +159,74 @@ class TableEncoder:
         InputError
             If a used column is missing, or most of its cells cannot be read as the plan says.
         """
-        self._check_names(table)
-        warnings = [self._extra_columns(table)]
-        blocks, n_filled, filled = [], 0, []
+        names = table.frame.columns
+        self.check_names(names, table.source.name)
+        said = self.say_faults(
+            self.faults(table), names, table.source.name, in_lines=table.lines is not None
+        )
+        return EncodedTable(self.matrix(table), said)
+
+    def matrix(self, table: Table) -> FloatArray:
+        """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).
+
+        What a row becomes depends on no other row.
+        """
+        matrix = np.hstack([coder.encode(table.frame[coder.spec.name]) for coder in self.coders])
+        if np.isnan(matrix).any():
+            columns = np.arange(matrix.shape[1])
+            values = np.setdiff1d(columns, np.array(self.as_is, dtype=np.int64))
+            matrix[:, values] = self.imputer.fill(matrix[:, values])
+        return matrix
+
+    def faults(self, table: Table, first_row: int = 0) -> CellFaults:
+        """Count the cells that are no values, in a table or in a part of it.
+
+        Parameters
+        ----------
+        table : Table
+            The rows.
+        first_row : int
+            Position of the first of them in the whole table.
+        """
+        places, used = places_of(table, first_row), []
         for coder in self.coders:
             cells = table.frame[coder.spec.name]
             readings = read_column(cells, coder.spec)
-            warnings += [
-                _unreadable_note(table, coder.spec, readings),
-                _new_gaps_note(coder.spec, readings),
-            ]
-            blocks.append(coder.encode(cells))
-            if coder.n_values and (gaps := int(np.isnan(blocks[-1][:, 0]).sum())):
-                n_filled += gaps
-                filled.append(coder.spec.name)
-        warnings.append(_filled_note(n_filled, filled))
-        matrix = np.hstack(blocks)
-        values = np.setdiff1d(np.arange(matrix.shape[1]), np.array(self.as_is, dtype=np.int64))
-        matrix[:, values] = self.imputer.fill(matrix[:, values])
-        return EncodedTable(matrix, tuple(text for text in warnings if text))
+            used.append(ColumnFaults.of(cells, coder.spec, readings, places))
+        return CellFaults(tuple(used), count_missing(table, self.plan))
+
+    def say_faults(
+        self,
+        faults: CellFaults,
+        names: Sequence[str],
+        table: str,
+        *,
+        in_lines: bool,
+        drawn: bool = False,
+    ) -> tuple[str, ...]:
+        """Say what had to be done to the cells of a whole table.
+
+        Parameters
+        ----------
+        faults : CellFaults
+            Of all its rows.
+        names : sequence of str
+            Of its columns.
+        table : str
+            What it is called.
+        in_lines : bool
+            Whether its rows start on lines of a file.
+        drawn : bool
+            Whether the columns were learned from rows drawn from this very table.
+
+        Raises
+        ------
+        InputError
+            If most cells of a column cannot be read as the plan says.
+        """
+        used = self.plan.used
+        said = fault_sentences(faults, used, table, in_lines=in_lines, drawn=drawn)
+        return tuple(filter(None, (self._extra_columns(names), *said)))
 
     def describe(self, group: int, values: FloatArray) -> tuple[str, float | str | None]:
         """Write an expected value as text, and as a number or level to draw.
@@ -235,76 +287,25 @@ class TableEncoder:
         n_values = sum(coder.n_values for coder in coders)
         return cls(plan, coders, ConditionalMeanImputer.from_state(arrays, n_values))
 
-    def _check_names(self, table: Table) -> None:
-        names = table.frame.columns
+    def check_names(self, names: Sequence[str], table: str) -> None:
+        """Refuse a table without a column that is used.
+
+        Raises
+        ------
+        InputError
+            Naming the column.
+        """
         for spec in self.plan.used:
             if spec.name not in names:
                 raise InputError(
-                    f"{table.source.name}: column {quoted(spec.name)} is missing, which the model "
+                    f"{table}: column {quoted(spec.name)} is missing, which the model "
                     f"uses; add it, or fit a model without it.{suggest(spec.name, names)}"
                 )
 
-    def _extra_columns(self, table: Table) -> str:
+    def _extra_columns(self, names: Sequence[str]) -> str:
         known = {spec.name for spec in self.plan.specs}
-        extra = [name for name in table.frame.columns if name not in known]
+        extra = [name for name in names if name not in known]
         if not extra:
             return ""
         noun = "column" if len(extra) == 1 else "columns"
-        return f"{noun.capitalize()} not in the reference, left unused: {_listed(extra)}."
-
-
-def _unreadable_note(table: Table, spec: ColumnSpec, readings: Readings) -> str:
-    """Name the cells that do not read as values; refuse a column made mostly of them."""
-    rows = np.flatnonzero(readings.unreadable)
-    if not rows.size:
-        return ""
-    kind = "possible dates" if isinstance(spec.format, DateFormat) else "numbers"
-    first = "" if spec.hidden else f" ({quoted(cell_text(table.frame[spec.name], int(rows[0])))})"
-    if spec.format is not None and (
-        why := why_unreadable(table.frame[spec.name].gather(rows), spec.format)
-    ):
-        first = f"{first}, {why}"
-    unread = "1 cell does not read so" if rows.size == 1 else f"{rows.size} cells do not read so"
-    if 2 * rows.size > (~readings.missing).sum():
-        raise InputError(
-            f"{table.source.name}, {_place(table, rows[:1])}: column {quoted(spec.name)} holds "
-            f"{kind} in the reference, but {unread}, first this one"
-            f"{first}; correct them, or fit a model without the column."
-        )
-    what = f"1 cell is no {kind[:-1]}" if rows.size == 1 else f"{rows.size} cells are no {kind}"
-    counts = "counts" if rows.size == 1 else "count"
-    return (
-        f"Column {quoted(spec.name)}: {what} and {counts} as missing: {_place(table, rows)}{first}."
-    )
-
-
-def _new_gaps_note(spec: ColumnSpec, readings: Readings) -> str:
-    """Warn of gaps in a column of which the reference had none."""
-    n_gaps = int((readings.missing | readings.unreadable).sum())
-    if spec.n_missing or not n_gaps:
-        return ""
-    rows = "1 row lacks" if n_gaps == 1 else f"{n_gaps} rows lack"
-    return (
-        f"Column {quoted(spec.name)}: {rows} a value, which no row of the reference did; "
-        "false alarms may be more frequent than stated."
-    )
-
-
-def _filled_note(n_filled: int, names: list[str]) -> str:
-    if not n_filled:
-        return ""
-    cells = "1 missing value was" if n_filled == 1 else f"{n_filled} missing values were"
-    return f"{cells} filled with what the other columns suggest, in {_listed(names)}."
-
-
-def _place(table: Table, rows: NDArray[np.int64]) -> str:
-    """Say where rows are: by line of the file if it has lines, else by row."""
-    word, numbers = ("row", rows + 1) if table.lines is None else ("line", table.lines[rows])
-    shown = ", ".join(str(number) for number in numbers[:_LISTED])
-    more = f" and {rows.size - _LISTED} more" if rows.size > _LISTED else ""
-    return f"{word}{'s' if rows.size > 1 else ''} {shown}{more}"
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(quoted(name) for name in names[:_LISTED])
-    return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+        return f"{noun.capitalize()} not in the reference, left unused: {listed(extra)}."

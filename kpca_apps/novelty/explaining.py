@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables import Table
-from kpca_apps.files.values import cell_text
 from kpca_apps.novelty.listing import explain_rows, list_rows
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.parted_rows import Execution
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.scoring import adapted, inherit_options, judge
-from kpca_apps.novelty.screening import describe
+from kpca_apps.novelty.screening import describe, scored_rows
 from kpca_apps.novelty.specs import quoted
+from kpca_apps.novelty.table_rows import AnyTable, RowQuery, TableRows
 
 __all__ = ["explain_row"]
 
@@ -26,11 +26,12 @@ MAX_PLACES = 20
 
 def explain_row(
     model: NoveltyModel,
-    table: Table,
+    table: AnyTable,
     *,
     row: str | None = None,
     line: int | None = None,
     options: ScreeningOptions | None = None,
+    execution: Execution | None = None,
 ) -> tuple[RankedRow, ScreeningResult]:
     """Say which columns make one row of a table odd.
 
@@ -38,7 +39,7 @@ def explain_row(
     ----------
     model : NoveltyModel
         The model.
-    table : Table
+    table : Table or PartedTable
         The table that holds the row.
     row : str, optional
         The row's text in the identifier column where there is one and it is found there; else
@@ -47,6 +48,8 @@ def explain_row(
         The line of the file it starts on, instead.
     options : ScreeningOptions, optional
         As in `score_table`.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
 
     Returns
     -------
@@ -62,64 +65,55 @@ def explain_row(
     """
     options = replace(options or inherit_options(model, table), explain=0)
     model = adapted(model, table, options)
-    position = _find_row(table, options.columns.id, row, line)
-    judged = judge(model, table, options)
-    result = describe(model, table, judged, options, None, "")
-    rows = np.array([position])
-    reasons = explain_rows(model, table, judged.matrix, rows, judged.own)
-    listed = list_rows(
-        table,
-        options.columns.id,
-        frozenset(column.name for column in result.columns if column.hidden),
-        judged.scores,
-        judged.p_values,
-        judged.flagged,
-        rows,
-        reasons,
-    )
-    return replace(listed[0], rank=int(judged.ranks[position])), result
+    rows = scored_rows(model, table, options, execution)
+    position = np.array([_find_row(rows, options.columns.id, row, line)])
+    judged = judge(model, rows, options)
+    result = describe(model, judged, options, None, "")
+    found, matrix = rows.take(position)
+    reasons = explain_rows(model, found, matrix, judged.own(position))
+    hidden = frozenset(column.name for column in result.columns if column.hidden)
+    return list_rows(found, position, options.columns.id, hidden, judged, reasons)[0], result
 
 
-def _find_row(table: Table, id_column: str | None, row: str | None, line: int | None) -> int:
+def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
     """Position of the one row that is meant."""
-    name = table.source.name
+    name = rows.source.name
     if (row is None) == (line is None):
         raise ConfigError("say which row to explain: either its id or number, or its line")
     if line is not None:
-        if table.lines is None:
-            raise ConfigError(f"{name}: a {table.source.format} file has no lines; give a row")
-        found = np.flatnonzero(table.lines == line)
+        if rows.sample_table.lines is None:
+            raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
+        found = rows.find(RowQuery(line=line))
         what = f"row that starts on line {line}"
     else:
-        found, what = _named_rows(table, id_column, str(row).strip())
+        found, what = _named_rows(rows, id_column, str(row).strip())
     if len(found) == 1:
         return int(found[0])
     if len(found) == 0:
         raise InputError(f"{name}: no {what}")
-    raise InputError(f"{name}: {len(found)} rows are a {what}: {_which(table, found)}")
+    raise InputError(f"{name}: {len(found)} rows are a {what}: {_which(rows, found)}")
 
 
-def _named_rows(table: Table, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
+def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
     """Positions of the rows of that id, or else of that number; and what was looked for."""
-    n_rows = table.frame.height
-    numbered = f"rows are numbered from 1 to {n_rows}"
+    numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}"
     if id_column is not None:
-        ids = [cell_text(table.frame[id_column], i).strip() for i in range(n_rows)]
-        found = np.flatnonzero(np.array(ids) == row)
+        found = rows.find(RowQuery(column=id_column, text=row))
         what = f"row with {quoted(id_column)} {quoted(row)}"
         if len(found):
             return found, what
         what = f"{what}; {numbered}"
     number = int(row) if row.isdecimal() and len(row) < 19 else 0
-    return np.array([number - 1] if 1 <= number <= n_rows else [], dtype=np.int64), what
+    return np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64), what
 
 
-def _which(table: Table, found: NDArray[np.int64]) -> str:
+def _which(rows: TableRows, found: NDArray[np.int64]) -> str:
     """Say where rows of one id are, and how to name one of them."""
-    kind, places = ("row", found + 1) if table.lines is None else ("line", table.lines[found])
-    shown = ", ".join(map(str, places[:MAX_PLACES]))
-    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
-    if table.lines is None:
+    lines = rows.take(found[:MAX_PLACES])[0].lines
+    kind, places = ("row", found[:MAX_PLACES] + 1) if lines is None else ("line", lines)
+    shown = ", ".join(map(str, places))
+    more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
+    if lines is None:
         return f"{kind}s {shown}{more}; leave --id out and name one by its number"
     return f"{kind}s {shown}{more}; name one, as with --line {places[0]}"

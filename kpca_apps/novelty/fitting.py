@@ -1,4 +1,4 @@
-"""Training rows -> a fitted subspace and their scores, with a soft or a hard cut.
+"""Rows of a source -> a fitted subspace and the scores of all rows, with a soft or a hard cut.
 
 Soft cut: every component of the landmark span is kept with gain lambda / (lambda + rho). The
 reconstruction error is then r + rho M, rho times a regularised Mahalanobis distance in feature
@@ -7,56 +7,78 @@ component of its own and score as normal.
 
 Rows that may hold outliers are trimmed first: the half with the highest kernel density is used, and
 nothing else learns from the rest.
+
+Landmarks and scalings come from the rows a source holds in memory, means and covariances from all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.landmarks import residual_landmarks
+from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
 from kpca_apps.engine.memory import require_nystroem
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.precision import FLOAT64_ROWS, scores_agree
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.leave_one_out import (
     landmark_directions,
     leave_landmark_out,
     leave_row_out,
 )
+from kpca_apps.novelty.passes import (
+    FeatureSums,
+    KernelDensity,
+    MeanRow,
+    MissedParts,
+    NoveltyScores,
+    RowViews,
+)
+from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
+from kpca_apps.novelty.selection import largest, median
 
-__all__ = ["NoveltyFit", "densest_half", "fit_hard", "fit_soft", "scores_without_landmarks"]
+__all__ = ["NoveltyFit", "densest", "fit_hard", "fit_soft", "scores_without_landmarks", "trim"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 MAX_EXACT_ROWS = 5_000
-ROWS_A_BLOCK = 4_096
+# Rows that stand for all where precision, or what the landmarks miss, is looked at.
+PROBE_ROWS = 192
+# Rows looked at for each landmark drawn.
+CANDIDATES_A_LANDMARK, MAX_CANDIDATES = 10, 20_000
+# Rows whose mean in feature space tells where a table is dense.
+MEAN_ROWS = 2_500
 # A table is even where this share of its rows has at least this part of the median density.
 MOST_ROWS, ABOUT_AS_DENSE = 0.9, 0.8
 
 
 @dataclass(frozen=True)
 class NoveltyFit:
-    """A fitted model and what is known of its training rows.
+    """A fitted model and the scores of the rows it comes from.
 
     Attributes
     ----------
     subspace : KernelSubspace
         The model.
     scores : (n,) array
-        Novelty of each training row; leave-one-out for a soft cut, plain for a hard one.
+        Novelty of every row; of rows in use as if left out for a soft cut, in-sample for a hard
+        one.
     landmarks : (m,) int array
-        Rows that span the model, increasing.
+        Positions of the rows that span the model, increasing.
     rho : float or None
         Absolute ridge of a soft cut; ``None`` for a hard one.
+    precision : {"float64", "float32"}
+        That scores of rows take.
     missed : float or None
-        Share of a row's squared length that the other rows' landmarks miss, on average; ``None``
-        for a hard cut.
+        Share of a row's squared length that the other rows' landmarks miss, on average over the
+        rows in use; ``None`` for a hard cut.
     warnings : tuple of str
         What a reader of the scores must know.
     """
@@ -65,66 +87,98 @@ class NoveltyFit:
     scores: FloatArray
     landmarks: IntArray
     rho: float | None
+    precision: Resolved
     missed: float | None = None
     warnings: tuple[str, ...] = ()
 
 
-def densest_half(
-    kernel: Kernel,
-    X: FloatArray,
+def trim(
+    views: RowViews,
+    source: RowSource,
     *,
     n_landmarks: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
-) -> IntArray:
-    """Return the half of the rows with the highest kernel density <z, zbar>, in input order.
+) -> BoolArray:
+    """Mark the rows with the highest kernel density <z, zbar>, as `densest` says.
+
+    Parameters
+    ----------
+    views : RowViews
+        What the kernel sees of the rows.
+    source : RowSource
+        The rows. Landmarks and zbar come from its sample.
+    n_landmarks : int
+        Rows that span the density estimate, at most.
+    rng : Generator
+        Draws them.
+    n_jobs : int or None
+        Threads for the sample.
+
+    Returns
+    -------
+    (n,) bool array
+    """
+    sample = source.sample
+    landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
+    basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
+    typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
+    typical_row = sum_rows(MeanRow(views, basis.points), typical, n_jobs=n_jobs).mean
+    weights = basis.transform @ (basis.transform.T @ typical_row)
+    density = partial(KernelDensity, views, basis.points, weights)
+    probe = sample[_probe(len(sample), landmarks)]
+    return densest(source.map(density(_enough(density, probe, source.n_rows))))
+
+
+def densest(density: FloatArray) -> BoolArray:
+    """Mark the half of the rows with the highest density; of equal ones the first.
 
     Where nine rows in ten are about as dense as the median row there is no sparse half: a ring,
     say, would lose an arc that is as good as the rest. Then only rows less dense than that go.
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive semi-definite.
-    X : (n, d) array
-        Rows as the kernel takes them.
-    n_landmarks : int
-        Rows that span the density estimate, at most.
-    rng : Generator
-        Draws them.
-    n_jobs : int or None
-        Threads.
+    density : (n,) array
+        Kernel density of each row, or any multiple of it; n >= 2.
+
+    Returns
+    -------
+    (n,) bool array
+        At least two rows are marked.
+
+    Examples
+    --------
+    >>> densest(np.array([5.0, 1.0, 4.0, 3.0, 3.0])).tolist()
+    [True, False, True, True, False]
+    >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
+    np.int64(19)
     """
-    require_nystroem(min(n_landmarks, len(X)), X.shape[1])
-    landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
-    basis = LandmarkBasis.from_cholesky(kernel, X[landmarks])
-    mean = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs).mean
-    rows_of, weights = kernel.against(basis.points), basis.transform @ mean
-    density = map_row_blocks(lambda block: rows_of(block) @ weights, X, n_jobs=n_jobs)
-    even = np.flatnonzero(density >= ABOUT_AS_DENSE * np.median(density))
-    if len(even) >= MOST_ROWS * len(X):
+    even: BoolArray = density >= ABOUT_AS_DENSE * median(density)
+    if np.count_nonzero(even) >= MOST_ROWS * len(density):
         return even
-    kept = max(2, (len(X) + 1) // 2)
-    return np.sort(np.argsort(-density, kind="stable")[:kept])
+    return largest(density, max(2, (len(density) + 1) // 2))
 
 
 def fit_soft(
-    kernel: Kernel,
-    X: FloatArray,
+    views: RowViews,
+    source: RowSource,
+    in_use: BoolArray,
     *,
     ridge: float,
     n_landmarks: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> NoveltyFit:
-    """Fit with the soft cut and score every training row as if it had been left out.
+    """Fit with the soft cut and score every row, those in use as if each had been left out.
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive semi-definite.
-    X : (n, d) array
-        Training rows as the kernel takes them.
+    views : RowViews
+        What the kernel, a positive semi-definite one, sees of the rows.
+    source : RowSource
+        The rows.
+    in_use : (n,) bool array
+        Which of them the model is fitted on.
     ridge : float
         rho as a share of the total variance tau in feature space.
     n_landmarks : int
@@ -132,67 +186,123 @@ def fit_soft(
     rng : Generator
         Draws the landmarks.
     n_jobs : int or None
-        Threads.
+        Threads for the sample.
 
     Returns
     -------
     NoveltyFit
     """
-    require_nystroem(min(n_landmarks, len(X)), X.shape[1])
-    landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
-    basis = LandmarkBasis.from_cholesky(kernel, X[landmarks])
-    sums = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
-    # tau = tr C + mean r = mean k(x, x) - |zbar|^2, the total variance in feature space.
-    norm = float(kernel.diagonal(X).mean())
-    rho = ridge * (norm - float(sums.mean @ sums.mean))
-    subspace = subspace_from_sums(basis, sums, ridge=rho)
-    scores, misses = _leave_one_out_scores(subspace, rho, X, landmarks, n_jobs)
-    warnings = _sparse_warning(float(np.median(misses)), norm)
-    return NoveltyFit(subspace, scores, landmarks, rho, float(misses.mean()) / norm, warnings)
-
-
-def _leave_one_out_scores(
-    subspace: KernelSubspace,
-    rho: float,
-    X: FloatArray,
-    landmarks: IntArray,
-    n_jobs: int | None,
-) -> tuple[FloatArray, FloatArray]:
-    """Scores of training rows without themselves, and what the span misses of them."""
-    precision = 1.0 / (subspace.variances + rho)
-    residual, mahalanobis = np.empty(len(X)), np.empty(len(X))
-    for start in range(0, len(X), ROWS_A_BLOCK):
-        part = slice(start, start + ROWS_A_BLOCK)
-        t, error = subspace.project_and_error(X[part], n_jobs=n_jobs)
-        mahalanobis[part] = (t * t) @ precision
-        residual[part] = error - rho * mahalanobis[part]
-    residual = np.maximum(residual, 0.0)
-    residual[landmarks], mahalanobis[landmarks] = leave_landmark_out(
-        residual[landmarks],
-        subspace.project(subspace.points),
-        landmark_directions(subspace.weights),
-        subspace.offset,
+    index, sample = _sample_in_use(source, in_use)
+    landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
+    basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
+    probe = sample[_probe(len(sample), landmarks)]
+    missed = partial(MissedParts, views, basis)
+    precision = _enough(missed, probe, source.n_rows)
+    sums = source.sum(FeatureSums(views, basis, precision), in_use).in_features(basis, precision)
+    rho = ridge * sums.variance
+    subspace = subspace_from_sums(basis, sums.covariance, ridge=rho)
+    scoring = partial(NoveltyScores, views, subspace, rho)
+    precision = _enough(scoring, probe, source.n_rows)
+    scores = source.map(scoring(precision), in_use)
+    scores[index[landmarks]], alone = _landmark_scores(subspace, rho, precision)
+    # Landmarks explain themselves; what the jitter leaves of them gives way to what others miss.
+    unseen = float((alone - basis.own_residuals).sum())
+    others = map_rows(missed(precision=precision), probe)
+    return NoveltyFit(
+        subspace,
+        scores,
+        index[landmarks],
+        rho,
         precision,
+        (sums.missed + unseen) / sums.norm,
+        _sparse_warning(np.concatenate([alone, others]), sums.typical_norm),
     )
-    return leave_row_out(residual, mahalanobis, rho, len(X)), residual
+
+
+def _sample_in_use(source: RowSource, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
+    """Rows in use that are held in memory, with their positions in the table."""
+    kept = in_use[source.sample_index]
+    sample = source.sample if kept.all() else source.sample[kept]
+    return source.sample_index[kept], sample
+
+
+def _landmarks(
+    views: RowViews,
+    sample: FloatArray,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    n_jobs: int | None,
+) -> IntArray:
+    n_columns = views.transform(sample[:1]).shape[1]
+    require_nystroem(min(n_landmarks, len(sample)), n_columns)
+    return residual_landmarks(
+        views.kernel,
+        sample,
+        n_landmarks,
+        rng,
+        transform=views.transform,
+        candidates=min(MAX_CANDIDATES, CANDIDATES_A_LANDMARK * n_landmarks),
+        n_jobs=n_jobs,
+    )
+
+
+def _probe(n: int, landmarks: IntArray) -> IntArray:
+    """Return some of n rows, evenly drawn, that are no landmarks: those fit too well."""
+    drawn = np.linspace(0, n - 1, min(n, PROBE_ROWS)).astype(np.int64)
+    return np.setdiff1d(drawn, landmarks)
+
+
+def _enough(function: Callable[..., RowFunction], probe: FloatArray, n_rows: int) -> Resolved:
+    """Return the precision that gives a function's numbers to 1e-3 of each.
+
+    Float64 up to 2,000 rows, where it costs little; above, float32 where that agrees with it on
+    some rows, every second of them in use.
+    """
+    if n_rows <= FLOAT64_ROWS or not len(probe):
+        return "float64"
+    in_use = np.arange(len(probe)) % 2 == 0
+    single = map_rows(function(precision="float32"), probe, in_use)
+    double = map_rows(function(precision="float64"), probe, in_use)
+    return "float32" if scores_agree(single, double) else "float64"
+
+
+def _landmark_scores(
+    subspace: KernelSubspace, rho: float, precision: Resolved
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of the landmarks without themselves, and what the other landmarks miss of them."""
+    everyone = np.arange(len(subspace.points))
+    residual, mahalanobis = _without_landmarks(subspace, rho, subspace.points, everyone, precision)
+    return leave_row_out(residual, mahalanobis, rho, subspace.n), residual
 
 
 def scores_without_landmarks(
     subspace: KernelSubspace, rho: float, X: FloatArray, landmarks: IntArray
 ) -> FloatArray:
     """Scores of rows (r, d), each with the landmark at position `landmarks` (r,) taken out."""
-    precision = 1.0 / (subspace.variances + rho)
-    t, error = subspace.project_and_error(X)
-    residual = np.maximum(error - rho * ((t * t) @ precision), 0.0)
-    directions = landmark_directions(subspace.weights[landmarks])
-    residual, mahalanobis = leave_landmark_out(residual, t, directions, subspace.offset, precision)
+    residual, mahalanobis = _without_landmarks(subspace, rho, X, landmarks)
     scores: FloatArray = residual + rho * mahalanobis
     return scores
 
 
-def fit_hard(
-    kernel: Kernel,
+def _without_landmarks(
+    subspace: KernelSubspace,
+    rho: float,
     X: FloatArray,
+    landmarks: IntArray,
+    precision: Resolved = "float64",
+) -> tuple[FloatArray, FloatArray]:
+    """Residual and Mahalanobis square of rows, each with one landmark taken out."""
+    inverse = 1.0 / (subspace.variances + rho)
+    t, error = subspace.project_and_error(X, precision=precision)
+    residual = np.maximum(error - rho * ((t * t) @ inverse), 0.0)
+    directions = landmark_directions(subspace.weights[landmarks])
+    return leave_landmark_out(residual, t, directions, subspace.offset, inverse)
+
+
+def fit_hard(
+    views: RowViews,
+    source: RowSource,
+    in_use: BoolArray,
     *,
     n_components: int,
     n_landmarks: int | None,
@@ -201,37 +311,46 @@ def fit_hard(
 ) -> NoveltyFit:
     """Fit Hoffmann's classic: keep `n_components` components, score by what they leave.
 
-    Up to 5,000 rows without `n_landmarks` the fit is exact; otherwise it rests on
-    landmarks (1,000 by default). No closed form of leave-one-out exists: scores of training rows
+    Up to 5,000 rows in use without `n_landmarks` the fit is exact; otherwise it rests on
+    landmarks (1,000 by default). No closed form of leave-one-out exists: scores of rows in use
     are in-sample. Parameters otherwise as in `fit_soft`.
 
     Raises
     ------
     ValueError
-        If the components span the training rows, so that their scores are rounding noise.
+        If the components span the rows in use, so that their scores are rounding noise.
     """
-    if n_landmarks is None and len(X) <= MAX_EXACT_ROWS:
-        landmarks = np.arange(len(X))
-        subspace = fit_exact(kernel, X, n_components=n_components, rng=rng, n_jobs=n_jobs)
+    index, sample = _sample_in_use(source, in_use)
+    n = np.count_nonzero(in_use)
+    if n_landmarks is None and len(sample) == n <= MAX_EXACT_ROWS:
+        landmarks = np.arange(n)
+        subspace = fit_exact(
+            views.kernel,
+            views.transform(sample),
+            n_components=n_components,
+            rng=rng,
+            n_jobs=n_jobs,
+        )
     else:
-        n_landmarks = n_landmarks or 1000
-        require_nystroem(min(n_landmarks, len(X)), X.shape[1])
-        landmarks = residual_landmarks(kernel, X, n_landmarks, rng, n_jobs=n_jobs)
-        basis = LandmarkBasis.from_eigen(kernel, X[landmarks])
-        sums = CovarianceSums.of_rows(basis, X, n_jobs=n_jobs)
+        landmarks = _landmarks(views, sample, n_landmarks or 1000, rng, n_jobs)
+        basis = LandmarkBasis.from_eigen(views.kernel, views.transform(sample[landmarks]))
+        sums = source.sum(FeatureSums(views, basis), in_use).covariance
         subspace = subspace_from_sums(basis, sums, n_components=n_components)
-    scores = subspace.reconstruction_error(X, n_jobs=n_jobs)
-    if np.median(scores) < 1e-10 * kernel.diagonal(X).mean():
+    scoring = partial(NoveltyScores, views, subspace, None)
+    precision = _enough(scoring, sample[_probe(len(sample), landmarks)], source.n_rows)
+    scores = source.map(scoring(precision))
+    typical = subspace.kernel.diagonal(subspace.points).mean()
+    if np.median(scores[index]) < 1e-10 * typical:
         raise ValueError(
-            f"n_components={n_components} components span the {len(X)} rows in use: their "
+            f"n_components={n_components} components span the {n} rows in use: their "
             "reconstruction errors are rounding noise. Choose fewer components."
         )
-    return NoveltyFit(subspace, scores, landmarks, None)
+    return NoveltyFit(subspace, scores, index[landmarks], None, precision)
 
 
-def _sparse_warning(typical_miss: float, typical_norm: float) -> tuple[str, ...]:
+def _sparse_warning(missed: FloatArray, typical_norm: float) -> tuple[str, ...]:
     """Say so when the bandwidth is so small that most rows resemble no other row."""
-    if typical_miss < 0.95 * typical_norm:
+    if np.median(missed) < 0.95 * typical_norm:
         return ()
     return (
         "Most rows resemble no landmark at all (bandwidth too small, or too many unrelated "

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.options import Rule
 from kpca_apps.novelty.result import ThresholdInfo
+from kpca_apps.novelty.selection import order_statistic
 from kpca_apps.novelty.threshold import (
     benjamini_hochberg,
     conformal_p_values,
@@ -56,7 +57,7 @@ def flag_by_choice(
         )
     count = int(rule.setting) if rule.name == "count" else top_count(n, rule.setting)
     flagged = ranks <= count
-    value = float(np.partition(scores, n - count - 1)[n - count - 1]) if n > count else -math.inf
+    value = order_statistic(scores, n - count - 1) if n > count else -math.inf
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     those = "1 row" if count == 1 else f"{count:,} rows"
     score = "scores" if count == 1 else "score"

@@ -7,101 +7,53 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import cell_text
 from kpca_apps.novelty.attribution import ColumnDrop
 from kpca_apps.novelty.model import NoveltyModel
-from kpca_apps.novelty.ranking import novelty_order
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
+from kpca_apps.novelty.scoring import Judged
 
-__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "rank_rows", "share_of_reasons"]
+__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "share_of_reasons"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Reasons below this share are noise to a reader.
 MIN_SHARE = 0.05
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
-# Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
-MAX_TIES = 1_000
-ROWS_A_BATCH = 1_024
-
-
-def rank_rows(
-    model: NoveltyModel, matrix: FloatArray, scores: FloatArray, own: IntArray
-) -> IntArray:
-    """Give every row its own rank, 1 = most novel.
-
-    Parameters
-    ----------
-    model : NoveltyModel
-        Tells rows that are too far out to score differently apart.
-    matrix : (n, d) array
-        The encoded rows.
-    scores : (n,) array
-        Their scores.
-    own : (n,) int array
-        Position of each row among the training rows, -1 for a new one.
-
-    Returns
-    -------
-    (n,) int array
-    """
-    neighbours = model.detector.neighbours_
-    n = len(scores)
-    oddest = np.partition(scores, max(0, n - MAX_TIES))[max(0, n - MAX_TIES)]
-
-    def distances(rows: IntArray) -> FloatArray:
-        # To the rows of the model's core, not to its landmarks: training rows may be landmarks.
-        found = np.zeros(len(rows))
-        told_apart = np.flatnonzero(scores[rows] >= oddest)
-        for start in range(0, len(told_apart), ROWS_A_BATCH):
-            part = told_apart[start : start + ROWS_A_BATCH]
-            standardised = model.detector.views_.standardised(matrix[rows[part]])
-            squares = cdist(standardised, neighbours.standardised, "sqeuclidean")
-            squares[own[rows[part]][:, None] == neighbours.index] = np.inf
-            found[part] = squares.min(axis=1)
-        return found
-
-    ranks = np.empty(n, dtype=np.int64)
-    ranks[novelty_order(scores, distances)] = np.arange(1, n + 1)
-    return ranks
 
 
 def explain_rows(
-    model: NoveltyModel, table: Table, matrix: FloatArray, rows: IntArray, own: IntArray
+    model: NoveltyModel, table: Table, matrix: FloatArray, own: IntArray
 ) -> list[tuple[Reason, ...]]:
-    """Reasons of some rows of a table, in the words of the table.
+    """Reasons of some rows, in the words of the table.
 
     Parameters
     ----------
     model : NoveltyModel
         The model that scored them.
     table : Table
-        The table, for the values seen.
-    matrix : (n, d) array
-        The table encoded.
-    rows : (r,) int array
-        Positions of the rows to explain.
-    own : (n,) int array
-        Position of each row of the table among the training rows, -1 for a new one.
+        These rows, for the values seen.
+    matrix : (r, d) array
+        They encoded.
+    own : (r,) int array
+        Position of each among the training rows, -1 for a new one.
 
     Returns
     -------
     list of tuples of Reason
         One tuple a row, largest share first; empty where no single column explains the score.
     """
-    if not len(rows):
+    if not len(matrix):
         return []
-    drops = model.detector.explain(matrix[rows], training_rows=own[rows])
+    drops = model.detector.explain(matrix, training_rows=own)
     return [
-        tuple(_reason(model, table, int(row), drop) for drop in found if drop.share >= MIN_SHARE)
-        for row, found in zip(rows, drops, strict=True)
+        tuple(_reason(model, table, row, drop) for drop in found if drop.share >= MIN_SHARE)
+        for row, found in enumerate(drops)
     ]
 
 
@@ -120,58 +72,57 @@ def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Re
 
 def list_rows(
     table: Table,
+    positions: IntArray,
     id_column: str | None,
     hidden: frozenset[str],
-    scores: FloatArray,
-    p_values: FloatArray | None,
-    flagged: BoolArray,
-    rows: IntArray,
+    judged: Judged,
     reasons: Sequence[tuple[Reason, ...]],
 ) -> tuple[RankedRow, ...]:
-    """Ranked list of some rows, oddest first; the first `len(reasons)` of them are explained.
+    """Put some rows into words; the first `len(reasons)` of them are explained.
 
     Parameters
     ----------
     table : Table
-        The table.
+        These rows as they stand.
+    positions : (r,) int array
+        Where they are in the table that was judged.
     id_column : str or None
         Column that names its rows.
     hidden : frozenset of str
         Columns whose cells stay out. Of the others, a row carries the first 60, and those among
         its reasons.
-    scores, flagged : (n,) array
-        Of every row of the table.
-    p_values : (n,) array or None
-        Likewise.
-    rows : (r,) int array
-        Positions of the rows to list, in order of rank from rank 1.
+    judged : Judged
+        Scores, p-values, flags and ranks of all rows of the table.
     reasons : sequence of tuples of Reason
-        Of the first rows listed.
+        Of the first rows.
 
     Returns
     -------
     tuple of RankedRow
+        In the order of `positions`.
     """
     shown = [name for name in table.frame.columns if name not in hidden]
     listed = []
-    for rank, row in enumerate(rows.tolist(), start=1):
-        why = reasons[rank - 1] if rank <= len(reasons) else ()
+    for place, position in enumerate(positions.tolist()):
+        explained = place < len(reasons)
+        why = reasons[place] if explained else ()
         told = {reason.column for reason in why}
+        p_values = judged.p_values
         listed.append(
             RankedRow(
-                rank=rank,
-                row=row + 1,
-                line=None if table.lines is None else int(table.lines[row]),
-                id=None if id_column is None else cell_text(table.frame[id_column], row),
-                score=float(scores[row]),
-                p_value=None if p_values is None else float(p_values[row]),
-                flagged=bool(flagged[row]),
+                rank=int(judged.ranks[position]),
+                row=position + 1,
+                line=None if table.lines is None else int(table.lines[place]),
+                id=None if id_column is None else cell_text(table.frame[id_column], place),
+                score=float(judged.scores[position]),
+                p_value=None if p_values is None else float(p_values[position]),
+                flagged=bool(judged.flagged[position]),
                 reasons=why,
-                explained=rank <= len(reasons),
+                explained=explained,
                 cells=tuple(
-                    (name, cell_text(table.frame[name], row))
-                    for place, name in enumerate(shown)
-                    if place < MAX_CELLS or name in told
+                    (name, cell_text(table.frame[name], place))
+                    for number, name in enumerate(shown)
+                    if number < MAX_CELLS or name in told
                 ),
             )
         )

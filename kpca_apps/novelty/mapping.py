@@ -6,41 +6,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.model import NoveltyModel
+from kpca_apps.novelty.ranking import top_rows
 from kpca_apps.novelty.result import ComponentMap, ScoreContours
+from kpca_apps.novelty.scoring import Judged
+from kpca_apps.novelty.table_rows import TableRows
 
 __all__ = ["map_rows", "score_grid"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 MAX_DRAWN = 1_500
 N_VARIANCES = 30
 GRID = 60
 
 
-def map_rows(
-    model: NoveltyModel, matrix: FloatArray, ranks: IntArray, flagged: BoolArray, n_ranked: int
-) -> ComponentMap:
-    """Place a drawn sample of rows, and every ranked one, on the leading two kernel components.
+def map_rows(model: NoveltyModel, judged: Judged, listed: IntArray) -> ComponentMap:
+    """Place a drawn sample of rows, and every listed one, on the leading two kernel components.
 
     Parameters
     ----------
     model : NoveltyModel
         The fitted model; its seed draws the sample.
-    matrix : (n, d) array
-        The encoded table.
-    ranks, flagged : (n,) array
-        Of every row.
-    n_ranked : int
-        Rows in the ranked list.
+    judged : Judged
+        The rows and their ranks and flags.
+    listed : (r,) int array
+        Positions of the rows in the ranked list.
 
     Returns
     -------
     ComponentMap
     """
-    drawn = _sample(ranks <= n_ranked, model.options.seed)
-    points = model.detector.map_components(matrix[drawn])
+    drawn, matrix = _drawn(judged.rows, listed, model.options.seed)
+    points = model.detector.map_components(matrix)
+    ranks = judged.ranks[drawn]
     subspace = model.detector.subspace_
     # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
     kept = model.detector.views_.transform(model.detector.neighbours_.rows)
@@ -50,26 +49,24 @@ def map_rows(
     return ComponentMap(
         x=points[:, 0],
         y=points[:, 1],
-        rank=np.where(ranks[drawn] <= n_ranked, ranks[drawn], 0),
-        flagged=flagged[drawn],
-        n_rows=len(matrix),
+        rank=np.where(ranks <= len(listed), ranks, 0),
+        flagged=np.asarray(judged.flagged[drawn]),
+        n_rows=judged.rows.n_rows,
         variances=subspace.variances[:N_VARIANCES],
         gains=subspace.gain[:N_VARIANCES],
         explained=(float(leading[0]), float(leading[1])),
     )
 
 
-def score_grid(model: NoveltyModel, matrix: FloatArray, flagged: BoolArray) -> ScoreContours | None:
+def score_grid(model: NoveltyModel, judged: Judged) -> ScoreContours | None:
     """Scores on a grid over the two columns of a table; ``None`` unless it uses two numeric ones.
 
     Parameters
     ----------
     model : NoveltyModel
         The fitted model.
-    matrix : (n, d) array
-        The encoded table.
-    flagged : (n,) bool array
-        Flagged rows, all of which are drawn.
+    judged : Judged
+        The rows; of those flagged, the first 1,500 of the list are drawn.
 
     Returns
     -------
@@ -80,29 +77,36 @@ def score_grid(model: NoveltyModel, matrix: FloatArray, flagged: BoolArray) -> S
         return None
     # A column with gaps brings an indicator of them, which is 0 all over the picture.
     first, second = (group.columns[0] for group in model.encoder.groups)
-    x, y = (_grid_lines(matrix[:, column]) for column in (first, second))
+    flagged = top_rows(judged.ranks, MAX_DRAWN)
+    flagged = flagged[judged.flagged[flagged]]
+    drawn, matrix = _drawn(judged.rows, flagged, model.options.seed)
+    held = np.vstack([judged.rows.sample, matrix])
+    x, y = (_grid_lines(held[:, column]) for column in (first, second))
     grid = np.zeros((GRID * GRID, matrix.shape[1]))
     grid[:, first], grid[:, second] = np.tile(x, GRID), np.repeat(y, GRID)
-    drawn = _sample(flagged, model.options.seed)
     return ScoreContours(
         x_name=used[0].name,
         y_name=used[1].name,
         x=x,
         y=y,
         scores=-model.detector.score_samples(grid).reshape(GRID, GRID),
-        points_x=matrix[drawn, first],
-        points_y=matrix[drawn, second],
-        points_flagged=flagged[drawn],
+        points_x=matrix[:, first],
+        points_y=matrix[:, second],
+        points_flagged=np.asarray(judged.flagged[drawn]),
     )
 
 
-def _sample(kept: BoolArray, seed: int) -> IntArray:
-    """At most 1,500 drawn rows and all that must be kept, in the order of the table."""
-    n = len(kept)
-    rng = np.random.default_rng(seed)
-    chosen = kept.copy()
-    chosen[rng.choice(n, min(n, MAX_DRAWN), replace=False)] = True
-    return np.flatnonzero(chosen)
+def _drawn(rows: TableRows, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
+    """Positions of at most 1,500 drawn rows and of those to keep, in order; and all encoded."""
+    index, rng = rows.sample_index, np.random.default_rng(seed)
+    drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
+    positions = np.union1d(drawn, kept)
+    place = np.searchsorted(index, positions).clip(max=len(index) - 1)
+    held = index[place] == positions
+    matrix = rows.sample[place]
+    if not held.all():
+        matrix[~held] = rows.take(positions[~held])[1]
+    return positions, matrix
 
 
 def _grid_lines(values: FloatArray) -> FloatArray:

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.errors import ConfigError, InputError, ModelFileError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, ModelFileError
 from kpca_apps.files.models import load_archive, save_archive
 from kpca_apps.files.names import one_line
 from kpca_apps.files.records import read_record
 from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.tables import Table
 from kpca_apps.novelty.columns import infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.encoding import TableEncoder
@@ -29,8 +28,18 @@ from kpca_apps.novelty.options import (
     ScreeningOptions,
     resolve_rule,
 )
+from kpca_apps.novelty.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.row_source import SAMPLE_ROWS
+from kpca_apps.novelty.table_rows import AnyTable, TableRows
 
-__all__ = ["NoveltyModel", "fit_model", "library_versions", "load_model", "save_model"]
+__all__ = [
+    "NoveltyModel",
+    "fit_model",
+    "fit_table",
+    "library_versions",
+    "load_model",
+    "save_model",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,7 +63,8 @@ class NoveltyModel:
     detector : KernelPCANovelty
         Fitted on the encoded rows. It holds rows of its reference.
     training_scores : (n,) array
-        Scores of the rows fitted on, each as if it had been left out.
+        Scores of the rows fitted on, each as if it had been left out; of more than 100,000 rows
+        they are not saved, and empty in a model that was read back.
     rule : Rule
         What flags rows unless another rule is asked for.
     options : ScreeningOptions
@@ -83,18 +93,26 @@ class NoveltyModel:
 
 
 def fit_model(
-    table: Table, options: ScreeningOptions | None = None, *, clean: bool = True
+    table: AnyTable,
+    options: ScreeningOptions | None = None,
+    *,
+    clean: bool = True,
+    execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table.
 
     Parameters
     ----------
-    table : Table
-        The reference, or the table to screen, of at least 3 rows.
+    table : Table or PartedTable
+        The reference, or the table to screen, of at least 3 rows. Of more than 100,000 rows,
+        columns, scalings and landmarks are learned from 100,000 drawn with the seed; what is
+        summed or trimmed, from all.
     options : ScreeningOptions, optional
         How.
     clean : bool
         Whether its rows are known to be normal.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
 
     Returns
     -------
@@ -107,17 +125,34 @@ def fit_model(
     InputError
         If the table cannot be used: too few rows, no usable column.
     """
-    options = options or ScreeningOptions()
+    return fit_table(table, options, clean=clean, execution=execution)[0]
+
+
+def fit_table(
+    table: AnyTable,
+    options: ScreeningOptions | None = None,
+    *,
+    clean: bool,
+    execution: Execution | None = None,
+) -> tuple[NoveltyModel, TableRows]:
+    """Fit a model as `fit_model` does, and hand out the rows it was fitted on."""
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    table = in_parts(table)
     rule = resolve_rule(options, clean=clean)
-    plan = infer_plan(table, options.columns)
-    encoder = TableEncoder.fit(table, plan, contaminated=not clean)
-    encoded = encoder.encode(table)
-    detector = _detector(rule, options, encoder, len(encoded.matrix), clean)
+    sample = draw_sample(table, options.seed, execution)
+    plan = infer_plan(sample.table, options.columns)
+    encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
+    rows = table_rows(
+        encoder, table, seed=options.seed, n_jobs=options.jobs, execution=execution, sample=sample
+    )
+    detector = _detector(rule, options, encoder, rows.n_rows, clean)
     try:
-        detector.fit(encoded.matrix)
+        detector.fit_rows(rows)
     except ValueError as error:
+        if isinstance(error, KpcaError):
+            raise
         raise InputError(f"{table.source.name}: {_one_sentence(error)}") from error
-    return NoveltyModel(
+    model = NoveltyModel(
         encoder=encoder,
         detector=detector,
         training_scores=detector.novelty_scores_,
@@ -125,7 +160,19 @@ def fit_model(
         options=options,
         source=table.source,
         versions=library_versions(),
-        warnings=(*plan.warnings, *encoded.warnings, *_of_fit(detector)),
+        warnings=(*_of_size(rows), *plan.warnings, *rows.warnings(), *_of_fit(detector)),
+    )
+    return model, rows
+
+
+def _of_size(rows: TableRows) -> tuple[str, ...]:
+    """Say what a fit to a table in parts rests on."""
+    if rows.size_of_parts is None:
+        return ()
+    return (
+        f"The table has {rows.n_rows:,} rows and is read in parts: what its columns are, their "
+        f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
+        "means, covariances, scores and ranks are those of all rows.",
     )
 
 
@@ -241,7 +288,8 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     }
     arrays = {f"encoder.{name}": array for name, array in encoder_arrays.items()}
     arrays |= {f"detector.{name}": array for name, array in detector_arrays.items()}
-    arrays["training_scores"] = model.training_scores
+    few = len(model.training_scores) <= SAMPLE_ROWS
+    arrays["training_scores"] = model.training_scores if few else np.empty(0)
     save_archive(path, meta, arrays)
 
 
@@ -329,7 +377,8 @@ def _check_parts(model: NoveltyModel) -> None:
     groups = [group.columns for group in model.encoder.groups]
     if groups != [tuple(group.tolist()) for group in detector.groups_]:
         raise ValueError("the encoder and the detector differ in their columns")
-    if scores.shape != (detector.n_samples_fit_,) or scores.shape != (model.source.n_rows,):
+    n_rows = model.source.n_rows
+    if detector.n_samples_fit_ != n_rows or scores.shape != (n_rows * (n_rows <= SAMPLE_ROWS),):
         raise ValueError("the scores are not those of the rows fitted on")
     if scores.dtype != np.float64 or not np.isfinite(scores).all():
         raise ValueError("the scores are no numbers")

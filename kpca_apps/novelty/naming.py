@@ -14,17 +14,21 @@ from kpca_apps.novelty.specs import quoted
 __all__ = ["id_note"]
 
 
-def id_note(table: Table, columns: Sequence[ColumnProfile], id_column: str | None) -> str:
+def id_note(
+    table: Table, columns: Sequence[ColumnProfile], id_column: str | None, *, drawn: bool = False
+) -> str:
     """Say that ids repeat, or which column would name the rows where none was given.
 
     Parameters
     ----------
     table : Table
-        The table.
+        The table, or rows drawn from it.
     columns : sequence of ColumnProfile
         What its columns became.
     id_column : str or None
         The column that names its rows.
+    drawn : bool
+        Whether it is rows drawn from a larger table.
 
     Returns
     -------
@@ -38,20 +42,20 @@ def id_note(table: Table, columns: Sequence[ColumnProfile], id_column: str | Non
     >>> id_note(table_from_frame(pl.DataFrame({"ring": ["a", "b", "a"]})), (), "ring")
     '"ring" names 2 different rows of 3: the row number tells rows of one id apart.'
     """
-    n_rows = table.frame.height
+    n_rows, of_those = table.frame.height, " drawn" if drawn else ""
     if id_column is not None:
         n_ids = read_texts(table.frame[id_column]).drop_nulls().n_unique()
         if n_ids == n_rows:
             return ""
         place = "row number" if table.lines is None else "line"
         return (
-            f"{quoted(id_column)} names {n_ids:,} different rows of {n_rows:,}: the {place} tells "
-            "rows of one id apart."
+            f"{quoted(id_column)} names {n_ids:,} different rows of {n_rows:,}{of_those}: the "
+            f"{place} tells rows of one id apart."
         )
     naming = [c.name for c in columns if c.role == "identifier" and c.n_distinct == n_rows]
     if len(naming) != 1:
         return ""
     return (
-        f"Column {quoted(naming[0])} differs in every row and is no part of the model: name the "
-        f"rows with --id {shlex.quote(one_line(naming[0]))}."
+        f"Column {quoted(naming[0])} differs in every row{of_those} and is no part of the model: "
+        f"name the rows with --id {shlex.quote(one_line(naming[0]))}."
     )

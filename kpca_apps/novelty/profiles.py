@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import read_texts, read_values
+from kpca_apps.files.values import ValueFormat, read_texts, read_values
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.novelty.specs import ColumnPlan, ColumnSpec
 
-__all__ = ["category_profile", "numeric_profile", "profile_columns"]
+__all__ = ["category_profile", "count_missing", "numeric_profile", "profile_columns"]
 
 _BINS = 40
 _SHOWN_LEVELS = 12
@@ -40,6 +40,23 @@ def profile_columns(table: Table, plan: ColumnPlan) -> tuple[ColumnProfile, ...]
         )
         for name in table.frame.columns
     )
+
+
+def count_missing(table: Table, plan: ColumnPlan) -> tuple[int, ...]:
+    """Count the missing cells of each column of a table that a plan does not use, in its order."""
+    used = {spec.name for spec in plan.used}
+    formats = {spec.name: spec.format for spec in plan.specs}
+    return tuple(
+        _n_missing(table.frame[name], formats.get(name))
+        for name in table.frame.columns
+        if name not in used
+    )
+
+
+def _n_missing(cells: pl.Series, format: ValueFormat | None) -> int:
+    if format is None:
+        return read_texts(cells).null_count()
+    return int(np.isnan(read_values(cells, format).values).sum())
 
 
 def numeric_profile(values: NDArray[np.float64], is_date: bool = False) -> NumericProfile:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.source import SourceInfo
+from kpca_apps.novelty.distribution import ScoreDistribution
 
 __all__ = [
     "CategoryProfile",
@@ -25,6 +27,7 @@ __all__ = [
     "RankedRow",
     "Reason",
     "ScoreContours",
+    "ScoreDistribution",
     "ScreeningResult",
     "SourceInfo",
     "ThresholdInfo",
@@ -329,7 +332,8 @@ class ScreeningResult:
     reference : SourceInfo or None
         The clean reference the model was fitted on; ``None`` when the table itself was used.
     scores : (n,) array
-        Novelty score of every row in input order, higher = more novel.
+        Novelty score of every row in input order, higher = more novel. Of a table read in parts,
+        scores, p-values and ranks are mapped from temporary files.
     p_values : (n,) array or None
         Calibrated p-values, where a reference exists.
     flagged : (n,) bool array
@@ -378,7 +382,17 @@ class ScreeningResult:
     command: str = ""
     next_steps: tuple[tuple[str, str], ...] = ()
 
+    @cached_property
+    def distribution(self) -> ScoreDistribution:
+        """How the scores lie: all that a report draws and says of them."""
+        return ScoreDistribution.of(self.scores, self.ranks, self.flagged)
+
     @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.scores)
+
+    @cached_property
     def n_flagged(self) -> int:
         """Rows above the threshold."""
         return int(self.flagged.sum())

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import suggest
-from kpca_apps.files.tables import Table
+from kpca_apps.files.source import SourceInfo
 from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate
-from kpca_apps.novelty.listing import rank_rows
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.options import RULES, ScreeningOptions, resolve_rule
+from kpca_apps.novelty.ranking import rank_rows
 from kpca_apps.novelty.result import ThresholdInfo
 from kpca_apps.novelty.specs import ColumnSpec, quoted
+from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
 from kpca_apps.novelty.threshold import conformal_p_values
 
 __all__ = ["Judged", "adapted", "inherit_options", "judge", "knows"]
@@ -32,10 +33,10 @@ class Judged:
 
     Attributes
     ----------
-    matrix : (n, d) array
-        The table encoded.
-    own : (n,) int array
-        Position of each row among the training rows, -1 for a new one.
+    rows : TableRows
+        Its rows.
+    known : bool
+        Whether it is the very table the model was fitted on.
     scores, p_values, ranks, flagged : (n,) array
         As in `ScreeningResult`.
     threshold : ThresholdInfo
@@ -44,8 +45,8 @@ class Judged:
         What a reader must know.
     """
 
-    matrix: FloatArray
-    own: IntArray
+    rows: TableRows
+    known: bool
     scores: FloatArray
     p_values: FloatArray | None
     ranks: IntArray
@@ -53,8 +54,12 @@ class Judged:
     threshold: ThresholdInfo
     warnings: tuple[str, ...]
 
+    def own(self, positions: IntArray) -> IntArray:
+        """Positions of some rows among the training rows, -1 for new ones."""
+        return positions if self.known else np.full(len(positions), -1)
 
-def judge(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judged:
+
+def judge(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Judged:
     """Score, rank and flag the rows of a table.
 
     Each is judged independently of the others. The very table the model was fitted on is
@@ -64,7 +69,7 @@ def judge(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judge
     ----------
     model : NoveltyModel
         The model.
-    table : Table
+    rows : TableRows
         The table.
     options : ScreeningOptions
         Which rule, if not the model's.
@@ -74,47 +79,44 @@ def judge(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Judge
     Judged
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    encoded = model.encoder.encode(table)
-    detector = model.detector
-    if knows(model, table):
-        own = np.arange(len(encoded.matrix))
+    detector, known = model.detector, knows(model, rows.source)
+    if known:
         scores, warnings = model.training_scores, model.warnings
     else:
-        own = np.full(len(encoded.matrix), -1)
-        scores = -detector.score_samples(encoded.matrix)
-        warnings = (*(_of_reference(model, text) for text in model.warnings), *encoded.warnings)
-    ranks = rank_rows(model, encoded.matrix, scores, own)
+        scores = rows.map(detector.row_scores())
+        warnings = (*(_of_reference(model, text) for text in model.warnings), *rows.warnings())
+    ranks = rank_rows(model, rows, scores, known=known)
     p_values = conformal_p_values(detector.calibration_scores_, scores) if model.clean else None
     if rule.calibrated:
         flagged, threshold, too_few = flag_by_rate(
             rule, scores, detector.calibration_scores_, detector.calibration_ or "leave-one-out"
         )
         warnings += too_few
-    elif rule == model.rule and not model.clean and not knows(model, table):
+    elif rule == model.rule and not model.clean and not known:
         flagged, threshold = flag_above(rule, scores, detector.threshold_)
     else:
         flagged, threshold = flag_by_choice(rule, scores, ranks, clean=model.clean)
-    return Judged(encoded.matrix, own, scores, p_values, ranks, flagged, threshold, warnings)
+    return Judged(rows, known, scores, p_values, ranks, flagged, threshold, warnings)
 
 
-def knows(model: NoveltyModel, table: Table) -> bool:
-    """Whether a table is the very one a model was fitted on."""
-    same_bytes = table.source.sha256 == model.source.sha256
-    return same_bytes and table.frame.height == len(model.training_scores)
+def knows(model: NoveltyModel, source: SourceInfo) -> bool:
+    """Whether a table is the very one a model was fitted on, whose scores it holds."""
+    same_bytes = source.sha256 == model.source.sha256
+    return same_bytes and source.n_rows == len(model.training_scores)
 
 
 def _of_reference(model: NoveltyModel, warning: str) -> str:
     return f"In {model.source.name}, the reference: {warning}"
 
 
-def inherit_options(model: NoveltyModel, table: Table, **changes: Any) -> ScreeningOptions:
+def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
     """Take the options a model was fitted with for another table.
 
     Parameters
     ----------
     model : NoveltyModel
         The model.
-    table : Table
+    table : Table or PartedTable
         The table to score; a label or id column it does not have is forgotten.
     **changes
         Fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``, that are told anew;
@@ -127,7 +129,7 @@ def inherit_options(model: NoveltyModel, table: Table, **changes: Any) -> Screen
     told = {name: value for name, value in changes.items() if value is not None}
     columns = model.options.columns
     kept: dict[str, Any] = {
-        name: column if column in table.frame.columns else None
+        name: column if column in column_names(table) else None
         for name, column in (("label", columns.label), ("id", columns.id))
     }
     kept |= {name: told.pop(name) for name in ("label", "id", "hide") if name in told}
@@ -140,7 +142,7 @@ def inherit_options(model: NoveltyModel, table: Table, **changes: Any) -> Screen
     return replace(model.options, **(inherited | told))
 
 
-def adapted(model: NoveltyModel, table: Table, options: ScreeningOptions) -> NoveltyModel:
+def adapted(model: NoveltyModel, table: AnyTable, options: ScreeningOptions) -> NoveltyModel:
     """Fit what a model says about a table to what was asked: names checked, columns hidden.
 
     Raises
@@ -152,9 +154,9 @@ def adapted(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Nov
     return _hiding(model, options.columns.hide)
 
 
-def _check_names(table: Table, options: ScreeningOptions) -> None:
+def _check_names(table: AnyTable, options: ScreeningOptions) -> None:
     """Refuse options that name columns which a table to score does not have."""
-    names = table.frame.columns
+    names = column_names(table)
     ids = () if options.columns.id is None else (options.columns.id,)
     for option, columns in (("id", ids), ("hide", options.columns.hide)):
         for column in columns:

@@ -11,33 +11,43 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables import Table, read_table, table_from_frame
+from kpca_apps.files.opening import open_table
+from kpca_apps.files.parts import PartedTable
+from kpca_apps.files.tables import Table, table_from_frame
 from kpca_apps.novelty.comparison import evaluate_scores
 from kpca_apps.novelty.labels import Labels, read_labels
 from kpca_apps.novelty.listing import MAX_CELLS, explain_rows, list_rows, share_of_reasons
 from kpca_apps.novelty.mapping import map_rows, score_grid
-from kpca_apps.novelty.model import NoveltyModel, fit_model, library_versions
+from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.naming import id_note
 from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.parted_rows import Execution, in_parts, table_rows
+from kpca_apps.novelty.ranking import top_rows
 from kpca_apps.novelty.result import (
     ColumnProfile,
     Evaluation,
     ScreeningResult,
     ThresholdInfo,
 )
-from kpca_apps.novelty.scoring import Judged, adapted, inherit_options, judge, knows
+from kpca_apps.novelty.scoring import Judged, adapted, inherit_options, judge
 from kpca_apps.novelty.specs import quoted
+from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
 
-__all__ = ["describe", "score_table", "screen", "screen_table"]
+__all__ = ["describe", "score_table", "scored_rows", "screen", "screen_table"]
 
 # Any: a data frame of another library is known by its Arrow interface alone.
-TableLike = Table | pl.DataFrame | str | Path | Any
+TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
 KNOWN_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
+)
+KNOWN_TABLE_LARGE = (
+    "The table is the very one the model was fitted on, which had too many rows for their "
+    "leave-one-out scores to be saved: rows are scored as new ones, and those the model was "
+    "fitted on score slightly low."
 )
 KNOWN_TABLE_HARD = (
     "The table is the very one the model was fitted on. A hard cut (--components) has no "
@@ -51,21 +61,25 @@ def screen_table(
     reference: TableLike | None = None,
     options: ScreeningOptions | None = None,
     command: str = "",
+    execution: Execution | None = None,
 ) -> ScreeningResult:
     """Screen a table for outliers.
 
     Parameters
     ----------
-    table : Table, DataFrame, str or Path
+    table : Table, PartedTable, DataFrame, str or Path
         The table, of at least 3 rows: as read, as a frame of polars (or of any library that
-        offers the Arrow stream interface), or as the path of a file.
-    reference : Table, DataFrame, str or Path, optional
+        offers the Arrow stream interface), or as the path of a file, or of a folder of Parquet
+        files. Of more than 100,000 rows, it is read in parts.
+    reference : Table, PartedTable, DataFrame, str or Path, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     options : ScreeningOptions, optional
         By default 1 % of the rows are flagged; with a reference, rows that fewer than 5 % of
         normal rows exceed.
     command : str
         What reproduces the result, for the report.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
 
     Returns
     -------
@@ -88,14 +102,15 @@ def screen_table(
     (41, 1)
     """
     clean = None if reference is None else _as_table(reference)
-    return screen(_as_table(table), reference=clean, options=options, command=command)[0]
+    given = _as_table(table)
+    return screen(given, reference=clean, options=options, command=command, execution=execution)[0]
 
 
-def _as_table(given: TableLike) -> Table:
-    if isinstance(given, Table):
+def _as_table(given: TableLike) -> AnyTable:
+    if isinstance(given, Table | PartedTable):
         return given
     if isinstance(given, str | Path):
-        return read_table(given)
+        return open_table(given)
     if isinstance(given, pl.DataFrame):
         return table_from_frame(given)
     if hasattr(given, "__arrow_c_stream__"):
@@ -104,26 +119,32 @@ def _as_table(given: TableLike) -> Table:
 
 
 def screen(
-    table: Table,
+    table: AnyTable,
     *,
-    reference: Table | None = None,
+    reference: AnyTable | None = None,
     options: ScreeningOptions | None = None,
     command: str = "",
+    execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
     """Screen a table as `screen_table` does, and hand out the model fitted on the way."""
-    options = options or ScreeningOptions()
-    if reference is not None:
-        model = fit_model(reference, _for_reference(options, reference, table), clean=True)
-        result = score_table(model, table, options=options, fitted_on=reference, command=command)
-        return result, model
-    model = fit_model(table, options, clean=False)
-    judged = judge(model, table, options)
-    return describe(model, table, judged, options, table, command), model
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    if reference is None:
+        model, rows = fit_table(table, options, clean=False, execution=execution)
+        judged = judge(model, rows, options)
+        return describe(model, judged, options, rows, command), model
+    told = _for_reference(options, reference, table)
+    model, rows = fit_table(reference, told, clean=True, execution=execution)
+    result = score_table(
+        model, table, options=options, fitted_on=rows, command=command, execution=execution
+    )
+    return result, model
 
 
-def _for_reference(options: ScreeningOptions, reference: Table, table: Table) -> ScreeningOptions:
+def _for_reference(
+    options: ScreeningOptions, reference: AnyTable, table: AnyTable
+) -> ScreeningOptions:
     """Forget columns that only the table has: labels, say, which a clean reference lacks."""
-    extra = set(table.frame.columns) - set(reference.frame.columns)
+    extra = {*column_names(table)} - {*column_names(reference)}
     told = options.columns
     columns = replace(
         told,
@@ -139,11 +160,12 @@ def _for_reference(options: ScreeningOptions, reference: Table, table: Table) ->
 
 def score_table(
     model: NoveltyModel,
-    table: Table,
+    table: AnyTable,
     *,
     options: ScreeningOptions | None = None,
-    fitted_on: Table | None = None,
+    fitted_on: TableRows | None = None,
     command: str = "",
+    execution: Execution | None = None,
 ) -> ScreeningResult:
     """Judge the rows of a table by a fitted model, each independently of the others.
 
@@ -151,14 +173,16 @@ def score_table(
     ----------
     model : NoveltyModel
         The model.
-    table : Table
+    table : Table or PartedTable
         With at least the columns the model uses, in any order.
     options : ScreeningOptions, optional
         Rule, explain, label, id and hidden columns are taken from here; by default from the model.
-    fitted_on : Table, optional
-        The reference itself, where at hand: lets rivals be fitted if labels are given.
+    fitted_on : TableRows, optional
+        The rows of the reference itself, where at hand: lets rivals be fitted if labels are given.
     command : str
         What reproduces the result, for the report.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
 
     Returns
     -------
@@ -171,49 +195,64 @@ def score_table(
     """
     options = options or inherit_options(model, table)
     model = adapted(model, table, options)
-    judged = judge(model, table, options)
-    return describe(model, table, judged, options, fitted_on, command)
+    judged = judge(model, scored_rows(model, table, options, execution), options)
+    return describe(model, judged, options, fitted_on, command)
+
+
+def scored_rows(
+    model: NoveltyModel,
+    table: AnyTable,
+    options: ScreeningOptions,
+    execution: Execution | None = None,
+) -> TableRows:
+    """Look at the rows of a table to score through the encoder of a model."""
+    return table_rows(
+        model.encoder,
+        in_parts(table),
+        seed=options.seed,
+        n_jobs=options.jobs,
+        execution=execution or Execution(),
+    )
 
 
 def describe(
     model: NoveltyModel,
-    table: Table,
     judged: Judged,
     options: ScreeningOptions,
-    fitted_on: Table | None,
+    fitted_on: TableRows | None,
     command: str,
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures."""
-    labels = _read_labels(model, table, options)
-    order = np.argsort(judged.ranks)
-    n_listed = min(len(order), max(options.explain, MIN_LISTED))
-    reasons = explain_rows(model, table, judged.matrix, order[: options.explain], judged.own)
-    columns = model.encoder.profiles(table)
-    ranked = list_rows(
-        table,
-        options.columns.id,
-        frozenset(column.name for column in columns if column.hidden),
-        judged.scores,
-        judged.p_values,
-        judged.flagged,
-        order[:n_listed],
-        reasons,
-    )
-    in_training = fitted_on is table
-    known = KNOWN_TABLE if model.options.n_components is None else KNOWN_TABLE_HARD
-    same = known if knows(model, table) and not in_training else ""
-    notes = (
-        *judged.warnings,
-        labels.note if labels else "",
-        same,
-        id_note(table, columns, options.columns.id),
-    )
+    """Put a scored table into words and pictures.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        What scored it.
+    judged : Judged
+        Its rows, and what was found of them.
+    options : ScreeningOptions
+        Rows to explain, label and id column.
+    fitted_on : TableRows or None
+        The rows the model was fitted on, where they are at hand.
+    command : str
+        What reproduces the result.
+    """
+    rows = judged.rows
+    labels = _read_labels(model, rows, options)
+    listed = top_rows(judged.ranks, max(options.explain, MIN_LISTED))
+    table, matrix = rows.take(listed)
+    own = judged.own(listed)[: options.explain]
+    reasons = explain_rows(model, table, matrix[: options.explain], own)
+    columns = rows.profiles()
+    hidden = frozenset(column.name for column in columns if column.hidden)
+    ranked = list_rows(table, listed, options.columns.id, hidden, judged, reasons)
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
-        evaluations = (evaluate_scores(model, table, labels, judged.scores, fitted_on),)
+        judged_scores = np.asarray(judged.scores[rows.sample_index])
+        evaluations = (evaluate_scores(model, rows, labels, judged_scores, fitted_on),)
     return ScreeningResult(
-        source=table.source,
-        reference=None if in_training else model.source,
+        source=rows.source,
+        reference=None if fitted_on is rows else model.source,
         scores=judged.scores,
         p_values=judged.p_values,
         flagged=judged.flagged,
@@ -221,18 +260,64 @@ def describe(
         threshold=judged.threshold,
         ranked=ranked,
         columns=share_of_reasons(columns, ranked),
-        map=map_rows(model, judged.matrix, judged.ranks, judged.flagged, n_listed),
-        contours=score_grid(model, judged.matrix, judged.flagged),
+        map=map_rows(model, judged, listed),
+        contours=score_grid(model, judged),
         evaluations=evaluations,
-        warnings=tuple(filter(None, notes)),
-        settings=describe_settings(model, judged.threshold, options) | _cells_left_out(columns),
+        warnings=_notes(model, judged, options, labels, columns, in_training=fitted_on is rows),
+        settings=describe_settings(model, judged.threshold, options)
+        | _reading_in_parts(rows)
+        | _cells_left_out(columns),
         versions=library_versions(),
         command=command,
     )
 
 
-def _read_labels(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Labels | None:
-    """Read the known labels, where a column of them is named."""
+def _notes(
+    model: NoveltyModel,
+    judged: Judged,
+    options: ScreeningOptions,
+    labels: Labels | None,
+    columns: Sequence[ColumnProfile],
+    *,
+    in_training: bool,
+) -> tuple[str, ...]:
+    """Gather what a reader must know."""
+    rows = judged.rows
+    same = ""
+    if not in_training and rows.source.sha256 == model.source.sha256:
+        soft = KNOWN_TABLE if judged.known else KNOWN_TABLE_LARGE
+        same = soft if model.options.n_components is None else KNOWN_TABLE_HARD
+    in_parts = rows.size_of_parts is not None
+    notes = (
+        _of_figures(rows) if in_parts and not in_training else "",
+        *judged.warnings,
+        labels.note if labels else "",
+        same,
+        id_note(rows.sample_table, columns, options.columns.id, drawn=in_parts),
+    )
+    return tuple(filter(None, notes))
+
+
+def _of_figures(rows: TableRows) -> str:
+    """Say what rests on a sample where a large table was scored by a model of another."""
+    return (
+        f"The table has {rows.n_rows:,} rows and is read in parts: the figures of its columns come "
+        f"from {len(rows.sample_index):,} rows drawn; scores and ranks are those of all rows."
+    )
+
+
+def _reading_in_parts(rows: TableRows) -> dict[str, str | int]:
+    """Say how a table too large for memory was read."""
+    if rows.size_of_parts is None:
+        return {}
+    return {
+        "read": f"in parts of {rows.size_of_parts:,} rows",
+        "rows drawn for columns and figures": len(rows.sample_index),
+    }
+
+
+def _read_labels(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Labels | None:
+    """Read the known labels, where a column of them is named; of the sample for a large table."""
     column = options.columns.label
     if column is None:
         return None
@@ -241,7 +326,7 @@ def _read_labels(model: NoveltyModel, table: Table, options: ScreeningOptions) -
             f"label {quoted(column)} is a column the model itself uses: it cannot judge the "
             "model; fit one with that column excluded"
         )
-    return read_labels(table, column, options.positive)
+    return read_labels(rows.sample_table, column, options.positive)
 
 
 def _cells_left_out(columns: Sequence[ColumnProfile]) -> dict[str, str]:

@@ -12,6 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.selection import blocks_of, order_statistic, tally
+
 __all__ = [
     "benjamini_hochberg",
     "choice_threshold",
@@ -61,7 +64,7 @@ def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     order = math.ceil((n + 1) * (1.0 - alpha) - 1e-9)
     if order > n:
         return math.inf
-    return float(np.partition(calibration_scores, order - 1)[order - 1])
+    return order_statistic(calibration_scores, order - 1)
 
 
 def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> FloatArray:
@@ -77,7 +80,7 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     Returns
     -------
     (r,) array
-        p-values in [1 / (n + 1), 1].
+        p-values in [1 / (n + 1), 1]; of very many rows, mapped from a temporary file.
 
     References
     ----------
@@ -90,9 +93,12 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     >>> conformal_p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
     array([1.  , 0.75, 0.25])
     """
-    n = len(calibration_scores)
-    below = np.searchsorted(np.sort(calibration_scores), scores, side="left")
-    return np.asarray((1.0 + n - below) / (n + 1.0), dtype=np.float64)
+    n, ordered = len(calibration_scores), np.sort(calibration_scores)
+    p_values: FloatArray = row_values(len(scores), np.float64)
+    for block in blocks_of(len(scores)):
+        below = np.searchsorted(ordered, scores[block], side="left")
+        p_values[block] = (1.0 + n - below) / (n + 1.0)
+    return p_values
 
 
 def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
@@ -120,9 +126,10 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
     >>> benjamini_hochberg(np.array([0.001, 0.9, 0.02, 0.5]), rate=0.05)
     array([ True, False,  True, False])
     """
-    ordered = np.sort(p_values)
-    passing = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    cut = ordered[passing[-1]] if passing.size else -1.0
+    # Of any number of rows, p-values from n calibrating ones take at most n + 1 values.
+    found, counts = tally(p_values)
+    passing = np.flatnonzero(found <= rate * np.cumsum(counts) / len(p_values))
+    cut = found[passing[-1]] if passing.size else -1.0
     flagged: NDArray[np.bool_] = p_values <= cut
     return flagged
 
@@ -149,9 +156,9 @@ def choice_threshold(scores: FloatArray, share: float) -> float:
     >>> (scores > choice_threshold(scores, share=0.25)).sum()
     np.int64(3)
     """
-    count = top_count(len(scores), share)
-    last, next_one = np.sort(scores)[[-count, -count - 1]]
-    return float(min(next_one, last - 1e-8 * abs(last)))
+    place = len(scores) - top_count(len(scores), share)
+    last, next_one = order_statistic(scores, place), order_statistic(scores, place - 1)
+    return min(next_one, last - 1e-8 * abs(last))
 
 
 def top_count(n_rows: int, share: float) -> int:

@@ -8,30 +8,30 @@ Muller 1996, appendix B.7).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from kpca_apps.engine.bandwidth import median_squared_distance
+from kpca_apps.engine.blocks import BLOCK
 from kpca_apps.engine.kernel_algebra import OnColumns
 from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
+from kpca_apps.engine.landmarks import uniform_landmarks
+from kpca_apps.novelty.column_scales import ColumnScales, varies
 
-__all__ = ["ColumnViews", "RawColumns", "ordinary_rows"]
+__all__ = ["ColumnViews", "RawColumns"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Interquartile range of a standard normal variable.
-IQR_OF_NORMAL = 1.349
-# Order statistics kept a column to rank new values among.
-MAX_RANK_KNOTS = 20_000
 # Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)
-# A value this many robust standard deviations from the median is gross.
-GROSS = 100.0
+# Rows whose median squared distance sets the width of a view.
+WIDTH_ROWS = 500
+# Rows, evenly drawn, whose variance the scaled block is brought to.
+VARIANCE_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,10 @@ class ColumnViews:
         Columns to be scaled; constant ones are left out.
     as_is : (a,) int array
         Columns appended to every view unscaled.
-    mean, sd, median, spread, minimum, maximum : (d,) array
-        Of the varying columns; spread is IQR / 1.349, or sd where the IQR is degenerate.
-    asinh_mean, asinh_sd : (d,) array
-        Of asinh((x - median) / spread).
+    scales : ColumnScales
+        Of the varying columns.
     weight : (d,) array
         1 / sqrt(k) for each of k varying columns of one source.
-    order_statistics : (k, d) array
-        Sorted training values, evenly thinned to at most 20,000, to rank new values among.
     block_factors : (v,) array
         Brings the scaled block of each view to mean variance 1 where columns are appended to it.
     widths : (v,) array
@@ -65,16 +61,8 @@ class ColumnViews:
 
     varying: IntArray
     as_is: IntArray
-    mean: FloatArray
-    sd: FloatArray
-    median: FloatArray
-    spread: FloatArray
-    minimum: FloatArray
-    maximum: FloatArray
-    asinh_mean: FloatArray
-    asinh_sd: FloatArray
+    scales: ColumnScales
     weight: FloatArray
-    order_statistics: FloatArray
     block_factors: FloatArray
     widths: FloatArray
 
@@ -109,7 +97,7 @@ class ColumnViews:
             If no column varies.
         """
         scaled = np.setdiff1d(np.arange(X.shape[1]), as_is)
-        varying = scaled[_varies(X[:, scaled])]
+        varying = scaled[varies(X[:, scaled])]
         if not varying.size and not np.any(np.ptp(X[:, as_is], axis=0) > 0):
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         used = X[rows]
@@ -124,13 +112,15 @@ class ColumnViews:
             weight=weight,
             block_factors=np.ones(n_views),
             widths=np.ones(n_views),
-            **_column_scales(used[:, varying], X[:, varying]),
+            scales=ColumnScales.fit(used[:, varying], X[:, varying]),
         )
         if as_is.size and varying.size:
-            blocks = views._scaled(used[:, varying])
-            variances = [(weight * block).var(axis=0).mean() for block in blocks]
+            some = used[:: 1 + (len(used) - 1) // VARIANCE_ROWS]
+            blocks = np.split(views.transform(some), n_views, axis=1)
+            variances = [block[:, : len(varying)].var(axis=0).mean() for block in blocks]
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
-        squared = [median_squared_distance(view, rng) for view in views._views(used)]
+        seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
+        squared = [median_squared_distance(view, rng) for view in np.split(seen, n_views, axis=1)]
         return replace(views, widths=np.sqrt(squared))
 
     @property
@@ -148,99 +138,24 @@ class ColumnViews:
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return all views of the rows side by side, shape (n, v (d + a))."""
-        return np.hstack(
-            [view / width for view, width in zip(self._views(X), self.widths, strict=True)]
-        )
+        d, n_views = len(self.varying), len(self.widths)
+        factors = (self.block_factors / self.widths)[:, None] * self.weight
+        views = np.empty((len(X), n_views, d + len(self.as_is)))
+        for start in range(0, len(X), BLOCK):
+            rows, out = X[start : start + BLOCK], views[start : start + BLOCK]
+            out[:, :, d:] = rows[:, None, self.as_is] / self.widths[:, None]
+            if d:
+                self.scales.scaled(rows[:, self.varying], factors, out[:, :, :d])
+        return views.reshape(len(X), -1)
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return all columns in their places: standardised, as they come, or 0 if constant."""
         out = np.zeros_like(X)
-        out[:, self.varying] = self.weight * (X[:, self.varying] - self.mean) / self.sd
+        out[:, self.varying] = (
+            self.weight * (X[:, self.varying] - self.scales.mean) / self.scales.sd
+        )
         out[:, self.as_is] = X[:, self.as_is]
         return out
-
-    def _views(self, X: FloatArray) -> Iterator[FloatArray]:
-        appended = X[:, self.as_is]
-        for view, factor in zip(self._scaled(X[:, self.varying]), self.block_factors, strict=False):
-            yield np.hstack([factor * self.weight * view, appended])
-
-    def _scaled(self, columns: FloatArray) -> Iterator[FloatArray]:
-        yield (columns - self.mean) / self.sd
-        yield (np.arcsinh((columns - self.median) / self.spread) - self.asinh_mean) / self.asinh_sd
-        yield (columns - self.mean) / (self.maximum - self.minimum)
-        yield self._normal_scores(columns)
-
-    def _normal_scores(self, columns: FloatArray) -> FloatArray:
-        """Return normal scores of ranks among training rows, extended linearly beyond their range.
-
-        A flat end instead of a line would make every value beyond the range look alike.
-        """
-        inside = np.clip(columns, self.minimum, self.maximum)
-        n = len(self.order_statistics)
-        ranks = np.empty_like(columns)
-        for j in range(columns.shape[1]):
-            below = np.searchsorted(self.order_statistics[:, j], inside[:, j], side="left")
-            up_to = np.searchsorted(self.order_statistics[:, j], inside[:, j], side="right")
-            ranks[:, j] = (below + up_to) / 2.0
-        scores: FloatArray = ndtri((ranks + 0.5) / (n + 1.0)) + (columns - inside) / self.sd
-        return scores
-
-
-def ordinary_rows(X: FloatArray) -> IntArray:
-    """Rows without a gross value; all rows where that would leave less than half of them.
-
-    One value of 10^6 among values of 1 flattens the scale of its column for every other row; a
-    first look at a table that may hold outliers does without such rows.
-    """
-    spread = _robust_sd(X)
-    # Half the values may be the same: then the spread says nothing of the others.
-    far = np.abs(X - np.median(X, axis=0)) > GROSS * np.where(spread > 0, spread, np.inf)
-    ordinary = np.flatnonzero(~far.any(axis=1))
-    return ordinary if 2 * len(ordinary) >= len(X) else np.arange(len(X))
-
-
-def _robust_sd(columns: FloatArray) -> FloatArray:
-    spread: FloatArray = np.subtract(*np.percentile(columns, [75, 25], axis=0)) / IQR_OF_NORMAL
-    return spread
-
-
-def _varies(columns: FloatArray) -> NDArray[np.bool_]:
-    """Whether columns vary by more than rounding, which depends on the size of their mean."""
-    varies: NDArray[np.bool_] = columns.std(axis=0) > 1e-12 * np.abs(columns.mean(axis=0))
-    return varies
-
-
-def _column_scales(used: FloatArray, everyone: FloatArray) -> dict[str, FloatArray]:
-    """Return what the views need of each column, from the rows in use where it varies there."""
-    size = min(len(used), MAX_RANK_KNOTS)
-    scales = _scales(used, size)
-    constant = ~_varies(used)
-    if constant.any():
-        of_everyone = _scales(everyone[:, constant], size)
-        for name, values in scales.items():
-            values[..., constant] = of_everyone[name]
-    return scales
-
-
-def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
-    mean, sd = columns.mean(axis=0), columns.std(axis=0)
-    median, spread = np.median(columns, axis=0), _robust_sd(columns)
-    spread = np.where(spread < 1e-3 * sd, sd, spread)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # A column without spread gives NaN here; `_column_scales` replaces all of it.
-        bent = np.arcsinh((columns - median) / spread)
-    kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
-    return {
-        "mean": mean,
-        "sd": sd,
-        "median": median,
-        "spread": spread,
-        "minimum": columns.min(axis=0),
-        "maximum": columns.max(axis=0),
-        "asinh_mean": bent.mean(axis=0),
-        "asinh_sd": bent.std(axis=0),
-        "order_statistics": np.sort(columns, axis=0)[kept],
-    }
 
 
 @dataclass(frozen=True)
@@ -268,7 +183,7 @@ class RawColumns:
         ValueError
             If no column varies.
         """
-        if not _varies(X).any():
+        if not varies(X).any():
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         sd = X.std(axis=0)
         return cls(kernel, X.mean(axis=0), np.where(sd > 0, sd, 1.0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks
@@ -12,35 +11,26 @@ from kpca_apps.report.text import MAX_ROWS, count, plural, scores_text, threshol
 
 __all__ = ["flagged_against_threshold", "score_distribution"]
 
-MAX_TICKS = 200  # flagged rows drawn as ticks
-MAX_STEPS = 400  # corners of the curve of counts
-WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
-
 
 def score_distribution(result: ScreeningResult) -> Drawing:
     """Histogram of all scores; the threshold as a labelled line, flagged rows as ticks."""
     figure, (axes,) = new_axes()
-    scores = np.sort(result.scores[np.isfinite(result.scores)])
-    low, high, is_log = _range(scores)
-    if is_log:
+    found = result.distribution
+    if found.logarithmic:
         axes.set_xscale("log")
-        edges = np.geomspace(low, high, 61)
-    else:
-        edges = np.linspace(low, high, 61)
-    counts, _ = np.histogram(np.clip(scores, low, high), edges)
-    axes.stairs(np.sqrt(counts), edges, fill=True, color=PALETTE["band"], alpha=0.55)
-    flagged = np.sort(result.scores[result.flagged & np.isfinite(result.scores)])
-    if len(flagged):
-        keep = np.linspace(0, len(flagged) - 1, min(len(flagged), MAX_TICKS)).round().astype(int)
-        top = np.sqrt(counts.max())
-        axes.vlines(flagged[keep], -0.07 * top, -0.015 * top, color=PALETTE["accent"], lw=1.1)
-    _threshold_line(axes, result, low, high)
+    heights = np.sqrt(found.counts)
+    axes.stairs(heights, found.edges, fill=True, color=PALETTE["band"], alpha=0.55)
+    if found.n_flagged:
+        top = heights.max()
+        ends = (-0.07 * top, -0.015 * top)
+        axes.vlines(found.flagged_scores, *ends, color=PALETTE["accent"], lw=1.1)
+    _threshold_line(axes, result)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("novelty score (higher = more novel)")
     plain_ticks(axes.xaxis)
     caption = (
-        f"The scores of {plural(len(result.scores), 'row')}; most lie in the grey heap (heights "
+        f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap (heights "
         f"are square roots of counts, so that few rows show). {_what_is_marked(result)}"
     )
     return Drawing("scores", "Distribution of the scores", caption, figure)
@@ -57,23 +47,22 @@ def _what_is_marked(result: ScreeningResult) -> str:
         return f"{line}no row scores above it."
     if n == 1:
         return f"{line}the tick below the axis is the one flagged row."
-    drawn = f" ({MAX_TICKS} of them drawn)" if n > MAX_TICKS else ""
+    n_ticks = len(result.distribution.flagged_scores)
+    drawn = f" ({n_ticks} of them drawn)" if n > n_ticks else ""
     return f"{line}each tick below the axis is one of the {count(n)} flagged rows{drawn}."
 
 
 def flagged_against_threshold(result: ScreeningResult) -> Drawing:
     """How many rows would be flagged if the threshold moved."""
     figure, (axes,) = new_axes()
-    scores = np.sort(result.scores[np.isfinite(result.scores)])[::-1]
-    keep = np.unique(np.geomspace(1, len(scores), MAX_STEPS).round().astype(int)) - 1
-    low, high, is_log = _range(scores[::-1])
-    if is_log:
+    found = result.distribution
+    if found.logarithmic:
         axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.step(scores[keep], keep + 1, where="pre", color=PALETTE["ink"])
-    axes.set_ylim(0.8, 1.3 * len(scores))
+    axes.step(found.scores, found.ranks, where="pre", color=PALETTE["ink"])
+    axes.set_ylim(0.8, 1.3 * found.n_rows)
     value, n_flagged = result.threshold.value, result.n_flagged
-    _threshold_line(axes, result, low, high)
+    _threshold_line(axes, result)
     if np.isfinite(value) and n_flagged:
         axes.plot([value], [n_flagged], "o", color=PALETTE["accent"], ms=5, clip_on=False)
         axes.annotate(
@@ -98,17 +87,20 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
 
 def _elsewhere(result: ScreeningResult) -> str:
     """Say where the threshold would have to stand for about half and for twice as many rows."""
-    value, n_flagged = result.threshold.value, result.n_flagged
-    scores = np.sort(result.scores[np.isfinite(result.scores)])[::-1]
-    if len(scores) == 0:
-        return "No row has a score."
+    value, found = result.threshold.value, result.distribution
+    n_flagged, scores = found.n_flagged, found.scores.tolist()
     if n_flagged == 0:
-        (highest,), _ = scores_text([float(scores[0])], value)
+        (highest,), _ = scores_text(scores[:1], value)
         return f"Nothing is flagged; the highest score is {highest}."
     # Rows are flagged above the threshold: at the score ranked n + 1 it flags n, or fewer if tied.
     wanted = {"half": n_flagged / 2, "twice": 2.0 * n_flagged}
-    places = {word: float(scores[int(n)]) for word, n in wanted.items() if 1 <= n < len(scores)}
-    counts = {word: int((scores > place).sum()) for word, place in places.items()}
+    steps = {
+        word: int(np.searchsorted(found.ranks, int(n) + 1))
+        for word, n in wanted.items()
+        if 1 <= n < found.n_rows
+    }
+    places = {word: scores[step] for word, step in steps.items()}
+    counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     told = [word for word, n in counts.items() if n not in (0, n_flagged)]
     listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
     texts, limit = scores_text([*(places[word] for word in told), *listed], value)
@@ -120,22 +112,8 @@ def _elsewhere(result: ScreeningResult) -> str:
     return "; ".join([f"Now, at {limit}, it flags {count(n_flagged)}", *others]) + "."
 
 
-def _range(scores: NDArray[np.float64]) -> tuple[float, float, bool]:
-    """Return the ends of the score axis, and whether it is logarithmic; `scores` ascend."""
-    if len(scores) == 0:
-        return 0.0, 1.0, False
-    low, high = float(scores[0]), float(scores[-1])
-    if high - low <= 1e-12 * max(abs(high), 1e-300):  # all alike: a heap still needs a width
-        room = 0.5 * abs(high) or 0.5
-        return low - room, high + room, False
-    median = float(np.median(scores))
-    if low > 0 and high > WIDE * median:
-        return low, high, True
-    return low, high, False
-
-
-def _threshold_line(axes: Axes, result: ScreeningResult, low: float, high: float) -> None:
-    value = result.threshold.value
+def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
+    value, (low, *_, high) = result.threshold.value, result.distribution.edges.tolist()
     if not np.isfinite(value):
         return
     axes.axvline(value, color=PALETTE["accent"], ls=(0, (4, 2)), lw=1.1)

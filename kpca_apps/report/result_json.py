@@ -93,7 +93,7 @@ def _screening(result: ScreeningResult) -> dict[str, Any]:
     content |= {
         "kind": "novelty screening",
         "sentence": plain(headline(shown)),
-        "n_rows": len(shown.scores),
+        "n_rows": shown.n_rows,
         "n_flagged": shown.n_flagged,
         "components": _fields(shown.map, _POINTS),
     }

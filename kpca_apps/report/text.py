@@ -192,7 +192,7 @@ def headline(result: ScreeningResult) -> list[str]:
     list of str
         Parts of the sentence, to be joined without separator.
     """
-    n_rows, n_flagged = len(result.scores), result.n_flagged
+    n_rows, n_flagged = result.n_rows, result.n_flagged
     found = _found(n_rows, n_flagged)
     if not result.ranked:
         return [found, "."]

@@ -27,6 +27,9 @@ OURS = ("ours", "ours-float64")
 PEERS = ("arpack", "randomized", "dense", "auto", "pyod")
 CUBIC = ("dense", "pyod")
 
+LONG = 15.0
+"""Seconds for repeating a fit, four times at most; the best counts."""
+
 
 def worker(who: str, n: int, q: int, budget: int) -> None:
     """Fit once and print what it took."""
@@ -66,14 +69,15 @@ def worker(who: str, n: int, q: int, budget: int) -> None:
 
     GramPanels.product = counted  # type: ignore[method-assign]
     taken = measured(lambda: model.fit(X))
+    vectors = sum(widths)
+    for _ in range(min(int(LONG / taken["seconds"]), 4)):
+        taken["seconds"] = min(taken["seconds"], cpu_seconds(lambda: model.fit(X), 1))
     inner = model.kpca if who == "pyod" else model
     values = np.asarray(getattr(inner, "eigenvalues_", np.empty(0)))[:q]
     if who.startswith("ours"):
         estimate = float(model.plan_.n_bytes)
     print(
-        json.dumps(
-            {**taken, "estimate": estimate, "vectors": sum(widths), "values": values.tolist()}
-        )
+        json.dumps({**taken, "estimate": estimate, "vectors": vectors, "values": values.tolist()})
     )
 
 

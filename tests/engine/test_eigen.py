@@ -6,57 +6,80 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.eigen import block_krylov, choose_solver, leading_eigenpairs
-from kpca_apps.engine.gram import centre_in_place, gram_matrix, gram_product
+from kpca_apps.engine.eigen import block_krylov, choose_solver, lapack_pairs
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 
 from .kernels import normal_rows
 
 
-def pairs(K, q, **options):
-    return leading_eigenpairs(K.copy(), q, np.random.default_rng(0), **options)
+def multiplied(K, *, center=True):
+    """Return V -> HKHV or KV, as the textbook has it."""
+    H = np.eye(len(K)) - 1.0 / len(K)
+    matrix = H @ K @ H if center else K
+    return lambda V: matrix @ V
+
+
+def krylov(K, q, *, center=True, **options):
+    product = multiplied(K, center=center)
+    return block_krylov(product, len(K), q, np.random.default_rng(0), **options)
 
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("q", [1, 10, 40])
 def test_krylov_equals_lapack(center, q):
     K = gram_matrix(RBF(0.02), normal_rows(600))
-    values, vectors = pairs(K, q, center=center, solver="krylov")
-    expected, reference = pairs(K, q, center=center, solver="lapack")
+    values, vectors = krylov(K, q, center=center)
+    expected, reference = lapack_pairs(K.copy(), q, center=center, by_modulus=False)
     assert_allclose(values, expected, rtol=0, atol=1e-8 * expected[0])
     # Vectors of eigenvalues that lie apart agree up to sign.
     assert_allclose(np.abs(vectors[:, 0] @ reference[:, 0]), 1.0, rtol=1e-8)
-    product = gram_product(K, center=center)
-    residual = np.linalg.norm(product(vectors) - vectors * values, axis=0)
-    assert residual.max() <= 1e-7 * values[0]
+    residual = multiplied(K, center=center)(vectors) - vectors * values
+    assert np.linalg.norm(residual, axis=0).max() <= 1e-7 * values[0]
     assert_allclose(vectors.T @ vectors, np.eye(q), rtol=0, atol=1e-10)
 
 
-def test_krylov_did_the_work():
-    K = gram_matrix(RBF(0.02), normal_rows(600))
-    found = block_krylov(gram_product(K, center=True), 600, 5, np.random.default_rng(0))
-    assert found is not None
+def test_a_good_start_saves_products_and_changes_no_eigenvalue():
+    product, widths = multiplied(gram_matrix(RBF(0.02), normal_rows(600))), []
+
+    def counted(V):
+        widths.append(V.shape[1])
+        return product(V)
+
+    def found(start):
+        widths.clear()
+        values, _ = block_krylov(counted, 600, 5, np.random.default_rng(0), start=start)
+        return values, len(widths)
+
+    random = np.random.default_rng(0).standard_normal((600, 16))
+    (values, few), (expected, more) = found(product(random)), found(random)
+    assert few < more
+    assert_allclose(values, expected, rtol=1e-8)
 
 
 def test_krylov_finds_more_equal_eigenvalues_than_its_block_is_wide():
     diagonal = np.repeat([5.0, 3.0, 1.0], [20, 20, 360])
-    values, vectors = pairs(np.diag(diagonal), 30, center=False, solver="krylov")
+    values, vectors = krylov(np.diag(diagonal), 30, center=False)
     assert_allclose(values, diagonal[:30], rtol=1e-10)
     assert_allclose(vectors.T @ vectors, np.eye(30), atol=1e-10)
 
 
+def exact(X, q, kernel=Linear(), **options):  # noqa: B008 (it cannot change)
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q, **options)
+
+
 def test_krylov_on_a_matrix_of_low_rank_finds_the_rank():
-    K = gram_matrix(Linear(), normal_rows(400, d=3))
-    values, _ = pairs(K, 10, solver="krylov")
+    X = normal_rows(400, d=3)
+    found = exact(X, 10, solver="krylov")
+    K = gram_matrix(Linear(), X)
     centre_in_place(K)
-    assert_allclose(values, np.linalg.eigvalsh(K)[::-1][:3], rtol=1e-10)
+    assert_allclose(400 * found.variances, np.linalg.eigvalsh(K)[::-1][:3], rtol=1e-10)
 
 
 def test_krylov_orders_an_indefinite_matrix_by_modulus():
-    X = normal_rows(500, d=2)
-    K = gram_matrix(Sigmoid(0.5, -1.0), X)
-    options = {"by_modulus": True, "center": False}
-    values, _ = pairs(K, 6, solver="krylov", **options)
+    K = gram_matrix(Sigmoid(0.5, -1.0), normal_rows(500, d=2))
+    values, _ = krylov(K, 6, center=False, by_modulus=True)
     expected = np.linalg.eigvalsh(K)
     expected = expected[np.argsort(-np.abs(expected))][:6]
     assert (expected < 0).any()
@@ -64,28 +87,22 @@ def test_krylov_orders_an_indefinite_matrix_by_modulus():
 
 
 def test_an_iteration_that_does_not_converge_says_so_and_lapack_takes_over():
-    K = np.diag(np.linspace(1.0, 1.001, 100))
-    product = gram_product(K, center=False)
-    assert block_krylov(product, 100, 10, np.random.default_rng(0)) is None
-    values, _ = pairs(K, 10, center=False, solver="krylov")
-    assert_allclose(values, np.diag(K)[::-1][:10], rtol=1e-12)
+    lengths = np.linspace(1.0, 1.001, 100)
+    assert krylov(np.diag(lengths), 10, center=False) is None
+    found = exact(np.diag(np.sqrt(lengths)), 10, center=False, solver="krylov")
+    assert_allclose(100 * found.variances, lengths[::-1][:10], rtol=1e-12)
 
 
-def test_rounding_is_no_component():
-    values, vectors = pairs(np.ones((50, 50)), 50)
-    assert values.size == 0 and vectors.shape == (50, 0)
-    values, vectors = pairs(np.ones((50, 50)), 50, center=False)
-    assert_allclose(values, [50.0])
-
-
-def test_no_component_needs_no_solver():
-    values, vectors = pairs(np.eye(3), 0)
-    assert values.shape == (0,) and vectors.shape == (3, 0)
+@pytest.mark.parametrize("solver", ["lapack", "krylov"])
+def test_rounding_is_no_component(solver):
+    X = np.ones((50, 1))
+    assert exact(X, 3, solver=solver).weights.shape == (50, 0)
+    assert_allclose(50 * exact(X, 3, solver=solver, center=False).variances, [50.0])
 
 
 def test_the_same_seed_gives_the_same_bits():
     K = gram_matrix(RBF(0.02), normal_rows(400))
-    assert_array_equal(pairs(K, 5, solver="krylov")[1], pairs(K, 5, solver="krylov")[1])
+    assert_array_equal(krylov(K, 5)[1], krylov(K, 5)[1])
 
 
 @pytest.mark.parametrize(
@@ -103,12 +120,10 @@ def test_choice_of_solver(n, q, solver, expected):
 
 
 @given(n=st.integers(1, 12), seed=st.integers(0, 10**6))
-def test_implicit_centring_is_explicit_centring(n, seed):
-    rng = np.random.default_rng(seed)
-    K, V = rng.normal(size=(n, n)), rng.normal(size=(n, 3))
+def test_centring_in_place_is_the_product_with_h(n, seed):
+    K = np.random.default_rng(seed).normal(size=(n, n))
     K = K + K.T
     H = np.eye(n) - 1.0 / n
-    assert_allclose(gram_product(K, center=True)(V), H @ K @ H @ V, rtol=0, atol=1e-12)
     centred = K.copy()
     centre_in_place(centred)
     assert_allclose(centred, H @ K @ H, rtol=0, atol=1e-13)

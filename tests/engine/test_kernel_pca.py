@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import spearmanr
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
@@ -70,6 +71,28 @@ def test_landmarks_may_be_given_or_drawn():
         KernelPCA(method="nystroem", landmarks=X[:, :2]).fit(X)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "way"),
+    [(RBF(0.1) + 0.5 * Laplacian(0.1), "kmeans"), (RBF(0.1) + Linear(), "residual")],
+)
+def test_landmarks_are_centres_where_alike_means_near(kernel, way):
+    X = normal_rows(150)
+    options = {"kernel": kernel, "method": "nystroem", "n_landmarks": 20, "random_state": 0}
+    usual, named = (KernelPCA(3, landmarks=kind, **options).fit(X) for kind in ("auto", way))
+    assert usual.plan_.landmarks == way
+    assert_array_equal(usual.subspace_.points, named.subspace_.points)
+    rows = {row.tobytes() for row in X}
+    assert all(point.tobytes() in rows for point in usual.subspace_.points) == (way == "residual")
+
+
+def test_scores_through_landmarks_order_rows_as_exact_ones_do():
+    X = curved_rows(1600, 10)
+    X, new = X[:1200], X[1200:]
+    exact = KernelPCA(20, gamma=0.1, method="exact").fit(X).reconstruction_error(new)
+    few = KernelPCA(20, gamma=0.1, method="nystroem", n_landmarks=500, random_state=0).fit(X)
+    assert spearmanr(few.reconstruction_error(new), exact).statistic > 0.999
+
+
 def test_sigma_and_gamma_name_the_same_kernel():
     X = normal_rows(30)
     assert KernelPCA(sigma=2.0).fit(X).kernel_ == KernelPCA(gamma=0.125).fit(X).kernel_
@@ -103,6 +126,44 @@ def test_kernel_objects_and_default_widths():
 def test_options_that_contradict_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         KernelPCA(**options).fit(normal_rows(10))
+
+
+def test_fewer_rows_than_components_are_refused_with_both_numbers():
+    with pytest.raises(ValueError, match=r"n_components = 9 .* n_samples = 8: ask for fewer"):
+        KernelPCA(9).fit(normal_rows(8))
+    assert KernelPCA(8).fit(normal_rows(8)).eigenvalues_.shape == (7,)
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("solver", ["lapack", "krylov"])
+@pytest.mark.parametrize(
+    ("kernel", "X", "rank"),
+    [
+        (RBF(0.1), np.repeat(normal_rows(6), 30, axis=0), 5),
+        (Linear(), normal_rows(180, 2) @ normal_rows(2, 5, seed=1), 2),
+        (Linear(), np.ones((180, 3)), 0),
+    ],
+    ids=["duplicates", "rank-deficient", "constant"],
+)
+def test_components_without_variance_are_left_out_and_that_is_said(
+    kernel, X, rank, method, solver, caplog
+):
+    options = {"method": method, "solver": solver, "n_landmarks": 60, "random_state": 0}
+    model = KernelPCA(10, kernel=kernel, **options).fit(X)
+    assert f"{rank} of 10 components found" in caplog.text
+    assert model.transform(X).shape == (180, rank)
+    expected = np.linalg.eigvalsh(centred(kernel(X)))
+    assert_allclose(model.eigenvalues_, expected[::-1][:rank], rtol=1e-6)
+    assert model.reconstruction_error(X).max() < 1e-6
+
+
+def centred(K):
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+
+
+def test_a_budget_too_small_for_every_method_names_sizes_and_the_option():
+    with pytest.raises(MemoryLimitError, match=r"1000 landmarks needs .* the budget is .* fewer"):
+        KernelPCA(memory_budget=1000).fit(normal_rows(1500))
 
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
@@ -246,3 +307,14 @@ def test_float32_scores_are_refused_where_they_would_be_rounding():
     assert model.plan_.precision == "float32"
     near = KernelPCA(300, gamma=0.3, method="nystroem", n_landmarks=300, random_state=0).fit(X)
     assert near.scoring_precision_ == "float64"
+
+
+def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_too_short():
+    # Each row resembles its neighbours alone: thousands of eigenvalues between .98 and 1.02.
+    X = np.arange(1600.0)[:, None]
+    options = {"gamma": 4.6, "memory_budget": 15 * 2**20, "n_landmarks": 50, "random_state": 0}
+    model = KernelPCA(5, **options).fit(X)
+    assert (model.method_, model.subspace_.n_components) == ("nystroem", 5)
+    assert model.sums_.n == 1600
+    with pytest.raises(MemoryLimitError, match="too close together to iterate"):
+        KernelPCA(5, method="exact", **options).fit(X)

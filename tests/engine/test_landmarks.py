@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,13 +10,17 @@ from scipy.spatial.distance import cdist
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.landmarks import (
+    CANDIDATES,
     LANDMARKS,
     draw_landmarks,
+    drawing_bytes,
     residual_landmarks,
     uniform_landmarks,
 )
 from kpca_apps.engine.nystroem import LandmarkBasis, missed_share
 from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
+from kpca_apps.engine.regime import choose_regime
+from kpca_apps.errors import MemoryLimitError
 
 from .kernels import normal_rows
 
@@ -106,9 +112,30 @@ def test_learned_landmarks_miss_less_than_uniform_ones(kind):
     assert missed(kind) < 0.95 * missed("uniform")
 
 
+@pytest.mark.parametrize(
+    ("kind", "m", "d"), [("kmeans", 30, 300), ("residual", 30, 300), ("rpcholesky", 300, 5)]
+)
+def test_drawing_takes_the_memory_it_is_said_to_take(kind, m, d, monkeypatch):
+    monkeypatch.setitem(CANDIDATES, kind, 5000)
+    X, kernel = normal_rows(5500, d), RBF(1.0 / d)
+    draw_landmarks(kind, kernel, X[:60], 5, np.random.default_rng(0))
+    tracemalloc.start()
+    draw_landmarks(kind, kernel, X, m, np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.75 * peak <= drawing_bytes(kind, 5500, m, d) <= 1.25 * peak
+
+
+def test_drawing_beyond_the_budget_is_refused():
+    X, options = normal_rows(5500, 300), {"method": "nystroem", "n_landmarks": 30}
+    with pytest.raises(MemoryLimitError, match=r"30 landmarks \(kmeans\) needs 13.2 MB"):
+        choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, **options)
+    choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, landmarks="uniform", **options)
+
+
 def test_greedy_pivots_are_those_of_pivoted_cholesky():
     X = normal_rows(60)
-    residual, expected = RBF(0.3)(X), []
+    residual, expected = np.exp(-0.3 * cdist(X, X, "sqeuclidean")), []
     for _ in range(20):
         pivot = int(np.diag(residual).argmax())
         expected.append(pivot)
@@ -118,13 +145,16 @@ def test_greedy_pivots_are_those_of_pivoted_cholesky():
 
 
 def test_random_pivots_are_drawn_in_proportion_to_what_is_missed():
-    # Three rows at right angles with squared lengths 1, 2 and 5: the second pivot's chances are
-    # those left by the first.
-    X, rng = np.diag(np.sqrt([1.0, 2.0, 5.0])), np.random.default_rng(0)
-    draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(4000)]
-    expected = {(2, 1): 5 / 8 * 2 / 3, (2, 0): 5 / 8 / 3, (1, 2): 2 / 8 * 5 / 6, (0, 2): 5 / 56}
-    for pair, chance in expected.items():
-        assert abs(draws.count(pair) / 4000 - chance) < 4 * np.sqrt(chance / 4000)
+    # Rows at an angle: the first pivot takes a share of what the others had.
+    X, rng = np.array([[1.2, 0.0, 0.0], [1.0, 1.2, 0.0], [1.5, 0.0, 0.8]]), np.random.default_rng(0)
+    K, n = X @ X.T, 1000
+    draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(n)]
+    for first in range(3):
+        left = np.diag(K) - K[:, first] ** 2 / K[first, first]
+        for second in {0, 1, 2} - {first}:
+            chance = K[first, first] / np.trace(K) * left[second] / left.sum()
+            found = draws.count((first, second)) / n
+            assert abs(found - chance) < 4.0 * np.sqrt(chance * (1.0 - chance) / n)
 
 
 def test_pivots_end_where_they_span_the_rest():

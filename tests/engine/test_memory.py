@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kpca_apps.engine import memory
-from kpca_apps.engine.exact import bytes_needed
+from kpca_apps.engine.exact import plan_exact
+from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.engine.kernels import RBF, Sigmoid
 from kpca_apps.errors import MemoryLimitError
 
 
@@ -31,7 +35,7 @@ def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
     with pytest.raises(MemoryLimitError) as refusal:
         memory.require_nystroem(10_000, 5)
     assert str(refusal.value) == (
-        "A Nystrom fit with 10000 landmarks needs 3.7 GB, a quarter of the available memory is "
+        "A Nystrom fit with 10000 landmarks needs 3.5 GB, a quarter of the available memory is "
         "2 MB: use fewer landmarks."
     )
 
@@ -44,18 +48,22 @@ def test_a_nystroem_fit_is_refused_by_its_estimate():
 
 
 def test_estimates_grow_with_the_work():
-    assert bytes_needed(2000, 5) >= 8 * 2000**2 // 2
-    assert bytes_needed(1000, 5) >= 8 * 1000**2
-    assert bytes_needed(2000, 5, precision="float32") < bytes_needed(2000, 5)
-    assert bytes_needed(2000, None) > bytes_needed(2000, 5)
-    assert bytes_needed(1000, 5, indefinite=True) > bytes_needed(1000, 5)
+    def needed(n, q, kernel=RBF(1.0), **options):  # noqa: B008 (it cannot change)
+        plan = plan_exact(kernel, np.zeros((n, 1)), n_components=q, memory_budget=2**40, **options)
+        return plan.n_bytes
+
+    assert needed(2000, 5) >= 8 * 2000**2 // 2
+    assert needed(1000, 5) >= 8 * 1000**2
+    assert needed(2000, 5, precision="float32") < needed(2000, 5)
+    assert needed(2000, None) > needed(2000, 5)
+    assert needed(1000, 5, kernel=Sigmoid(1.0)) > needed(1000, 5)
     assert memory.nystroem_fit_bytes(2000, 5) > memory.nystroem_fit_bytes(1000, 5)
 
 
 FITS = {
-    "stored": "X = X[:7300]; plan = plan_exact(kernel, X, n_components=20)",
+    "stored": "X = X[:6900]; plan = plan_exact(kernel, X, n_components=20)",
     "landmarks": "kernel = RBF(0.2); "
-    "plan = choose_regime(kernel, X, method='nystroem', n_landmarks=1900)",
+    "plan = choose_regime(kernel, X, method='nystroem', n_landmarks=2050)",
 }
 
 MEASURE = """
@@ -78,7 +86,7 @@ def fit(X, plan):
     sums = CovarianceSums.of_rows(basis, X, precision="float32")
     return subspace_from_sums(basis, sums, n_components=20)
 
-kernel, X = RBF(0.02), np.random.default_rng(0).normal(size=(13000, 12))
+kernel, X = RBF(0.02), np.random.default_rng(0).normal(size=(7000, 12))
 fit_exact(kernel, X[:400], rng=np.random.default_rng(0), n_components=2, solver="krylov")
 {plan}
 Path("/proc/self/clear_refs").write_text("5")
@@ -86,6 +94,19 @@ before = memory("VmRSS")
 fit(X, plan)
 print(plan.n_bytes, memory("VmHWM") - before)
 """
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_a_fit_beyond_its_budget_is_refused_before_anything_is_allocated(method):
+    X = np.random.default_rng(0).normal(size=(8000, 4))
+    model = KernelPCA(400, method=method, memory_budget=20 * 2**20, n_landmarks=4000)
+    tracemalloc.start()
+    with pytest.raises(MemoryLimitError, match=r"(8000 rows|4000 landmarks) needs .* raise memory"):
+        model.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # What it takes to look at a sample of the rows; half a Gram matrix alone has 128 MB.
+    assert peak < 40 * 2**20
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")

@@ -23,6 +23,10 @@ def fitted(basis, X, **options):
     return subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), **options)
 
 
+def sums_of(Z, shift):
+    return CovarianceSums.of_centred(Z - shift, shift)
+
+
 @pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
 @pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
 def test_basis_is_orthonormal(make, kernel):
@@ -30,7 +34,7 @@ def test_basis_is_orthonormal(make, kernel):
     basis = make(kernel, Z)
     gram = kernel(Z) + basis.jitter * np.eye(30)
     identity = basis.transform.T @ gram @ basis.transform
-    assert_allclose(identity, np.eye(basis.n_features), rtol=0, atol=1e-5)
+    assert_allclose(identity, np.eye(basis.transform.shape[1]), rtol=0, atol=1e-5)
     assert_array_equal(basis.features()(Z), kernel(Z) @ basis.transform)
 
 
@@ -78,7 +82,7 @@ def test_soft_cut_is_the_ridge_formula(make, d):
     subspace = subspace_from_sums(basis, sums, ridge=rho)
     z = basis.features()(new)
     gap = z - sums.mean
-    solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.n_features), gap.T).T
+    solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.transform.shape[1]), gap.T).T
     outside = kernel.diagonal(new) - (z**2).sum(axis=1)
     expected = outside + rho * (gap * solved).sum(axis=1)
     error = subspace.reconstruction_error(new, clip=False)
@@ -117,7 +121,7 @@ def test_unclipped_errors_are_negative_by_rounding_only(d):
 
 def test_sums_are_those_of_numpy():
     Z, shift = normal_rows(50), np.full(4, 0.3)
-    sums = CovarianceSums.of_features(Z, shift)
+    sums = sums_of(Z, shift)
     assert_allclose(sums.mean, Z.mean(axis=0), atol=1e-14)
     assert_allclose(sums.covariance, np.cov(Z.T, bias=True), atol=1e-14)
     assert_allclose(sums.second_moment, Z.T @ Z / 50, atol=1e-14)
@@ -127,8 +131,8 @@ def test_sums_are_those_of_numpy():
 @given(cut=st.integers(1, 39), seed=st.integers(0, 10**6))
 def test_sums_of_parts_add_up(cut, seed):
     Z, shift = normal_rows(40, 3, seed), np.zeros(3)
-    parts = CovarianceSums.of_features(Z[:cut], shift) + CovarianceSums.of_features(Z[cut:], shift)
-    whole = CovarianceSums.of_features(Z, shift)
+    parts = sums_of(Z[:cut], shift) + sums_of(Z[cut:], shift)
+    whole = sums_of(Z, shift)
     assert parts.n == whole.n
     assert_allclose(parts.mean, whole.mean, rtol=0, atol=1e-14)
     assert_allclose(parts.covariance, whole.covariance, rtol=0, atol=1e-14)
@@ -137,7 +141,7 @@ def test_sums_of_parts_add_up(cut, seed):
 def test_sums_about_different_shifts_are_refused():
     Z = normal_rows(5)
     with pytest.raises(ValueError, match="different shifts"):
-        CovarianceSums.of_features(Z, np.zeros(4)) + CovarianceSums.of_features(Z, np.ones(4))
+        sums_of(Z, np.zeros(4)) + sums_of(Z, np.ones(4))
 
 
 def test_sums_have_the_same_bits_for_any_number_of_workers():
@@ -177,7 +181,8 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
         for precision in ("float64", "float32")
     )
     total = np.trace(wide.covariance)
-    assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-4)
+    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times the 6e-8 of float32.
+    assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-3)
     assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
     for options in ({"n_components": 20}, {"ridge": 0.05 * total}):
         a, b = (subspace_from_sums(basis, sums, **options) for sums in (narrow, wide))
@@ -202,3 +207,33 @@ def test_missed_share_is_that_of_rows_that_are_no_landmarks():
     assert missed_share(basis, X[:40]) == 0.0
     assert missed_share(LandmarkBasis.from_eigen(Linear(), X), np.zeros((5, 4))) == 0.0
     assert missed_share(LandmarkBasis.from_eigen(Linear(), X), 2.0 * X) < 1e-12
+
+
+@pytest.mark.parametrize("make", [LandmarkBasis.from_cholesky, LandmarkBasis.from_eigen])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_with_a_basis_are_plain_products(make, transposed):
+    rng = np.random.default_rng(3)
+    basis = make(RBF(0.5), rng.normal(size=(20, 3)))
+    B = basis.transform.T if transposed else basis.transform
+    C = rng.normal(size=(B.shape[1], 7))
+    np.testing.assert_allclose(basis.combine(C, transposed=transposed), B @ C, rtol=1e-9)
+
+
+def test_what_the_jitter_leaves_of_landmarks():
+    basis = LandmarkBasis.from_cholesky(RBF(0.1), np.random.default_rng(4).normal(size=(40, 2)))
+    np.testing.assert_allclose(
+        basis.own_residuals, basis.residuals()(basis.points), rtol=0, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_sums_of_blocks_become_the_sums_of_features(precision):
+    rng = np.random.default_rng(5)
+    basis = LandmarkBasis.from_cholesky(RBF(0.5), rng.normal(size=(15, 3)))
+    X = rng.normal(size=(900, 3))
+    shift = CovarianceSums.shift_for(basis, precision)
+    sums = CovarianceSums.from_blocks(basis, shift, precision)(X).in_features(basis, precision)
+    z = basis.features()(X)
+    tolerance = 1e-10 if precision == "float64" else 1e-5
+    np.testing.assert_allclose(sums.mean, z.mean(axis=0), atol=tolerance)
+    np.testing.assert_allclose(sums.covariance, np.cov(z.T, bias=True), atol=tolerance)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.engine.panels import PANEL, TILE, GramPanels, centred
+from kpca_apps.engine.panels import ELSEWHERE, PANEL, SAMPLE, TILE, GramPanels, centred
 
 from .kernels import KERNELS, normal_rows
 
@@ -50,6 +50,32 @@ def test_implicit_centring_is_explicit_centring():
     H = np.eye(400) - 1.0 / 400
     product = centred(GramPanels(Linear(), X, np.float64, stored=True))
     assert_allclose(product(V), H @ Linear()(X) @ H @ V, rtol=0, atol=1e-10)
+
+
+def test_a_sketch_of_few_rows_is_the_product_and_a_little_of_the_block():
+    X, V = normal_rows(200), normal_rows(200, 3, seed=1)
+    sketch = GramPanels(RBF(0.3), X, np.float64, stored=False).sketch(V)
+    product = RBF(0.3)(X) @ V
+    product *= np.linalg.norm(V, axis=0) / np.linalg.norm(product, axis=0)
+    assert_allclose(sketch, product + ELSEWHERE * V, rtol=1e-10, atol=1e-12)
+
+
+def test_a_sketch_of_many_rows_lies_along_the_leading_directions():
+    X, V = normal_rows(3 * SAMPLE, 3), normal_rows(3 * SAMPLE, 4, seed=1)
+    sketch = GramPanels(RBF(0.05), X, np.float32, stored=False).sketch(V)
+    leading = np.linalg.eigh(RBF(0.05)(X))[1][:, -20:]
+
+    def along(block):
+        return np.linalg.norm(leading.T @ block) / np.linalg.norm(block)
+
+    assert along(sketch) > 0.99 > 0.5 > along(V)
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e120])
+def test_a_sketch_of_what_vanishes_or_overflows_is_the_block(factor):
+    X, V = normal_rows(300) * factor, normal_rows(300, 2, seed=1)
+    sketch = GramPanels(Polynomial(3), X, np.float64, stored=False).sketch(V)
+    assert_allclose(sketch, ELSEWHERE * V)
 
 
 def test_overflow_is_refused_at_the_first_product():

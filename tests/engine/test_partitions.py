@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
 from operator import add
 
 import numpy as np
@@ -13,8 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.partitions import Workers, row_parts, tree_reduce
-from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.engine.partitions import Workers, _Flight, row_parts, tree_reduce
+from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 
 from .kernels import normal_rows
 
@@ -40,6 +43,10 @@ def fails(part):
 
 def refuses(part):
     raise InputError(f"rows {part.start}: no numbers")
+
+
+def add_start(part, number):
+    return part.start + number
 
 
 def dies_once(part, marker):
@@ -71,6 +78,21 @@ def dask():
         yield workers
 
 
+@pytest.fixture(scope="module")
+def processes():
+    with Workers("processes", n_workers=2) as workers:
+        yield workers
+
+
+@pytest.fixture(params=["serial", "threads", "processes"])
+def workers(request, processes):
+    if request.param == "processes":
+        yield processes
+        return
+    with Workers(request.param, n_workers=2) as workers:
+        yield workers
+
+
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
     with Workers("threads", n_workers=n_workers) as workers:
@@ -80,9 +102,8 @@ def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
     assert_array_equal(scores, serial[1])
 
 
-def test_processes_agree(serial):
-    with Workers("processes", n_workers=2) as workers:
-        sums, scores = fitted(workers)
+def test_processes_agree(serial, processes):
+    sums, scores = fitted(processes)
     assert_allclose(sums.scatter, serial[0].scatter, rtol=0, atol=1e-10)
     assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
 
@@ -101,13 +122,90 @@ def test_a_worker_lost_half_way_loses_nothing(dask, tmp_path):
     assert marker.exists()
 
 
-@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
-def test_a_part_that_fails_is_named(executor):
-    with Workers(executor, n_workers=2) as workers:
-        with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
-            list(workers.map_partitions(fails, row_parts(50, 10)))
-        with pytest.raises(InputError, match="no numbers"):
-            list(workers.map_partitions(refuses, row_parts(50, 10)))
+def test_a_process_lost_half_way_loses_nothing(processes, tmp_path):
+    marker = tmp_path / "died"
+    starts = list(processes.map_partitions(dies_once, row_parts(900, 100), marker))
+    assert starts == list(range(0, 900, 100))
+    assert marker.exists()
+
+
+def dies_always(part, total):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_part_that_ends_every_worker_is_named():
+    with (
+        Workers("processes", n_workers=1) as workers,
+        pytest.raises(KpcaError, match="Part 1 ended its worker each time it was tried"),
+    ):
+        list(workers.map_partitions(dies_always, row_parts(30, 10), 0))
+
+
+def test_the_only_worker_lost_gets_what_is_shared_anew(tmp_path):
+    pytest.importorskip("distributed")
+    marker = tmp_path / "died"
+    with Workers("dask", n_workers=1) as workers:
+        starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
+    assert starts == list(range(0, 900, 100))
+    assert marker.exists()
+
+
+class Insistent:
+    """A future whose user interrupts once more while it is let go of."""
+
+    def cancel(self):
+        signal.raise_signal(signal.SIGINT)
+        self.cancelled = True
+
+
+def test_a_second_interrupt_does_not_stop_the_end_in_order():
+    with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
+        closing = Insistent()
+        workers._opened.callback(closing.cancel)
+        flight = _Flight(workers, None, ())
+        futures = [Insistent(), Insistent()]
+        flight._submit = lambda number, part: futures[number]
+        flight._next = lambda: signal.raise_signal(signal.SIGINT)
+        list(flight.results(range(2)))
+    assert [future.cancelled for future in (*futures, closing)] == [True] * 3
+
+
+def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
+    # A circle of references, as a traceback makes one, lasts until the signals are gone.
+    script = (
+        "import gc\n"
+        "from kpca_apps.engine.partitions import Workers\n"
+        "gc.disable()\n"
+        "left = [Workers().map_partitions(abs, range(9))]\n"
+        "next(left[0])\n"
+        "left.append(left)\n"
+        "del left\n"
+    )
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_parts_are_taken_as_they_are_needed(workers):
+    taken = []
+
+    def parts():
+        for part in row_parts(900, 10):
+            taken.append(part.number)
+            yield part
+
+    results = workers.map_partitions(add_start, parts(), 5)
+    for number in range(4):
+        assert next(results) == 10 * number + 5
+        assert len(taken) <= number + 1 + 3 * workers.width
+    results.close()
+
+
+def test_a_part_that_fails_is_named(workers):
+    with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
+        list(workers.map_partitions(fails, row_parts(50, 10)))
+    with pytest.raises(InputError, match="no numbers"):
+        list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
 def test_a_part_that_fails_on_dask_is_named(dask):
@@ -117,9 +215,56 @@ def test_a_part_that_fails_on_dask_is_named(dask):
 
 def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.partitions.ANSWER_SECONDS", 0.5)
-    with pytest.raises(KpcaError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
+    with pytest.raises(RefusedError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
         Workers("dask", scheduler="tcp://127.0.0.1:9")
+
+
+def test_a_port_that_is_no_scheduler_is_not_waited_for_without_end(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
+            Workers("dask", scheduler=address)
+
+
+def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
+    seen = []
+    opened = distributed.Client
+
+    def noted(*words, **more):
+        seen.append(opened(*words, **more))
+        return seen[-1]
+
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
+        monkeypatch.setattr(distributed, "Client", noted)
+        with pytest.raises(RefusedError, match="has no workers: start some"):
+            Workers("dask", scheduler=cluster.scheduler_address)
+        assert [client.status for client in seen] == ["closed"]
+
+
+def test_workers_that_cannot_be_started_here_are_an_error_of_one_line(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def fails(**_):
+        raise RuntimeError("Cluster failed to start: nanny died")
+
+    monkeypatch.setattr(distributed, "LocalCluster", fails)
+    with pytest.raises(RefusedError, match="cannot start its workers on this machine: take"):
+        Workers("dask", n_workers=2)
+
+
+def test_the_address_of_a_scheduler_must_be_one():
+    pytest.importorskip("distributed")
+    with pytest.raises(ConfigError, match="address of the scheduler is empty"):
+        Workers("dask", scheduler=" ")
+    # Without certificates tls:// cannot be spoken.
+    for address in ("nowhere://", "tls://127.0.0.1:9"):
+        with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
+            Workers("dask", scheduler=address)
 
 
 def test_options_that_contradict_are_refused(monkeypatch):
@@ -156,3 +301,12 @@ def test_a_tree_combines_everything_once_and_in_order(n):
 def test_nothing_cannot_be_combined():
     with pytest.raises(ValueError, match="nothing to combine"):
         tree_reduce(add, [])
+
+
+def test_a_cluster_on_this_machine_leaves_no_files(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Workers("dask", n_workers=1) as workers:
+        assert any(tmp_path.iterdir())
+        list(workers.map_partitions(abs, [-1]))
+    assert list(tmp_path.iterdir()) == []

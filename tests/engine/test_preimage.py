@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.preimage import fixed_point, nearest_points, projection_norms
+from kpca_apps.engine.preimage import BLOCK, fixed_point, nearest_points, projection_norms
 
 from .kernels import PSD_KERNELS, normal_rows
 
@@ -148,3 +148,25 @@ def test_other_kernels_are_refused():
     subspace = exact(Linear(), normal_rows(10))
     with pytest.raises(ValueError, match=r"is for the RBF kernel, not x\.y"):
         fixed_point(subspace, subspace.project(normal_rows(2)))
+
+
+def test_a_row_gets_the_same_bits_alone_and_among_others_that_take_longer():
+    X, new = normal_rows(120), normal_rows(2 * BLOCK + 50, seed=1) * 1.5
+    subspace = exact(RBF(0.2), X, n_components=8)
+    T = subspace.project(new)
+    found = fixed_point(subspace, T, new)
+    threads = fixed_point(subspace, T, new, n_jobs=3)
+    assert_array_equal(threads.points, found.points)
+    some = np.argsort(found.iterations, kind="stable")[[0, 7, len(new) // 2, -2, -1]]
+    alone = fixed_point(subspace, T[some], new[some])
+    assert found.iterations[some].max() > found.iterations[some].min() + 5
+    for name in ("points", "iterations", "residual", "converged"):
+        assert_array_equal(getattr(alone, name), getattr(found, name)[some])
+
+
+def test_iterations_end_at_their_limit():
+    X, new = normal_rows(60), normal_rows(20, seed=1)
+    subspace = exact(RBF(0.2), X, n_components=8)
+    found = fixed_point(subspace, subspace.project(new), new, tolerance=1e-15, max_iter=7)
+    assert (found.iterations == 7).any() and found.iterations.max() == 7
+    assert not found.converged[found.iterations == 7].all()

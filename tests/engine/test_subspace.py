@@ -80,7 +80,8 @@ def test_projection_and_error_in_one_pass_are_the_same_as_apart():
     subspace = exact(RBF(0.3), normal_rows(40), n_components=6)
     T, error = subspace.project_and_error(normal_rows(9, seed=1))
     assert_allclose(T, subspace.project(normal_rows(9, seed=1)), rtol=0, atol=1e-14)
-    assert_array_equal(error, subspace.reconstruction_error(normal_rows(9, seed=1)))
+    alone = subspace.reconstruction_error(normal_rows(9, seed=1))
+    assert_allclose(error, alone, rtol=0, atol=1e-14)
 
 
 def test_an_indefinite_kernel_has_no_error_and_no_soft_cut():
@@ -173,3 +174,15 @@ def test_a_row_gets_the_same_float32_bits_in_any_batch(kernel):
     options = {"precision": "float32", "n_jobs": 2}
     assert_array_equal(subspace.reconstruction_error(X[shuffle], **options), error[shuffle])
     assert_array_equal(subspace.reconstruction_error(X[1299:], **options), error[1299:])
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-13), ("float32", 1e-5)])
+def test_errors_in_parts_are_sums_over_projections(precision, tolerance):
+    subspace = exact(RBF(0.3), normal_rows(40), n_components=6).with_soft_cut(0.05)
+    new, scale = normal_rows(9, seed=1), np.arange(1.0, 7.0)
+    error, scaled = subspace.error_parts(scale, precision)(new)
+    t = subspace.project(new)
+    assert_allclose(scaled, (t**2) @ scale, rtol=0, atol=20 * tolerance)
+    expected = subspace.project_and_error(new)[1]
+    assert_allclose(error, expected, rtol=0, atol=tolerance)
+    assert_allclose(subspace.errors(precision)(new), expected, rtol=0, atol=tolerance)

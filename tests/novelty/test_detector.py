@@ -105,6 +105,46 @@ def test_any_number_of_workers_gives_the_same_bits(ring, contaminated):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.fixture(scope="module")
+def long_table():
+    rng = np.random.default_rng(11)
+    table = rng.normal(size=(4500, 6)) @ rng.normal(size=(6, 6))
+    table[:60] *= 4.0
+    return table
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
+def test_one_two_and_four_threads_give_the_same_bits(long_table, contaminated):
+    def scores(n_jobs):
+        detector = KernelPCANovelty(
+            contaminated=contaminated, n_landmarks=60, n_jobs=n_jobs, random_state=0
+        ).fit(long_table)
+        assert detector.precision_ == "float32"
+        return detector.novelty_scores_.tobytes(), detector.score_samples(long_table).tobytes()
+
+    assert scores(1) == scores(2) == scores(4)
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
+def test_scores_in_float32_are_those_of_float64_to_a_thousandth(long_table, contaminated):
+    detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=60, random_state=0)
+    detector.fit(long_table)
+    assert detector.precision_ == "float32"
+    double = detector.subspace_.reconstruction_error(detector.views_.transform(long_table))
+    others = np.setdiff1d(np.arange(len(long_table)), detector.landmarks_)
+    single = -detector.score_samples(long_table)
+    np.testing.assert_allclose(single[others], double[others], rtol=1e-3)
+
+
+def test_scores_too_small_for_float32_take_float64():
+    """In one dimension the landmarks miss next to nothing of a row."""
+    table = np.random.default_rng(12).normal(size=(2500, 1))
+    detector = KernelPCANovelty(contaminated=False, n_landmarks=100, random_state=0).fit(table)
+    assert detector.precision_ == "float64"
+    again = KernelPCANovelty.from_state(*detector.to_state())
+    assert again.precision_ == "float64"
+
+
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
 def test_false_alarms_on_new_rows_are_near_the_nominal_rate(calibration):
     rng = np.random.default_rng(4)

@@ -5,7 +5,25 @@ from sklearn.decomposition import PCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.errors import MemoryLimitError
-from kpca_apps.novelty.fitting import densest_half, fit_hard, fit_soft
+from kpca_apps.novelty import fitting
+from kpca_apps.novelty.row_source import ArrayRows
+from kpca_apps.novelty.views import RawColumns
+
+
+def fit_soft(kernel, X, **options):
+    return fitting.fit_soft(RawColumns.fit(X, kernel), ArrayRows(X), all_of(X), **options)
+
+
+def fit_hard(kernel, X, **options):
+    return fitting.fit_hard(RawColumns.fit(X, kernel), ArrayRows(X), all_of(X), **options)
+
+
+def densest_half(kernel, X, **options):
+    return np.flatnonzero(fitting.trim(RawColumns.fit(X, kernel), ArrayRows(X), **options))
+
+
+def all_of(X):
+    return np.ones(len(X), dtype=bool)
 
 
 def test_soft_score_is_residual_plus_regularised_mahalanobis():

@@ -9,6 +9,8 @@ from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.novelty.fitting import fit_soft, scores_without_landmarks
 from kpca_apps.novelty.leave_one_out import leave_row_out
+from kpca_apps.novelty.row_source import ArrayRows
+from kpca_apps.novelty.views import RawColumns
 
 
 def soft_score(z, norm, kept, total_ridge):
@@ -42,7 +44,8 @@ def rows():
 @pytest.fixture(scope="module")
 def fit(rows):
     rng = np.random.default_rng(0)
-    return fit_soft(RBF(0.3), rows, ridge=0.01, n_landmarks=40, rng=rng)
+    views, every = RawColumns.fit(rows, RBF(0.3)), np.ones(len(rows), dtype=bool)
+    return fit_soft(views, ArrayRows(rows), every, ridge=0.01, n_landmarks=40, rng=rng)
 
 
 def scores_refitted(rows, fit, i):

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.novelty.ranking import novelty_order
+from kpca_apps.novelty.ranking import novelty_order, novelty_ranks, top_rows
 
 
 def test_saturated_scores_are_ordered_by_distance():
@@ -28,3 +29,23 @@ def test_order_is_a_permutation_sorted_by_score(scores):
     assert sorted(order.tolist()) == list(range(len(scores)))
     ordered = scores[order]
     assert np.all(ordered[1:] <= ordered[:-1] * (1 + 1e-7) + 1e-300)
+
+
+@given(
+    n=st.integers(1, 400),
+    n_values=st.integers(1, 400),
+    rows_a_bucket=st.sampled_from([1, 7, 50, 1_000]),
+)
+def test_ranks_in_buckets_are_places_in_the_order_of_all_rows(n, n_values, rows_a_bucket):
+    rng = np.random.default_rng([n, n_values])
+    scores = rng.choice(rng.lognormal(size=n_values), n)
+    # Rows that agree in eight digits only.
+    scores *= 1 + rng.choice([0, 1e-12], n)
+    far = rng.integers(0, 3, n).astype(float)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kpca_apps.novelty.ranking.ROWS_A_BUCKET", rows_a_bucket)
+        patch.setattr("kpca_apps.novelty.selection.ROWS_A_BLOCK", 32)
+        ranks = novelty_ranks(scores, lambda rows: far[rows])
+    order = novelty_order(scores, lambda rows: far[rows])
+    np.testing.assert_array_equal(ranks[order], np.arange(1, n + 1))
+    np.testing.assert_array_equal(top_rows(ranks, 5), order[:5])

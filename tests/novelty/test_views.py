@@ -113,5 +113,5 @@ def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
     X[:60, 1] = 7.0
     views = ColumnViews.fit(X, np.arange(60), NONE, np.random.default_rng(0))
     assert views.varying.tolist() == [0, 1]
-    assert views.sd[1] == X[:, 1].std()
+    assert views.scales.sd[1] == X[:, 1].std()
     assert np.isfinite(views.transform(X)).all()

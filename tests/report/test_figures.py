@@ -34,8 +34,9 @@ def test_scores_all_alike(value: float) -> None:
 
 
 def test_scores_over_many_magnitudes() -> None:
-    scores = np.geomspace(1e-6, 10.0, 344)
-    result = replace(examples.screening(), scores=scores)
+    result = replace(
+        examples.screening(), scores=np.geomspace(1e-6, 10.0, 344), ranks=np.arange(344, 0, -1)
+    )
     with house_style():
         drawing = score_distribution(result)
         assert drawing.figure.axes[0].get_xscale() == "log"
@@ -78,6 +79,8 @@ def test_tied_scores_promise_no_list_that_cannot_be() -> None:
     result = replace(
         examples.screening(n_flagged=10),
         scores=scores,
+        ranks=np.arange(1, 345),
+        flagged=np.arange(344) < 10,
         threshold=replace(examples.screening().threshold, value=0.5),
     )
     with house_style():

@@ -1,0 +1,165 @@
+"""Four scalings of numeric columns, learned from rows.
+
+Each is right for some columns and wrong for others: see `views`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.normal_scores import NormalScores
+
+__all__ = ["ColumnScales", "ordinary_rows", "varies"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Interquartile range of a standard normal variable.
+IQR_OF_NORMAL = 1.349
+# Order statistics kept a column to rank new values among.
+MAX_RANK_KNOTS = 20_000
+# A value this many robust standard deviations from the median is gross.
+GROSS = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScales:
+    """What the scalings need of columns.
+
+    Attributes
+    ----------
+    mean, sd, median, spread, minimum, maximum : (d,) array
+        Of the columns; spread is IQR / 1.349, or sd where the IQR is degenerate.
+    asinh_mean, asinh_sd : (d,) array
+        Of asinh((x - median) / spread).
+    order_statistics : (k, d) array
+        Sorted training values, evenly thinned to at most 20,000, to rank new values among.
+    """
+
+    mean: FloatArray
+    sd: FloatArray
+    median: FloatArray
+    spread: FloatArray
+    minimum: FloatArray
+    maximum: FloatArray
+    asinh_mean: FloatArray
+    asinh_sd: FloatArray
+    order_statistics: FloatArray
+
+    @classmethod
+    def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
+        """Learn from the rows in use (r, d); where a column is constant there, from all (n, d)."""
+        size = min(len(used), MAX_RANK_KNOTS)
+        scales = _scales(used, size)
+        constant = ~varies(used)
+        if constant.any():
+            of_everyone = _scales(everyone[:, constant], size)
+            for name, values in scales.items():
+                values[..., constant] = of_everyone[name]
+        return cls(**scales)
+
+    def scaled(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
+        """Scale columns (n, d) in four ways, times factors (4, d), into an array (n, 4, d).
+
+        Standardised; asinh((x - median) / spread), standardised; divided by the range; normal
+        scores of ranks.
+        """
+        bent, centred = self._bent(columns), columns - self.mean
+        np.multiply(centred, factors[0] / self.sd, out=out[:, 0])
+        np.multiply(centred, factors[2] / (self.maximum - self.minimum), out=out[:, 2])
+        np.multiply(self._normal_scores(columns, bent), factors[3], out=out[:, 3])
+        bent -= self.asinh_mean
+        np.multiply(bent, factors[1] / self.asinh_sd, out=out[:, 1])
+
+    def _bent(self, columns: FloatArray) -> FloatArray:
+        bent: FloatArray = columns - self.median
+        bent /= self.spread
+        return np.arcsinh(bent, out=bent)
+
+    def _normal_scores(self, columns: FloatArray, bent: FloatArray) -> FloatArray:
+        """Return normal scores of ranks among training rows, extended linearly beyond their range.
+
+        A flat end instead of a line would make every value beyond the range look alike.
+        """
+        outside = (columns < self.minimum) | (columns > self.maximum)
+        if not outside.any():
+            return self._table(columns, bent)
+        inside = np.clip(columns, self.minimum, self.maximum)
+        scores = self._table(inside, bent)
+        scores += (columns - inside) / self.sd
+        return scores
+
+    @cached_property
+    def _table(self) -> NormalScores:
+        """Normal scores of the columns: tabulated once, where rows are scaled."""
+        return NormalScores.fit(self.order_statistics, self._bent(self.order_statistics))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def ordinary_rows(X: FloatArray) -> IntArray:
+    """Rows without a gross value; all rows where that would leave less than half of them.
+
+    One value of 10^6 among values of 1 flattens the scale of its column for every other row; a
+    first look at a table that may hold outliers does without such rows.
+    """
+    median, spread = _middle(_sorted(X))
+    # Half the values may be the same: then the spread says nothing of the others.
+    far = np.abs(X - median) > GROSS * np.where(spread > 0, spread, np.inf)
+    ordinary = np.flatnonzero(~far.any(axis=1))
+    return ordinary if 2 * len(ordinary) >= len(X) else np.arange(len(X))
+
+
+def _sorted(columns: FloatArray) -> FloatArray:
+    """Return the values of each column in order; memory in order, too, is what makes it quick."""
+    by_column = np.array(columns.T, order="C")
+    by_column.sort(axis=1)
+    return by_column.T
+
+
+def _middle(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return median and robust standard deviation, IQR / 1.349, of columns of sorted values."""
+    low, median, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+    return median, (high - low) / IQR_OF_NORMAL
+
+
+def _quantile(ordered: FloatArray, share: float) -> FloatArray:
+    place, part = divmod(share * (len(ordered) - 1), 1.0)
+    below, above = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
+    value: FloatArray = below + part * (above - below)
+    return value
+
+
+def varies(columns: FloatArray) -> NDArray[np.bool_]:
+    """Whether columns vary by more than rounding, which depends on the size of their mean."""
+    varies: NDArray[np.bool_] = columns.std(axis=0) > 1e-12 * np.abs(columns.mean(axis=0))
+    return varies
+
+
+def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
+    mean, sd = columns.mean(axis=0), columns.std(axis=0)
+    ordered = _sorted(columns)
+    median, spread = _middle(ordered)
+    spread = np.where(spread < 1e-3 * sd, sd, spread)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A column without spread gives NaN here; `ColumnScales.fit` replaces all of it.
+        bent = np.arcsinh((columns - median) / spread)
+    kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
+    return {
+        "mean": mean,
+        "sd": sd,
+        "median": median,
+        "spread": spread,
+        "minimum": ordered[0],
+        "maximum": ordered[-1],
+        "asinh_mean": bent.mean(axis=0),
+        "asinh_sd": bent.std(axis=0),
+        "order_statistics": ordered[kept],
+    }

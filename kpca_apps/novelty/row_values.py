@@ -1,0 +1,38 @@
+"""Arrays of one number a row: in memory for tables that are, else in a temporary file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kpca_apps.files.parts import IN_MEMORY_ROWS
+from kpca_apps.files.spill import spilled
+
+__all__ = ["row_values"]
+
+
+def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Make an array of zeros, one a row.
+
+    Parameters
+    ----------
+    n_rows : int
+        Above 100,000 the array is mapped from a file that is removed with it.
+    dtype : dtype
+        Of the numbers.
+
+    Returns
+    -------
+    (n_rows,) array
+        To be written to.
+
+    Examples
+    --------
+    >>> row_values(2, np.int64)
+    array([0, 0])
+    """
+    if n_rows <= IN_MEMORY_ROWS:
+        return np.zeros(n_rows, dtype=dtype)
+    return spilled(n_rows, dtype)

@@ -1,0 +1,116 @@
+"""Tables in parts through the command: the same folder, whoever works, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kpca_apps.cli.novelty_progress import rate_text
+from kpca_apps.files.opening import open_table
+from tests.cli.conftest import Run
+from tests.novelty.tables import frame_of
+
+WORDS = ("--exclude", "kind", "--explain", 3)
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read every table of more than 50 rows in parts of 32."""
+    small = partial(open_table, in_memory_rows=50, part_rows=32)
+    monkeypatch.setattr("kpca_apps.files.opening.open_table", small)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
+    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    words = ("--format", suffix, *WORDS)
+    assert kpca("screen", "birds.csv", *words, "--out", "whole").code == 0
+    small = partial(open_table, in_memory_rows=50, part_rows=32)
+    monkeypatch.setattr("kpca_apps.files.opening.open_table", small)
+    done = kpca("screen", "birds.csv", *words, "--out", "parted")
+    assert (done.code, "60 rows and is read in parts" in " ".join(done.err.split())) == (0, True)
+    names = [{p.name for p in (folder / name).iterdir()} for name in ("whole", "parted")]
+    assert names[0] == names[1]
+    read = pl.read_csv if suffix == "csv" else pl.read_parquet
+    whole, parted = (read(folder / name / f"scored.{suffix}") for name in ("whole", "parted"))
+    assert parted.drop("novelty_score").equals(whole.drop("novelty_score"))
+    assert (parted["novelty_score"] - whole["novelty_score"]).abs().max() < 1e-10  # type: ignore[operator]
+    passes = json.loads((folder / "parted" / "run.json").read_text())["seconds"]
+    assert [name for name in passes if name.startswith("pass 1")] == ["pass 1, drawing rows"]
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_fit_score_explain_and_plan_in_parts(kpca: Run, folder: Path) -> None:
+    assert kpca("fit", "clean.csv", "--model", "m.kpca", "--id", "name").code == 0
+    assert kpca("score", "m.kpca", "birds.csv", "--jobs", 2, "--out", "scored").code == 0
+    explained = kpca("explain", "m.kpca", "birds.csv", "--row", "bird 0058")
+    assert explained.out.startswith("Row 59 (bird 0058), line 60: ")
+    planned = kpca("screen", "birds.csv", "--dry-run")
+    assert (planned.code, "wing" in planned.out) == (0, True)
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_bar_is_shown_on_a_terminal_only_and_leaves_nothing(
+    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    done = kpca("screen", "birds.csv", *WORDS)
+    assert (done.code, done.out.count("\n")) == (0, 1)
+
+
+def test_rates_are_written_in_two_digits() -> None:
+    assert rate_text(83_456, 1.0) == "83,000 rows/s"
+    assert rate_text(7, 1.0) == "7 rows/s"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--workers", "threads", "--scheduler", "tcp://127.0.0.1:9"), 2, "on this machine"),
+        (("--jobs", 2, "--scheduler", "tcp://127.0.0.1:9"), 2, "has its own: leave one"),
+        (("--scheduler", "tcp://127.0.0.1:9"), 4, "scheduler tcp://127.0.0.1:9 does not answer"),
+        (("--workers", "cluster"), 2, "cluster"),
+    ],
+)
+def test_workers_that_cannot_be_are_refused_in_one_line(
+    kpca: Run,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[object, ...],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
+    for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
+        done = kpca(*command, *words)
+        assert done.code == code
+        assert said in done.err
+        assert len(done.err.strip().splitlines()) == 1
+    assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_an_interrupted_run_leaves_nothing(
+    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kpca_apps.novelty.scored_table.scored_bytes", interrupt)
+    assert kpca("screen", "birds.csv", *WORDS).code == 130
+    assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_folder_of_parquet_files_is_one_table(kpca: Run, folder: Path) -> None:
+    (folder / "many").mkdir()
+    for number in range(3):
+        frame_of(40, seed=number).write_parquet(folder / "many" / f"{number}.parquet")
+    assert kpca("screen", "many", *WORDS, "--out", "found").code == 0
+    assert pl.read_csv(folder / "found" / "scored.csv").height == 120

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.engine.kernels import RBF, Polynomial, Sigmoid
+from kpca_apps.engine.reduced_set import reduced_set
+
+from .kernels import PSD_KERNELS, curved_rows, normal_rows
+
+
+def exact(kernel, X, **options):
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
+
+
+def distances(before, after):
+    """Distances of components and means from all kernel values of both sets of points."""
+    U, V = (np.column_stack([s.weights, s.mean_weights]) for s in (before, after))
+    both = np.vstack([before.points, after.points])
+    difference = np.vstack([U, -V])
+    squares = np.einsum("ia,ij,ja->a", difference, before.kernel(both), difference)
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
+def test_stated_distances_are_those_in_feature_space(kernel, center):
+    before = exact(kernel, normal_rows(50), n_components=3, center=center)
+    found = reduced_set(before, 8, max_iter=10)
+    after = found.subspace
+    stated = np.append(found.component_distances, found.mean_distance)
+    scale = np.sqrt(max(before.mean_norm, 1.0))
+    assert_allclose(stated, distances(before, after), rtol=1e-6, atol=3e-7 * scale)
+    gram = after.weights.T @ kernel(after.points) @ after.weights
+    assert_allclose(gram, np.eye(3), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("d", [2, 4, 7])
+def test_a_direction_of_the_squared_inner_product_needs_as_many_points_as_columns(d):
+    X, new = normal_rows(60, d), normal_rows(20, d, seed=1)
+    before = exact(Polynomial(2), X, n_components=1, center=False)
+    found = reduced_set(before, d, max_iter=500)
+    # (x.y)^2 is an inner product of symmetric matrices: a direction is one, and x'Sx projects.
+    S = (X.T * before.weights[:, 0]) @ X
+    expected = np.einsum("ni,ij,nj->n", new, S, new)
+    scale = np.abs(expected).max()
+    assert_allclose(found.subspace.project(new)[:, 0], expected, rtol=0, atol=1e-4 * scale)
+    assert found.component_distances[0] < 1e-4
+
+
+def test_all_points_change_nothing():
+    X, new = normal_rows(40), normal_rows(10, seed=1)
+    before = exact(RBF(0.2), X, n_components=5, ridge=0.01)
+    after = reduced_set(before, 40, max_iter=0).subspace
+    assert_allclose(after.project(new), before.project(new), rtol=0, atol=1e-6)
+    error = before.reconstruction_error(new)
+    assert_allclose(after.reconstruction_error(new), error, rtol=0, atol=1e-6)
+
+
+def test_more_points_lie_nearer_and_moving_brings_them_nearer():
+    X, new = curved_rows(500)[:400], curved_rows(500)[400:]
+    before = exact(RBF(0.05), X, n_components=6)
+    sizes = (6, 12, 25, 50, 100)
+    still, moved = ([reduced_set(before, m, max_iter=steps) for m in sizes] for steps in (0, 50))
+    for sets in (still, moved):
+        assert (np.diff([s.component_distances.mean() for s in sets]) < 0.0).all()
+        assert (np.diff([s.changes(before, new).error_mean for s in sets]) < 0.0).all()
+    for a, b in zip(still, moved, strict=True):
+        assert b.component_distances.mean() < a.component_distances.mean()
+
+
+def test_changes_keep_within_the_bound_that_the_distances_give():
+    X, new = curved_rows(300)[:200], curved_rows(300)[200:]
+    before = exact(RBF(0.05), X, n_components=6)
+    found = reduced_set(before, 20)
+    change = np.abs(found.subspace.project(new) - before.project(new))
+    from_mean = np.sqrt(before.leading(0).reconstruction_error(new))
+    bound = from_mean[:, None] * found.component_distances + found.mean_distance
+    assert (change <= bound).all()
+    told = found.changes(before, new)
+    usual = np.sqrt((before.project(new) ** 2).sum() / len(new))
+    assert told.projection_worst == pytest.approx(np.linalg.norm(change, axis=1).max() / usual)
+
+
+def test_the_selection_is_that_of_brute_force():
+    X = normal_rows(30)
+    before = exact(RBF(0.3), X, n_components=2)
+    K = RBF(0.3)(X)
+    targets = np.column_stack([before.weights, before.mean_weights])
+
+    def explained(chosen):
+        inner = K[chosen] @ targets
+        return np.trace(inner.T @ np.linalg.solve(K[np.ix_(chosen, chosen)], inner))
+
+    expected = []
+    for _ in range(5):
+        rest = [row for row in range(30) if row not in expected]
+        expected.append(max(rest, key=lambda row: explained([*expected, row])))
+    assert_array_equal(reduced_set(before, 5, max_iter=0).subspace.points, X[expected])
+
+
+def test_what_few_points_explain_takes_few_points():
+    X = np.repeat(normal_rows(6), 10, axis=0)
+    before = exact(RBF(0.3), X, n_components=3)
+    found = reduced_set(before, 40, max_iter=0)
+    assert len(found.subspace.points) == 6
+    assert found.component_distances.max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("kernel", "m", "message"),
+    [
+        (RBF(0.1), 4, "from 5 to 20; got 4"),
+        (RBF(0.1), 21, "from 5 to 20; got 21"),
+        (Sigmoid(0.1), 10, "indefinite"),
+    ],
+)
+def test_what_cannot_be_reduced_is_refused(kernel, m, message):
+    with pytest.raises(ValueError, match=message):
+        reduced_set(exact(kernel, normal_rows(20), n_components=5), m)
+
+
+@pytest.mark.parametrize("preimage", ["auto", "ridge"])
+def test_a_compressed_model_serves_like_its_original(preimage):
+    X, new = curved_rows(400)[:300], curved_rows(400)[300:]
+    model = KernelPCA(4, gamma=0.05, preimage=preimage, random_state=0).fit(X)
+    smaller = model.compress(80)
+    assert len(model.subspace_.points) == 300 and len(smaller.subspace_.points) == 80
+    assert np.abs(smaller.transform(new) - model.transform(new)).max() < 0.02
+    assert smaller.inverse_transform(smaller.transform(new)).shape == new.shape
+    assert smaller.reduced_set_.describe().startswith("80 points, components off by")
+    assert not hasattr(smaller.fit(X), "reduced_set_")
+
+
+def test_rows_cannot_be_added_to_a_compressed_model():
+    model = KernelPCA(2, gamma=0.1, method="nystroem", n_landmarks=20).fit(normal_rows(100))
+    with pytest.raises(ValueError, match="keeps no sums"):
+        model.compress(10).partial_fit(normal_rows(10))

@@ -1,0 +1,229 @@
+"""Parquet in parts: one file or a folder, the types of the whole in every part."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.files import limits
+from kpca_apps.files.opening import open_table
+from kpca_apps.files.parts import PartedTable
+from kpca_apps.files.tables import Table, read_table
+
+pytestmark = pytest.mark.usefixtures("no_trial")
+
+FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})
+
+
+def opened(path: Path, size: int = 4) -> PartedTable:
+    table = open_table(path, in_memory_rows=0, part_rows=size)
+    assert isinstance(table, PartedTable)
+    return table
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
+def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) -> None:
+    for name, start, stop in [("b", 3, 9), ("a", 0, 3), ("c", 9, 9), ("d", 9, 10)]:
+        FRAME[start:stop].write_parquet(tmp_path / f"{name}.parquet")
+    for name in (".hidden.parquet", "_metadata.parquet"):
+        FRAME.write_parquet(tmp_path / name)
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "notes.txt").touch()
+    table = opened(tmp_path, size)
+    assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
+    assert [part.stop - part.start for part in table.parts[:-1]] == [size] * (len(table.parts) - 1)
+    assert (table.source.n_rows, table.source.format) == (10, "parquet")
+    assert table.source.notes == ("Read from 4 Parquet files, in the order of their names.",)
+    whole = open_table(tmp_path)
+    assert isinstance(whole, Table)
+    assert whole.frame.equals(FRAME)
+    assert whole.source == table.source
+
+
+def test_the_hash_of_a_folder_is_that_of_its_listing(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    FRAME.write_parquet(tmp_path / "b.parquet", compression="uncompressed")
+    listing = "".join(
+        f"{hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in ("a.parquet", "b.parquet")
+    )
+    found = opened(tmp_path).source
+    assert found.sha256 == hashlib.sha256(listing.encode()).hexdigest()
+    assert found.n_bytes == sum(item.stat().st_size for item in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (FRAME.drop("t"), 'b.parquet: has no column "t"'),
+        (FRAME.with_columns(y=1), 'b.parquet: its column "y" is not in'),
+        (FRAME.cast({"x": pl.Int32}), 'b.parquet: its column "x" is Int32, and is Int64 in'),
+        (FRAME.select("t", "x"), 'b.parquet: its column "t" stands elsewhere'),
+    ],
+)
+def test_files_with_other_columns_are_named(
+    other: pl.DataFrame, words: str, tmp_path: Path
+) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    other.write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("b.parquet", lambda path: path.symlink_to("b.parquet")),
+        ("b.parquet", lambda path: path.symlink_to("nowhere")),
+        ("b.parquet", Path.mkdir),
+        ("year=2024", Path.mkdir),
+        pytest.param(
+            "b.parquet", os.mkfifo, marks=pytest.mark.skipif(os.name != "posix", reason="pipes")
+        ),
+    ],
+)
+def test_rows_that_would_be_left_out_are_told(
+    name: str, make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    make(tmp_path / name)
+    with pytest.raises(InputError, match=rf"{name}: is (not )?a "):
+        opened(tmp_path)
+
+
+def test_types_with_hostile_names_are_told_in_one_line(tmp_path: Path) -> None:
+    for name, field in [("a", "x"), ("b", "y\n" * 100)]:
+        frame = pl.DataFrame({"s": [{field: 1}]})
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+
+
+def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a folder without Parquet files"):
+        opened(tmp_path)
+    FRAME[:0].write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="have no rows"):
+        opened(tmp_path)
+    with pytest.raises(ConfigError, match="does not apply to parquet"):
+        open_table(tmp_path, delimiter=",")
+
+
+def test_names_that_look_like_patterns_are_names(tmp_path: Path) -> None:
+    frame = FRAME.rename({"x": "^.*$"}).with_columns(
+        pl.Series("*", [b"a"] * 10), pl.Series("^x", [datetime.date(2024, 1, 1)] * 10)
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    expected = frame.with_columns(pl.Series("*", ["61"] * 10))
+    table = opened(tmp_path / "t.parquet")
+    assert pl.concat([part.read().frame for part in table.parts]).equals(expected)
+    assert read_table(tmp_path / "t.parquet").frame.equals(expected)
+
+
+def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = pl.DataFrame(
+        {
+            "far": pl.Series([1, 2, 3, 2**31 - 1, None], dtype=pl.Int32).cast(pl.Date),
+            "near": pl.Series([1, 2, 3, 4, None], dtype=pl.Int32).cast(pl.Date),
+            "kind": pl.Series(["a", "b", "a", None, "c"], dtype=pl.Categorical),
+            "sum": pl.Series(["1.5", "2.5", "1", "2", "3"]).cast(pl.Decimal(10, 2)),
+            "list": [[1], None, [], [2, 3], [4]],
+        }
+    )
+    frame.write_parquet(path)
+    table = opened(path, 2)
+    whole = read_table(path)
+    assert pl.concat([part.read().frame for part in table.parts]).equals(whole.frame)
+    assert table.parts[0].read().frame.schema == whole.frame.schema
+    assert whole.frame.schema["far"] == pl.String
+    assert table.source == whole.source
+
+
+def test_damage_in_one_file_is_told_by_the_rows_it_costs(tmp_path: Path) -> None:
+    for name in "ab":
+        FRAME.write_parquet(tmp_path / f"{name}.parquet", compression="uncompressed")
+    damaged = tmp_path / "b.parquet"
+    data = bytearray(damaged.read_bytes())
+    data[4:60] = b"\xff" * 56
+    damaged.write_bytes(data)
+    table = opened(tmp_path, 10)
+    assert table.parts[0].read().frame.equals(FRAME)
+    with pytest.raises(InputError, match=r"^Rows 11 to 20: .*b\.parquet: not a readable Parquet"):
+        table.parts[1].read()
+
+
+def test_a_cut_file_is_refused_on_opening(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    FRAME.write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-9] + b"PAR1")
+    with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
+        opened(path)
+
+
+def test_long_texts_are_asked_for_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    texts = ["x" * 100_000, "y"] * 1000 + ["z"] * 2000
+    pl.DataFrame({"a": range(4000), "t": texts}).write_parquet(path)
+    table = opened(path, 2000)
+    monkeypatch.setattr(limits, "available_memory", lambda: 400_000_000)
+    assert table.parts[1].read().frame.height == 2000
+    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 2,000: .* needs about 0\.7 GB"):
+        table.parts[0].read()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [["x" * 1_000] * 40] * 100,
+        [[["x" * 1_000] * 8] * 5, None, [], [[]]] * 25,
+        [{"a": "x" * 40_000, "b": [1]}] * 100,
+        [[b"x" * 1_000] * 40] * 100,
+        [[0] * 5_000] * 100,
+    ],
+)
+def test_lists_of_much_are_refused_before_they_are_written_out(
+    values: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"x": range(100), "l": values}).write_parquet(path)
+    monkeypatch.setattr(limits, "available_memory", lambda: 5_000_000)
+    with pytest.raises(MemoryLimitError, match=r"t\.parquet: reading it needs about"):
+        read_table(path)
+    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 100: .* needs about"):
+        opened(path, 100).parts[0].read()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of bytes")
+def test_a_path_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.parquet"))
+    FRAME.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").rename(path)
+    with pytest.raises(InputError, match="path is not UTF-8") as caught:
+        opened(path)
+    assert str(caught.value).isprintable()
+
+
+def test_a_table_of_more_cells_than_memory_is_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pl.select(x=pl.repeat(1.0, 1_000_000)).write_parquet(path)
+    monkeypatch.setattr(limits, "available_memory", lambda: 10_000_000)
+    with pytest.raises(MemoryLimitError):
+        read_table(path)
+    table = open_table(path)
+    assert isinstance(table, PartedTable)
+    assert table.parts[-1].read().frame.height == 1_000_000 % 65536
