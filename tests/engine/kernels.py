@@ -42,7 +42,13 @@ PSD_KERNELS: dict[str, Kernel] = {
     "image-intensity": ImageIntensity(Polynomial(2), 2, 2, 3),
     "smoothed-image": SmoothedImage(Polynomial(2), 2, 2, 0.7),
     "over-regions": OverRegions(Polynomial(3, 1.0, 1.0), 2, 2, 1, 1),
-    "iterated": Iterated(Sigmoid(0.1, -0.5), ((0.0, 1.0, 2.0, 0.0), (1.0, 1.0, -1.0, 0.5))),
+    "iterated": Iterated(
+        Sigmoid(0.1, -0.5),
+        (
+            *((0.0, 1.0, 2.0, 0.0), (1.0, 1.0, -1.0, 0.5)),
+            *((-1.0, 0.0, 1.0, 1.0), (0.5, -2.0, 0.0, 1.0)),
+        ),
+    ),
 }
 
 KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}
