@@ -76,6 +76,13 @@ def significant(values: Matrix, n: int, *, by_modulus: bool, cut: float = 0.0) -
         Negative ones count.
     cut : float
         A larger share of the largest, where rounding is coarser.
+
+    Notes
+    -----
+    Very small eigenvalues are ignored, as the Spanish course notes advise: the test "eigenval > 0"
+    in the pseudo-code of Aguilera and Antonanzas (2019) lets rounding pass. About the
+    mean at most n - 1 of them are not 0; Scholkopf, Smola and Muller (1996), 4.3, say up to M,
+    which is so about the origin.
     """
     size = np.abs(values)
     keep: Mask = size > max(n * np.finfo(np.float64).eps, cut) * size[0]

@@ -1,9 +1,9 @@
 """Where the components lie among the rows: pre-images of eigenvectors, by learned regression.
 
-A regression from projections back to rows (`preimage_ridge`) can be asked for points whose
-projection is a canonical basis vector: what comes back is an approximate pre-image of the point
-at that place on the axis of one component. Two places on one axis, seen side by side, show what
-the component stands for.
+A regression z(t) from projections back to rows (`preimage_ridge`) can be asked for points whose
+projection is a canonical basis vector: z(s e_a) is an approximate pre-image of mean + s V_a, the
+point at the place s on the axis of component a. Two places on one axis, seen side by side, show
+what the component stands for.
 """
 
 from __future__ import annotations

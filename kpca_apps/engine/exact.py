@@ -1,4 +1,44 @@
-"""Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or made anew."""
+"""Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or made anew.
+
+With phi~ the images less their mean, C = 1/n sum_i phi~(x_i) phi~(x_i)' their covariance and K~
+their Gram matrix (`kpca_apps.engine.gram`), the components are V = sum_i alpha_i phi~(x_i) with
+
+    C V = lambda V,  that is  K~ alpha = n lambda alpha,  and  n lambda alpha'alpha = 1,
+
+the last so that |V| = 1. lambda is the variance along V, n lambda the eigenvalue of K~.
+
+Notes
+-----
+What differs from this in the papers, each otherwise clear:
+
+- One name for the eigenvalues of C and of K: [1] in eq. 12 and 16, [3] in eq. 3.10-3.11; [4] calls
+  lambda an eigenvalue of K, and asks 1 = a'a where 1 = a'Ka is meant. [5] scales no alpha.
+- [2] divides eigenvectors by the root of the eigenvalue of K/n (eq. 17-19 and its pseudo-code):
+  |V|^2 is n, and projections are sqrt(n) times ours; so they are in R's kernlab.
+- [2] has the covariance for K (eq. 16): K is the Gram matrix, which shares the nonzero eigenvalues
+  of n C. alpha is in R^n (not R^p), V lies in the span of the images (is not it; eq. 13), and the
+  vector of [1], eq. 14, is in R^M (not F).
+- The pseudo-code compute_principal_components_fs of [2] and the algorithm of [3] leave the
+  centring of K out; it comes first.
+- [5] takes K for always invertible. K~ never is, K~ 1 = 0, and K is singular for repeated rows or
+  few monomials; K alpha = n lambda alpha follows all the same, as what K maps to 0 adds nothing
+  to V.
+- Components are sorted by decreasing variance; [1], 4.2, and [2], IV, write ascending. That the
+  first hold most mutual information with the inputs is so for Gaussian images.
+- [4] knows no ranking of kernel components: lambda ranks them exactly, and all sum to the total
+  variance in feature space; it only does not compare between kernels.
+- [4] wants N dimensions to part N points and finds no covariance there: N - 1 are enough, and C
+  exists, if large.
+
+References
+----------
+.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
+   problem, MPI technical report 44, eq. 5-17 and 46-50.
+.. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 11-19 and VI.
+.. [3] Course notes on kernel PCA (in Spanish), eq. 3.5-3.12.
+.. [4] World Heritage Encyclopedia, Kernel PCA.
+.. [5] Course notes on kernel PCA (in English), section 2.2, eq. 8-12.
+"""
 
 from __future__ import annotations
 

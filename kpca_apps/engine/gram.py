@@ -1,4 +1,18 @@
-"""The Gram matrix: built in blocks of rows, centred without a second matrix."""
+"""The Gram matrix: built in blocks of rows, centred without a second matrix.
+
+    K_ij = k(x_i, x_j) = <phi(x_i), phi(x_j)>,
+    K~ = K - 1_n K - K 1_n + 1_n K 1_n = HKH,    (1_n)_ij = 1/n,  H = I - 1_n,
+
+K~ the Gram matrix of the images less their mean, phi(x_i) - 1/n sum_j phi(x_j).
+
+References
+----------
+.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
+   problem, MPI technical report 44, eq. 10, 23 and 44-49.
+.. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 8-10.
+.. [3] Course notes on kernel PCA, two sets: in Spanish, and in English with an algorithm in
+   section 2.2.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +52,14 @@ def gram_matrix(
 
 def centre_in_place(K: Values) -> None:
     """Turn K into HKH, H = I - 11'/n, in the memory of K.
+
+    Notes
+    -----
+    Entry by entry K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9). The report's
+    eq. (48) leaves a factor 1/M out in its second and fourth lines, its eq. (45) sums over the
+    index it is for; eq. (49), in matrices, is right, but for an entry K~_ij on its left, as in the
+    Spanish notes. To centre the inputs instead, step 1 of the English notes (whose eq. 11 has rows
+    as they are), centres no image: kernels of a distance do not even see it.
 
     Examples
     --------

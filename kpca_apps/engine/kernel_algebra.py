@@ -3,6 +3,11 @@
 A kernel says how alike two rows are. Sums, positive multiples, restrictions to some columns and
 rescaled inputs of kernels are kernels again, so that a mean of kernels over several views of a
 table is used like any other kernel.
+
+References
+----------
+.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
+   problem, MPI technical report 44, eq. 69 and B.7.
 """
 
 # What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
@@ -125,7 +130,11 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Sum(Kernel):
-    """The sum of several kernels."""
+    """The sum of several kernels, k(x, y) = sum_i k_i(x, y): their images side by side (B.7).
+
+    A component of a sum combines features of all its kernels. To choose a number of components for
+    each kernel instead, put several `KernelPCA` side by side by scikit-learn's ``FeatureUnion``.
+    """
 
     kernels: tuple[Kernel, ...]
 
@@ -162,7 +171,7 @@ class Sum(Kernel):
 
 @dataclass(frozen=True)
 class Scaled(Kernel):
-    """A kernel times a number that is not negative."""
+    """A kernel times a number that is not negative: with sums, kernels form a cone (B.7)."""
 
     factor: float
     kernel: Kernel
@@ -235,8 +244,9 @@ class OnColumns(Kernel):
 class ScaledInputs(Kernel):
     """A kernel on columns multiplied by the square roots of ``scale``: k(D^1/2 x, D^1/2 y).
 
-    For a kernel of the inner product this is k(x, D y); for a kernel of the distance it weighs
-    the squared difference in column j by ``scale[j]``.
+    For a kernel of the inner product this is k(x.Dy), D the diagonal matrix of ``scale`` (1996
+    report, eq. 69); for a kernel of the distance it weighs the squared difference in column j by
+    ``scale[j]``.
     """
 
     kernel: Kernel

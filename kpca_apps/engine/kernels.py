@@ -12,6 +12,12 @@ array([[1.    , 0.6065],
        [0.6065, 1.    ]])
 >>> (0.5 * (RBF(0.02) + Linear())).describe()
 '0.5 (exp(-0.02 |x - y|^2) + x.y)'
+
+References
+----------
+.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
+   problem, MPI technical report 44, section 3 and appendix B.
+.. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, section II.
 """
 
 # What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
@@ -84,7 +90,9 @@ class RBF(Kernel):
     Parameters
     ----------
     gamma : float > 0
-        Inverse squared width, in units of one over squared distance.
+        Inverse squared width, in units of one over squared distance. What Aguilera and Antonanzas
+        (2019) call gamma in their eq. 3, and sigma in their figures, as R's kernlab does; the
+        sigma of the 1996 report, eq. 62, and of `from_sigma` is a width.
     """
 
     gamma: float
@@ -186,7 +194,8 @@ class Laplacian(Kernel):
     gamma : float > 0
         Inverse width, in units of one over distance.
     distance : {"euclidean", "manhattan"}
-        Euclidean is what kernlab calls ``laplacedot``; Manhattan is what scikit-learn calls
+        Euclidean is what kernlab calls ``laplacedot``, with sigma for gamma, and the Laplace
+        kernel of Aguilera and Antonanzas (2019, Table I); Manhattan is what scikit-learn calls
         ``laplacian_kernel``.
     """
 
@@ -222,7 +231,12 @@ class Laplacian(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """The kernel (gamma x.y + coef0)^degree."""
+    """The kernel (gamma x.y + coef0)^degree.
+
+    Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
+    (1996 report, eq. 22), else all up to it (eq. 61). The Spanish course notes, eq. 3.4, say
+    exactly for both.
+    """
 
     degree: int
     gamma: float = 1.0
@@ -284,8 +298,9 @@ class Cosine(Kernel):
 class Sigmoid(Kernel):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
-    Its feature space has directions of negative squared length, so a reconstruction error is no
-    distance and is refused.
+    Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2), so
+    components are normalised by 1 / sqrt(|eigenvalue|), and a reconstruction error is no distance
+    and is refused.
     """
 
     gamma: float

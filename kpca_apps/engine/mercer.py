@@ -1,9 +1,18 @@
 """Is it a kernel? A check of symmetry and positive semi-definiteness on given rows.
 
 A function k is an inner product in some feature space if and only if each of its Gram matrices is
-symmetric and positive semi-definite. No finite check proves that; one Gram matrix with a negative
-eigenvalue refutes it, and the check returns the combination of rows that does. Kernel PCA about
-the mean asks for less, a centred Gram matrix without negative eigenvalues: -|x - y|^2 passes.
+symmetric and positive semi-definite,
+
+    k(x, y) = k(y, x),    sum_ij c_i k(x_i, x_j) c_j >= 0  for all n, x_1, ..., x_n and c;
+
+on a finite measure it is then a series with coefficients that are not negative (Mercer), whose
+terms are the coordinates of an image:
+
+    k(x, y) = sum_i lambda_i phi_i(x) phi_i(y),    phi(x) = (sqrt(lambda_i) phi_i(x))_i.
+
+No finite check proves that; one Gram matrix with a negative eigenvalue refutes it, and the check
+returns the combination of rows that does. Kernel PCA about the mean asks for less, a centred Gram
+matrix without negative eigenvalues: -|x - y|^2 passes.
 
 References
 ----------

@@ -1,9 +1,14 @@
 """Components told by points one can interpret: a reduced set from a family with few parameters.
 
 A component is a vector of feature space, and a combination of all rows. Here it is approximated
-by few points of a family chosen beforehand: an image moved by so much, a curve of such a slope, a
-variable alone. The family's parameters are what is looked for, so that the answer reads: these
-components are spanned by the image at those places.
+by few points of a family z(theta) chosen beforehand: an image moved by so much, a curve of such a
+slope, a variable alone. The family's parameters are what is looked for, so that the answer reads:
+these components are spanned by the image at those places. With V_a = sum_i W_ia phi(x_i), what is
+lessened over the theta_j and the beta is
+
+    sum_a rho_a,    rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2;
+
+for given points the best beta solve linear equations, so that the search is over theta alone.
 
 References
 ----------

@@ -10,7 +10,15 @@ small. For the RBF kernel the gradient vanishes where
     z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
 
 which is iterated here; `preimage_gradient` descends for other kernels, `preimage_ridge` learns
-the way back. The weights g hold the mean in feature space and have both signs.
+the way back. The weights g hold the mean in feature space and have both signs:
+g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component a.
+
+Notes
+-----
+Aguilera and Antonanzas' eq. (25) leaves out the number of the component, alpha_i^(k), and the
+mean, which belongs in as images are centred. The 1996 report holds complete reconstruction to be
+impossible (section 4.6): in feature space it is not; it is a point of input space that may not
+exist.
 
 References
 ----------
@@ -18,6 +26,7 @@ References
    feature spaces, NIPS 11, eq. 10.
 .. [2] Kwok and Tsang (2004), The pre-image problem in kernel methods, IEEE Transactions on Neural
    Networks 15, 1517-1525.
+.. [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 23-25.
 """
 
 from __future__ import annotations

@@ -1,12 +1,19 @@
 """Pre-images by gradient descent, for kernels that are differentiable but not radial.
 
-Steps have the length of Barzilai and Borwein, shortened until the objective falls by Armijo's
-rule. The descent is monotone: a row never ends farther from its projection than it began.
+What descends is rho(z) = |phi(z) - P phi(x)|^2, along
+
+    grad rho(z) = grad k(z, z) - 2 sum_i g_i grad_z k(z, z_i),
+
+g the coefficients of P phi(x), with the mean in them. Steps have the length of Barzilai and
+Borwein, shortened until the objective falls by Armijo's rule. The descent is monotone: a row never
+ends farther from its projection than it began.
 
 References
 ----------
 .. [1] Barzilai and Borwein (1988), Two-point step size gradient methods, IMA Journal of Numerical
    Analysis 8, 141-148.
+.. [2] Scholkopf, Smola and Muller (1996), MPI technical report 44, section 4.6; Aguilera and
+   Antonanzas (2019), On kernel principal component analysis, eq. 24-25.
 """
 
 from __future__ import annotations

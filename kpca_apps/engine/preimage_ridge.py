@@ -1,8 +1,14 @@
 """Learned pre-images: kernel ridge regression from projections back to the rows.
 
+From the projections t_i of the stored points z_i,
+
+    z(t) = sum_i k(t, t_i) a_i,    (K_t + alpha I) A = Z,    (K_t)_ij = k(t_i, t_j).
+
 References
 ----------
 .. [1] Bakir, Weston and Scholkopf (2004), Learning to find pre-images, NIPS 16.
+.. [2] Scholkopf, Smola and Muller (1996), MPI technical report 44, section 4.6: "a suitable
+   regression method".
 """
 
 from __future__ import annotations

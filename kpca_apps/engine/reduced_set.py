@@ -1,14 +1,21 @@
 """A fitted subspace through fewer points: quicker to serve, with its error stated.
 
-A subspace of n points becomes one of m. Points are first selected, one after the other, where they
-explain most of the directions and the mean; then moved, all together, to where they explain more.
-Whatever the points, the best coefficients are a projection in feature space, in closed form.
+A subspace of n points becomes one of m: each component V = sum_i alpha_i phi(x_i) is approximated
+by V~ = sum_j beta_j phi(z_j), so as to lessen
+
+    rho = |V - V~|^2 = |V|^2 + |V~|^2 - 2 sum_ij alpha_i beta_j k(x_i, z_j).
+
+Points are first selected, one after the other, where they explain most of the directions and the
+mean; then moved, all together, to where they explain more. Whatever the points, the best
+coefficients are a projection in feature space, in closed form.
 
 References
 ----------
 .. [1] Burges (1996), Simplified support vector decision rules, ICML 1996, 71-77.
 .. [2] Scholkopf, Mika, Burges, Knirsch, Muller, Ratsch and Smola (1999), Input space versus feature
    space in kernel-based methods, IEEE Transactions on Neural Networks 10, 1000-1017.
+.. [3] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
+   problem, MPI technical report 44, section 4.4, eq. 25-27.
 """
 
 from __future__ import annotations

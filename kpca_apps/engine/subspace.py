@@ -55,11 +55,28 @@ class KernelSubspace:
     gain : ndarray of shape (q,)
         g in [0, 1]; all 1 is Hoffmann's hard cut, variance / (variance + rho) a soft cut.
 
+    Notes
+    -----
+    With V_a = sum_j W_ja phi(z_j) and phi~ the image less the mean, t_a(x) = <V_a, phi~(x)> [2]_,
+    and P phi(x) = mean + sum_a t_a V_a [3]_. The offset does what centring the Gram matrix of new
+    rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]_).
+
+    Read with that, eq. (7) of [3]_ is V'x of centred x, not Vx; in eq. (20) the indices of the two
+    middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means by
+    eq. (24), where rows of gx are the points to project. A tilde is missing on Phi(t) on the left
+    of eq. (51) of [2]_. The English course notes' step 4, x'v, is phi(x)'v, and their eq. (13) is
+    about the centred kernel. With all components P phi(x_i) = phi(x_i): reconstruction is complete
+    in feature space, though section 4.6 of [2]_ speaks of none, for a point of input space may not
+    exist (`kpca_apps.engine.preimage`).
+
     References
     ----------
     .. [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel
        eigenvalue problem, Neural Computation 10, 1299-1319.
-    .. [2] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+    .. [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24
+       and 51-54.
+    .. [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 20-25.
+    .. [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
     """
 
     kernel: Kernel
