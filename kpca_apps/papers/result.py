@@ -18,6 +18,7 @@ __all__ = [
     "Figure",
     "GalleryResult",
     "Isolines",
+    "Origin",
     "Outcome",
     "Pictures",
     "Place",
@@ -31,24 +32,35 @@ __all__ = [
 
 Matrix = NDArray[np.float64]
 Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced", "not run"]
+Origin = Literal["the paper", "quoted from memory", "another implementation"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """One number or statement of a paper beside ours.
 
+    A value that is not read in the paper itself is never plainly "reproduced".
+
     Attributes
     ----------
     what : str
         What is claimed, in a few words.
     paper, ours : float or str
-        As the paper has it; as measured here.
+        The value to come near; as measured here.
     tolerance : float, optional
         Difference that counts as the same, in the units of the number; None for statements.
     verdict : str
         "reproduced", "reproduced with a condition", "not reproduced" or "not run".
     why : str
         The condition, or the reason; empty where nothing needs saying.
+    origin : str
+        Where the value to come near is from: "the paper"; "quoted from memory", where the paper
+        could not be opened; "another implementation", run on the same data.
+
+    Raises
+    ------
+    ValueError
+        If a claim is "reproduced" whose value is not the paper's.
     """
 
     what: str
@@ -57,10 +69,23 @@ class Claim:
     tolerance: float | None
     verdict: Verdict
     why: str = ""
+    origin: Origin = "the paper"
+
+    def __post_init__(self) -> None:
+        """Hold to what the class says of origins."""
+        if self.verdict == "reproduced" and self.origin != "the paper":
+            raise ValueError(f"{self.what}: not the paper's value, so not plainly reproduced.")
 
 
 def close_to(
-    what: str, paper: float, ours: float, tolerance: float, *, condition: str = "", reason: str = ""
+    what: str,
+    paper: float,
+    ours: float,
+    tolerance: float,
+    *,
+    condition: str = "",
+    reason: str = "",
+    origin: Origin = "the paper",
 ) -> Claim:
     """Compare a number with the paper's.
 
@@ -73,20 +98,27 @@ def close_to(
         What had to be assumed beyond the paper, if anything.
     reason : str
         Why the numbers differ, told only where they do.
+    origin : str
+        As in `Claim`; any but "the paper" makes a number that agrees one with a condition.
 
     Examples
     --------
     >>> close_to("test error", 0.0380, 0.0381, 0.005).verdict
     'reproduced'
     """
-    if abs(ours - paper) <= tolerance:
-        verdict: Verdict = "reproduced with a condition" if condition else "reproduced"
-        return Claim(what, paper, ours, tolerance, verdict, condition)
-    return Claim(what, paper, ours, tolerance, "not reproduced", reason or condition)
+    holds = abs(ours - paper) <= tolerance
+    return Claim(what, paper, ours, tolerance, *_judged(holds, condition, reason, origin), origin)
 
 
 def stated(
-    what: str, paper: str, ours: str, holds: bool, *, condition: str = "", reason: str = ""
+    what: str,
+    paper: str,
+    ours: str,
+    holds: bool,
+    *,
+    condition: str = "",
+    reason: str = "",
+    origin: Origin = "the paper",
 ) -> Claim:
     """Judge a statement that is no number; parameters are those of `close_to`.
 
@@ -96,10 +128,16 @@ def stated(
     ...        condition="a suitable width").verdict
     'reproduced with a condition'
     """
-    if holds:
-        verdict: Verdict = "reproduced with a condition" if condition else "reproduced"
-        return Claim(what, paper, ours, None, verdict, condition)
-    return Claim(what, paper, ours, None, "not reproduced", reason or condition)
+    return Claim(what, paper, ours, None, *_judged(holds, condition, reason, origin), origin)
+
+
+def _judged(holds: bool, condition: str, reason: str, origin: Origin) -> tuple[Verdict, str]:
+    """Return the verdict and what is told with it."""
+    if not holds:
+        return "not reproduced", reason or condition
+    if condition or origin != "the paper":
+        return "reproduced with a condition", condition
+    return "reproduced", ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +202,8 @@ class Curves:
     series : dict of str to (x, y)
         Arrays of the same length; NaN where there is no value.
     log_x, log_y : bool
+    points : ndarray of shape (n, 2)
+        The rows that the series were fitted to, drawn under them; may be empty.
     """
 
     title: str
@@ -172,6 +212,7 @@ class Curves:
     series: dict[str, tuple[Matrix, Matrix]]
     log_x: bool = False
     log_y: bool = False
+    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +245,14 @@ class Table:
     title : str
     heads : tuple of str
     rows : tuple of tuple of str
+    note : str
+        What the columns mean, where their heads do not say it; may be empty.
     """
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)

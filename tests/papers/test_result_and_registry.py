@@ -5,7 +5,7 @@ import pytest
 from kpca_apps.errors import ConfigError
 from kpca_apps.papers.data import FILES
 from kpca_apps.papers.registry import all_experiments, chosen_experiments
-from kpca_apps.papers.result import close_to, stated
+from kpca_apps.papers.result import Claim, close_to, stated
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,18 @@ def test_statements_are_judged_by_what_holds():
     assert stated("s", "a", "b", True).verdict == "reproduced"
     assert stated("s", "a", "b", True, condition="c").why == "c"
     assert stated("s", "a", "b", False, condition="c").verdict == "not reproduced"
+
+
+def test_a_value_that_is_not_the_papers_is_never_plainly_reproduced():
+    for origin in ("quoted from memory", "another implementation"):
+        near = close_to("a number", 1.0, 1.0, 0.1, origin=origin)
+        said = stated("s", "a", "b", True, origin=origin)
+        assert near.verdict == said.verdict == "reproduced with a condition"
+        assert near.origin == said.origin == origin
+        assert stated("s", "a", "b", False, origin=origin).verdict == "not reproduced"
+        with pytest.raises(ValueError, match="not the paper's value"):
+            Claim("a number", 1.0, 1.0, 0.1, "reproduced", origin=origin)
+    assert stated("s", "a", "b", True).origin == "the paper"
 
 
 def test_every_experiment_can_be_found_and_names_known_data():

@@ -134,7 +134,7 @@ def test_numbers_are_there_for_programs() -> None:
     assert told["kind"] == "papers"
     assert first["claims"][0] | {"what": "", "why": ""} == {
         "what": "", "paper": 0.038, "ours": 0.0381, "tolerance": 0.005, "verdict": "reproduced",
-        "why": "",
+        "why": "", "origin": "the paper",
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
     assert second["files"] == {"a/b": "ab12"} and third["failed"] == "needs a/c"

@@ -85,9 +85,10 @@ def _distance(X: Matrix, clean: Matrix) -> float:
 
 def _judge(kind: str, noisy: float, linear: float, kernel: float) -> list[Claim]:
     known = ELSEWHERE[kind]
-    condition = "an independent implementation's value, within 5 %"
     claims = [
-        close_to(f"{kind} noise: {what}", there, here, 0.05 * there, condition=condition)
+        close_to(
+            f"{kind} noise: {what}", there, here, 0.05 * there, origin="another implementation"
+        )
         for what, there, here in zip(
             ("noisy", "best linear PCA", "best kernel PCA"),
             known,
@@ -100,7 +101,7 @@ def _judge(kind: str, noisy: float, linear: float, kernel: float) -> list[Claim]
         PAPER_FACTORS[kind],
         linear / kernel,
         0.3,
-        condition="the paper's factor is quoted from memory",
+        origin="quoted from memory",
     )
     return [*claims, factor]
 

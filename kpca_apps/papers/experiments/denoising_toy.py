@@ -55,12 +55,14 @@ def run(data: PaperData) -> Outcome:
             "ratios above 1, but for one of .99",
             f"smallest ratio {small.min():.2f}",
             bool((small > 1.0).all()),
+            origin="quoted from memory",
         ),
         stated(
             "and very much better for the smallest width",
             "2058 at sigma .05, one component",
             f"{ratios[0, 0]:.0f}",
             bool(ratios[0, 0] > 100.0),
+            origin="quoted from memory",
         ),
         stated(
             "each of the 45 numbers",
@@ -68,6 +70,7 @@ def run(data: PaperData) -> Outcome:
             f"{near} within a factor of 2",
             near == ratios.size,
             reason="draws differ by 15 to 40 %, and how the paper started its iteration is unknown",
+            origin="quoted from memory",
         ),
     )
     rows = tuple(

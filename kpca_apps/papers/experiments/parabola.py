@@ -55,8 +55,8 @@ def run(data: PaperData) -> Outcome:
             JOURNAL[d][0],
             float(means[d][0]),
             1.5 * SPREAD[d],
-            condition="the published shares are quoted from memory; tolerance 1.5 standard "
-            "deviations of one draw",
+            condition="the tolerance is 1.5 standard deviations of one draw",
+            origin="quoted from memory",
         )
         for d in degrees
     ]

@@ -38,7 +38,7 @@ def outcomes():
 def test_verdicts_are_those_of_the_inventory(outcomes, name):
     assert [claim.verdict for claim in outcomes[name].claims] == VERDICTS[name]
     for claim in outcomes[name].claims:
-        assert claim.why or claim.verdict == "reproduced"
+        assert claim.why or claim.verdict == "reproduced" or claim.origin != "the paper"
 
 
 def test_a_second_run_claims_the_same(outcomes):
