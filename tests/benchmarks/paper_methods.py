@@ -43,6 +43,7 @@ from kpca_apps.papers.methods.multilayer_svm import two_layer_machines
 from kpca_apps.papers.methods.neighbourhood import neighbourhood_components
 from kpca_apps.papers.methods.power_method import power_pairs
 from kpca_apps.papers.methods.random_features import random_feature_pca
+from kpca_apps.papers.methods.square_kernel import exact_expansion
 from kpca_apps.papers.methods.subset_gram import subset_components
 
 Matrix = Any
@@ -57,9 +58,13 @@ def curved_rows(n: int, d: int = 12) -> Matrix:
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
+    """Return the least time of several runs, of one where it takes long, and what came of it."""
+    times: list[float] = []
+    while len(times) < 7 and sum(times) < 1.0:
+        start = time.perf_counter()
+        result = work()
+        times.append(time.perf_counter() - start)
+    return min(times), result
 
 
 def exact(kernel: Kernel, X: Matrix, q: int | None = None) -> KernelSubspace:
@@ -113,11 +118,10 @@ def compressed() -> None:
         landmarks=error(landmarks("kmeans", 60)),
     )
     for threshold in np.linspace(0.5, 0.999, 500):
-        spent, found = seconds(
-            lambda t=threshold: basic_pattern_components(kernel, X, t, n_components=Q)
-        )
+        found = basic_pattern_components(kernel, X, threshold, n_components=Q)
         if len(found.points) >= 60:
             break
+    spent, _ = seconds(lambda: basic_pattern_components(kernel, X, threshold, n_components=Q))
     ours, residual = seconds(lambda: landmarks("residual", len(found.points)))
     row(
         "basic_patterns",
@@ -239,6 +243,18 @@ def digits() -> None:
         rows=percent(plain),
         components=percent(onto),
         kernel=percent(kernel_neighbour_labels(Polynomial(2), X, y, new)),
+    )
+    ten = KernelPCA(10, kernel=Polynomial(2), random_state=0).fit(X)
+    spread = float(np.sqrt((ten.transform(new) ** 2).sum(axis=1).mean()))
+    reduced = exact_expansion(ten.subspace_)
+    moved = np.linalg.norm(reduced.project(new) - ten.transform(new), axis=1).max() / spread
+    told = ten.compress(64).reduced_set_.changes(ten.subspace_, new)
+    row(
+        "square_kernel",
+        points=len(reduced.points),
+        change=float(moved),
+        compressed_to_64=told.projection_mean,
+        worst=told.projection_worst,
     )
     cubic = Polynomial(3, 1.0, 1.0)
     many, few = exact(cubic, X, 256), exact(cubic, X, 64)

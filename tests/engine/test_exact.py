@@ -102,6 +102,17 @@ def test_iris_oracles(name, kernel):
     assert_same_up_to_signs(subspace.project(X[1::2])[:, keep], test[:, :found], 1e-9 * scale)
 
 
+def test_kernlabs_scale_is_root_n_times_ours():
+    """It divides eigenvectors by the root of the eigenvalue of K/n, as Aguilera and Antonanzas."""
+    X = load_iris().data
+    subspace = exact(RBF(0.2), X[0::2], n_components=4)
+    with np.load(ORACLES / "sklearn_iris.npz") as oracle:
+        values, rotated = (oracle[f"iris_rbf0.2_kernlab_{k}"] for k in ("eig", "rotated"))
+    assert_allclose(subspace.variances, values, rtol=1e-9)
+    projected = np.sqrt(75.0) * subspace.project(X[0::2])
+    assert_same_up_to_signs(projected, rotated, 1e-9 * np.abs(rotated).max())
+
+
 def hoffmann_cases():
     with np.load(ORACLES / "hoffmann_train_reconstruction_errors.npz") as oracle:
         return oracle.files

@@ -24,8 +24,8 @@ def tiny_rows() -> tuple[np.ndarray, np.ndarray]:
         return oracle["X"], oracle["T"]
 
 
-def exact(kernel, X, q=None):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q)
+def exact(kernel, X, q=None, **options):
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q, **options)
 
 
 def clouds(n=150, seed=0):

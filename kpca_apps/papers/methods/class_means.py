@@ -2,11 +2,13 @@
 
 A row goes to the class whose mean is nearer: to +1 if
 
-    mean over +1 of k(x, x_i) - mean over -1 of k(x, x_i) + b > 0,  b = (|c-|^2 - |c+|^2) / 2.
+    1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0,
+    b = (|c-|^2 - |c+|^2) / 2
+      = (1/m-^2 sum_{i,j in -} k(x_i, x_j) - 1/m+^2 sum_{i,j in +} k(x_i, x_j)) / 2.
 
-By that definition b is half of the mean of k within -1 less that within +1. The course notes
-print the difference the other way round in their eq. (3.3), which is what (3.1) is not; with
-their sign a class that lies close together loses its rows to a wide one.
+The course notes print this last difference the other way round in their eq. (3.3), against their
+own definition of b a line before: a matter of sign, by which, with a Gaussian kernel, a
+wide class loses its rows to one that lies close together.
 
 Prefer a support vector machine: on scikit-learn's digits, 3 against 8, odd rows for training, the
 Gaussian kernel with the median distance as width gave 5.1 % errors this way, ``SVC`` of the same

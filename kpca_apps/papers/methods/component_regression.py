@@ -1,8 +1,12 @@
 """Principal component regression in feature space.
 
-Components are uncorrelated, so that each coefficient is found alone: the covariance of y with a
-component over the component's variance. The course's example y ~ x + x^2 is regression on the
-components of (x.y + 1)^2, all of which together give the least-squares parabola.
+Components are uncorrelated, so that each coefficient is found alone, the covariance of y with a
+component over the component's variance:
+
+    y^(x) = mean(y) + sum_a b_a t_a(x),    b_a = 1/n sum_i (y_i - mean(y)) t_a(x_i) / lambda_a.
+
+The course's example y ~ x + x^2 is regression on the components of (x.y + 1)^2, all of which
+together give the least-squares parabola.
 
 Prefer scikit-learn's ``KernelRidge`` where prediction is all that is wanted: it shrinks components
 where this cuts them, at no greater error and with no number to choose but a ridge. On its diabetes

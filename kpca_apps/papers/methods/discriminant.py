@@ -2,9 +2,14 @@
 
 Components describe well what all rows share, which need not be what tells classes apart; Swets
 and Weng put a discriminant analysis after PCA, and the report kernel PCA in the place of PCA. The
-directions maximise variance between classes over variance within them, among the components kept;
-scikit-learn's ``LinearDiscriminantAnalysis`` finds them. With all components this is the kernel
-Fisher discriminant, which needs the ridge that leaving out components replaces.
+directions maximise variance between classes over variance within them, among the components kept,
+
+    max_w  w'S_B w / w'S_W w,    S_B = sum_c n_c (t_c - t)(t_c - t)',
+                                 S_W = sum_c sum_{i in c} (t(x_i) - t_c)(t(x_i) - t_c)',
+
+t_c the mean of the components over class c and t that over all rows; scikit-learn's
+``LinearDiscriminantAnalysis`` finds them. With all components this is the kernel Fisher
+discriminant, which needs the ridge that leaving out components replaces.
 
 Prefer a support vector machine for labels (`component_svm`): on scikit-learn's digits (odd rows
 for training, 64 components of (x.y + 1)^3) the discriminant made 2.8 % errors, the linear machine

@@ -1,16 +1,20 @@
 """The maps behind the homogeneous polynomial kernel, written out: C_d and c_d.
 
-(x.y)^d is the inner product of all products of d entries. C_d lists them with every order of the
-factors, N^d of them; c_d lists each monomial once, times the square root of the number of its
-orders, C(N + d - 1, d) of them. Either shows what the kernel spares: at N = 256 and d = 5 there
-are 9,525,431,552 monomials.
+(x.y)^d is the inner product of all products of d entries,
 
-Two slips of the report are put right here. Its section 3 writes p for d in the dimension; its
+    (x.y)^d = C_d(x).C_d(y) = c_d(x).c_d(y),
+    c_d(x) = (sqrt(d! / (n_1! ... n_N!)) x_1^n_1 ... x_N^n_N  over all n_1 + ... + n_N = d).
+
+C_d lists them with every order of the factors, N^d of them; c_d lists each monomial once, times
+the square root of the number of its orders, C(N + d - 1, d) of them. Either shows what the kernel
+spares: at N = 256 and d = 5 there are 9,525,431,552 monomials.
+
+Some slips of the report are put right here. Its section 3 writes p for d in the dimension. Its
 section B.1 gives the coefficient of a monomial with n equal factors as sqrt((d - n + 1)!), which
-holds for none or two of two: in general it is sqrt(d! / (n_1! n_2! ...)), so that x1^2 x2 has
-sqrt(3) and not sqrt(2).
+holds where all factors differ or all are equal; x1^2 x2 has sqrt(3) and not sqrt(2), and monomials
+of d different factors weigh sqrt(2) times those of d - 1, not sqrt(d).
 
-Prefer ``Polynomial(d)``: at N = 20, d = 4 and 500 rows the Gram matrix took 200 times as long
+Prefer ``Polynomial(d)``: at N = 20, d = 4 and 500 rows the Gram matrix took 330 times as long
 through c_d (8,855 columns) as through the kernel, and both agree to 1e-15 of its size.
 
 References

@@ -1,7 +1,11 @@
 """Greedy kernel PCA: a training set approximated from a few of its rows, chosen by their misses.
 
-The row that the span of those chosen misses most joins them, until the largest miss is small or
-there are enough; components are those of all rows seen within that span.
+The row that the span of those chosen misses most joins them, the x with the largest
+
+    |phi(x) - P phi(x)|^2 = k(x, x) - k_S(x)' K_SS^-1 k_S(x),
+
+S the rows chosen so far, until there are enough or nothing is missed; components are those of all
+rows seen within that span.
 
 Prefer ``KernelPCA(method="nystroem", landmarks="kmeans")`` for components: the farthest rows are
 the oddest ones, and describe the others poorly. For 2,000 rows near a curved surface and 60
@@ -11,7 +15,8 @@ with cluster means. What greedy choice does give is a bound on the miss of every
 References
 ----------
 .. [1] Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel
-   methods, CAIP 2003, 426-433.
+   methods, CAIP 2003, 426-433; and (2006), 87-105, as Aguilera and Antonanzas (2019), section
+   VII, cite it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,14 @@ A mean m_v = sum_j gamma_vj phi(x_j) lies at the squared distance
     |phi(x) - m_v|^2 = k(x, x) - 2 sum_j gamma_vj k(x, x_j) + sum_ij gamma_vi gamma_vj k(x_i, x_j).
 
 In the online pass each row moves the nearest mean towards itself by one over the rows that mean
-then has. The report's counts (eq. 41) need one row in each of the first k clusters, as its means
-start there: counts begin at 1. Batch passes then repeat Lloyd's two steps until no row changes
-its cluster, as the report's "once converged" asks.
+then has,
+
+    m <- m + zeta (phi(x_t) - m):  gamma_j <- (1 - zeta) gamma_j,  gamma_t <- zeta,
+    zeta = 1 / (rows of the mean, x_t among them).
+
+The report's counts (eq. 41) need one row in each of the first k clusters, as its means start
+there: counts begin at 1. Batch passes then repeat Lloyd's two steps until no row changes its
+cluster, as the report's "once converged" asks.
 
 Prefer scikit-learn's ``KMeans`` on the components of ``KernelPCA``: the clusters are those of the
 feature space, and a few components leave noise behind. On three rings (150 rows each, radii .1,

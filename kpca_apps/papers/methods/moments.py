@@ -2,7 +2,8 @@
 
 In the span of the images a moment tensor of order p is told by its values on the components,
 
-    P_{j1...jp} = 1/M sum_i prod_k t_{jk}(x_i),
+    C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i)  (p factors; o the outer product),
+    P_{j1...jp} = <C^p, V_j1 o ... o V_jp> = 1/M sum_i prod_k t_{jk}(x_i),
 
 t the projections: the second moments are the variances, all others zero; the third and fourth
 tell how far from Gaussian the images lie. Projection pursuit looks for directions of extreme

@@ -1,7 +1,11 @@
 """The Gram matrix of a subset, components for all: what the report did with 3,000 of 7,291 rows.
 
-Components are fitted on M rows and evaluated on all of them. The rows left out shape neither the
-components nor the mean.
+Components are fitted on M of the l rows and evaluated on all of them,
+
+    K~ alpha = M lambda alpha  (M x M),    t(x_i) = sum_{j <= M} alpha_j k~(x_j, x_i),  i <= l,
+
+k~ centred about the mean of the M rows. The rows left out shape neither the components nor the
+mean.
 
 Prefer ``KernelPCA(method="nystroem")``: it spends the same M kernel values a row, but all rows
 shape its components. On 2,000 rows near a curved surface (Gaussian kernel, 5 components, M = 100)

@@ -46,6 +46,18 @@ class TestClassMeans:
         assert_allclose(values[:, 1] - values[:, 0], oracle["decision"], rtol=1e-12)
         assert 0.5 * (model.norms[0] - model.norms[1]) == pytest.approx(oracle["b"], rel=1e-12)
 
+    def test_with_the_printed_sign_a_wide_class_loses_its_rows(self):
+        """Eq. (3.3) as printed adds where eq. (3.1) subtracts: twice b lies between them."""
+        rng = np.random.default_rng(0)
+        y = np.arange(200) % 2
+        X = rng.normal(size=(200, 2)) * np.where(y, 0.3, 2.0)[:, None] + 4.0 * y[:, None]
+        model = class_means(RBF(0.5), X, y)
+        values = model.decision(X)
+        b = 0.5 * (model.norms[0] - model.norms[1])
+        right = values[:, 1] - values[:, 0]
+        assert ((right > 0.0) != y).mean() < 0.05
+        assert (right - 2.0 * b)[y == 0].min() > 0.0
+
     def test_with_the_linear_kernel_it_is_the_nearest_centroid(self):
         X, y = three_classes()
         new, _ = three_classes(40, seed=1)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -29,6 +31,18 @@ def test_dimensions_are_those_of_the_oracle():
     counts = misc_oracle()["feature_dim"]
     assert monomial_count(256, 5) == counts["N=256,d=5"]
     assert monomial_count(2, 2) == counts["N=2,d=2"]
+
+
+def test_coefficients_are_those_of_the_oracle():
+    """At a row of ones a monomial is its coefficient; the names tell the powers."""
+    oracle = misc_oracle()["poly_hom_d3_coeffs"]
+    columns = list(combinations_with_replacement(range(3), 3))
+    found = dict(zip(columns, monomials(np.ones((1, 3)), 3)[0], strict=True))
+    places = {"x1^3": (0, 0, 0), "x1^2 x2": (0, 0, 1), "x1 x2 x3": (0, 1, 2)}
+    assert set(places) == set(oracle)
+    for name, place in places.items():
+        squared = str(oracle[name]).removeprefix("sqrt(").removesuffix(")")
+        assert found[place] ** 2 == pytest.approx(float(squared), rel=1e-14)
 
 
 def test_a_square_times_another_factor_has_root_three():

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.gram import centre_in_place, gram_matrix
+from kpca_apps.engine.kernels import RBF, Linear
+
+from .kernels import normal_rows
+
+ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Matrices K and Kt, and both of them centred, worked out in fractions."""
+    oracle = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))["centring"]
+    return {
+        name: np.array([[float(Fraction(value)) for value in row] for row in rows])
+        for name, rows in oracle.items()
+    }
+
+
+def test_centring_is_that_of_the_oracle(case):
+    K = case["K"].copy()
+    centre_in_place(K)
+    assert_allclose(K, case["Kc"], rtol=0, atol=1e-15)
+
+
+def test_new_rows_are_centred_as_in_the_oracle(case):
+    """All components keep inner products of centred images: T T_train' is the centred Kt."""
+    X = np.linalg.cholesky(case["K"])
+    new = np.linalg.solve(X, case["Kt"].T).T
+    subspace = fit_exact(Linear(), X, rng=np.random.default_rng(0))
+    T, T_new = subspace.project(X), subspace.project(new)
+    assert_allclose(T @ T.T, case["Kc"], rtol=0, atol=1e-13)
+    assert_allclose(T_new @ T.T, case["Kt_c"], rtol=0, atol=1e-13)
+
+
+def test_centring_the_inputs_is_no_centring_of_images():
+    """A kernel of distances does not see it: K~ is what takes the mean away."""
+    X = normal_rows(20) + 3.0
+    moved = gram_matrix(RBF(0.3), X - X.mean(axis=0))
+    assert_allclose(moved, gram_matrix(RBF(0.3), X), rtol=0, atol=1e-13)
+    assert abs(moved.sum()) > 1.0
+    centre_in_place(moved)
+    assert_allclose(moved.sum(axis=0), 0.0, atol=1e-13)
