@@ -143,6 +143,11 @@ class KernelPCA(
     --------
     sklearn.decomposition.KernelPCA : Projections scale as here; signs may differ.
 
+    Notes
+    -----
+    Columns of unlike units are best standardised first, as by scikit-learn's ``StandardScaler`` in
+    a pipeline: else those of the largest variance dominate.
+
     References
     ----------
     .. [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel

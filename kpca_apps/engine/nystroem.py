@@ -1,13 +1,19 @@
 """Nystrom kernel PCA: all rows seen through a few landmarks, centred on their true mean.
 
-Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span. Everything a
-fit needs of the rows is their number, the sum of z and the sum of z z', and these add up: over
-blocks, over files, over machines.
+Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, BB' the inverse
+of the landmarks' Gram matrix, so that inner products are those of the low rank approximation
+
+    k(x, y) ~ z(x).z(y) = k_Z(x)' K_ZZ^-1 k_Z(y).
+
+Everything a fit needs of the rows is their number, the sum of z and the sum of z z', and these add
+up: over blocks, over files, over machines.
 
 References
 ----------
 .. [1] Williams and Seeger (2001), Using the Nystrom method to speed up kernel machines, NIPS 13.
 .. [2] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+.. [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, section VII:
+   "approximate approaches".
 """
 
 from __future__ import annotations

@@ -63,11 +63,11 @@ class KernelSubspace:
 
     Read with that, eq. (7) of [3]_ is V'x of centred x, not Vx; in eq. (20) the indices of the two
     middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means by
-    eq. (24), where rows of gx are the points to project. A tilde is missing on Phi(t) on the left
-    of eq. (51) of [2]_. The English course notes' step 4, x'v, is phi(x)'v, and their eq. (13) is
-    about the centred kernel. With all components P phi(x_i) = phi(x_i): reconstruction is complete
-    in feature space, though section 4.6 of [2]_ speaks of none, for a point of input space may not
-    exist (`kpca_apps.engine.preimage`).
+    eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on Phi(t)
+    on the left of eq. (51) of [2]_. The English course notes' step 4, x'v, is phi(x)'v, and their
+    eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): reconstruction
+    is complete in feature space, though section 4.6 of [2]_ speaks of none, for a point of input
+    space may not exist (`kpca_apps.engine.preimage`).
 
     References
     ----------

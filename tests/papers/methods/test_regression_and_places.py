@@ -12,7 +12,7 @@ from kpca_apps.papers.methods.component_regression import regress_on_components
 from kpca_apps.papers.methods.iterated_gaussian import iterated_gaussian
 from kpca_apps.papers.methods.neighbourhood import neighbourhood_components
 
-from ..comparing import clouds, exact
+from ..comparing import clouds, exact, misc_oracle
 
 
 def parabola(n=60):
@@ -60,6 +60,12 @@ class TestNeighbourhood:
         X = np.arange(10.0)[:, None]
         near = neighbourhood_components(Linear(), X, np.array([6.2]), 3)
         assert_array_equal(near.points[:, 0], [5.0, 6.0, 7.0])
+
+
+def test_the_iterated_gaussian_is_that_of_the_oracle():
+    oracle = misc_oracle()["iterated_rbf_1d"]
+    x = np.array(oracle["x"])[:, None]
+    assert_allclose(iterated_gaussian(oracle["g"], 1)(x), oracle["K2"], rtol=1e-14)
 
 
 def test_the_iterated_gaussian_is_its_integral():
