@@ -16,8 +16,8 @@ What differs from this in the papers, each otherwise clear:
 - [2] divides eigenvectors by the root of the eigenvalue of K/n (eq. 17-19 and its pseudo-code):
   |V|^2 is n, and projections are sqrt(n) times ours; so they are in R's kernlab.
 - [2] has the covariance for K (eq. 16): K is the Gram matrix, which shares the nonzero eigenvalues
-  of n C. alpha is in R^n (not R^p), V lies in the span of the images (is not it; eq. 13), and the
-  vector of [1], eq. 14, is in R^M (not F).
+  of n C. In its eq. 13 alpha is in R^n, not R^p, and V lies in the span of the images rather than
+  being it. The vector of [1], eq. 14, is in R^M, not F.
 - The pseudo-code compute_principal_components_fs of [2] and the algorithm of [3] leave the
   centring of K out; it comes first.
 - [5] takes K for always invertible. K~ never is, K~ 1 = 0, and K is singular for repeated rows or

@@ -2,9 +2,9 @@
 
     int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2).
 
-Prefer ``RBF`` with half the gamma: components do not change with the factor. Over the rows' own
-distribution in place of all of space the iterated kernel is no longer Gaussian: that one is
-`Iterated`, in the engine.
+Prefer ``RBF`` with half the gamma: components do not change with the factor, and projections by its
+root alone. Over the rows' own distribution in place of all of space the iterated kernel is no
+longer Gaussian: that one is `Iterated`, in the engine.
 
 References
 ----------

@@ -68,6 +68,12 @@ def test_the_iterated_gaussian_is_that_of_the_oracle():
     assert_allclose(iterated_gaussian(oracle["g"], 1)(x), oracle["K2"], rtol=1e-14)
 
 
+def test_the_factor_of_the_iterated_gaussian_scales_projections_alone():
+    X, kernel = clouds(30), iterated_gaussian(0.8, 2)
+    expected = np.sqrt(kernel.factor) * exact(RBF(0.4), X, 3).project(X)
+    assert_allclose(exact(kernel, X, 3).project(X), expected, rtol=0, atol=1e-12)
+
+
 def test_the_iterated_gaussian_is_its_integral():
     """Over a grid of the plane, the trapezoid rule."""
     side = np.linspace(-8.0, 8.0, 60, endpoint=False)
