@@ -7,7 +7,8 @@ by V~ = sum_j beta_j phi(z_j), so as to lessen
 
 Points are first selected, one after the other, where they explain most of the directions and the
 mean; then moved, all together, to where they explain more. Whatever the points, the best
-coefficients are a projection in feature space, in closed form.
+coefficients are a projection in feature space, in closed form. With (x.y)^2 nothing need be lost:
+components and mean are symmetric matrices, and their eigenvectors the points.
 
 References
 ----------
@@ -31,12 +32,12 @@ from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernel_gradients import is_differentiable, weighted_gradient
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.pivoted_cholesky import PartialCholesky
+from kpca_apps.engine.square_kernel import is_square, square_expansion
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["ReducedSet", "ScoreChanges", "reduced_set"]
 
 Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 CANDIDATES = 10_000
 """Stored points, spread evenly, that are looked at in the selection."""
@@ -153,9 +154,13 @@ def reduced_set(
 
     Notes
     -----
-    The points Y lessen sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, P_Y the projection on their
-    span in feature space. The new components are the orthonormal vectors of that span that lie
-    nearest to the old ones: the polar factor of their projections.
+    The points Y lessen s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, P_Y the projection on their
+    span in feature space and s^2 the variance along the components, so that both count by how far
+    they move a row's projection. The new components are the orthonormal vectors of that span that
+    lie nearest to the old ones: the polar factor of their projections.
+
+    Components of (x.y)^2 and their mean are kept without loss by as many points as they have
+    eigenvectors: at most one a column for each (`square_expansion`).
 
     Examples
     --------
@@ -167,13 +172,17 @@ def reduced_set(
     >>> rng = np.random.default_rng(0)
     >>> fitted = fit_exact(Polynomial(2), rng.normal(size=(50, 3)), rng=rng, n_components=1,
     ...                    center=False)
-    >>> bool(reduced_set(fitted, 3).component_distances.max() < 1e-3)
+    >>> bool(reduced_set(fitted, 3).component_distances.max() < 1e-7)
     True
     """
     _check(subspace, n_points)
     with one_blas_thread():
-        chosen = _selected(subspace, n_points, n_jobs)
-        points = subspace.points[chosen]
+        eigenvectors = _eigenvectors(subspace)
+        if eigenvectors is not None and len(eigenvectors) <= n_points:
+            return _projected(subspace, _selected(subspace, eigenvectors, n_points, n_jobs))
+        stored = subspace.points
+        some = np.unique(np.linspace(0, len(stored) - 1, max(CANDIDATES, n_points)).astype(np.intp))
+        points = _selected(subspace, stored[some], n_points, n_jobs)
         if max_iter > 0 and is_differentiable(subspace.kernel):
             points = _moved(subspace, points, max_iter)
         return _projected(subspace, points)
@@ -194,22 +203,31 @@ def _check(subspace: KernelSubspace, n_points: int) -> None:
 
 
 def _targets(subspace: KernelSubspace) -> Matrix:
-    """Return the coefficients of what is to be explained: the components, then the mean."""
-    return np.column_stack([subspace.weights, subspace.mean_weights])
+    """Return coefficients of what is to be explained: components of the rows' spread, the mean."""
+    spread = np.sqrt(subspace.variances.sum())
+    return np.column_stack([spread * subspace.weights, subspace.mean_weights])
 
 
-def _selected(subspace: KernelSubspace, m: int, n_jobs: int | None) -> Index:
-    """Return the numbers of stored points, each taken where it explains most of what is left.
+def _eigenvectors(subspace: KernelSubspace) -> Matrix | None:
+    """Return the points that explain all components and the mean of (x.y)^2; else None."""
+    if not is_square(subspace.kernel):
+        return None
+    expansions = (square_expansion(subspace.points, alpha) for alpha in _targets(subspace).T)
+    return np.vstack([directions for directions, _ in expansions])
+
+
+def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
+    """Return points of a pool, each taken where it explains most of what is left.
 
     Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
     points so far and G the inner products of candidates with what is left of the targets, a
     candidate explains |G_j|^2 / (k_jj - |F_j|^2) of their squared lengths.
     """
-    kernel, points = subspace.kernel, subspace.points
-    pool = np.unique(np.linspace(0, len(points) - 1, max(CANDIDATES, m)).astype(np.intp))
-    kernel_rows, targets = kernel.against(points), _targets(subspace)
-    left = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, points[pool], n_jobs=n_jobs)
-    factor = PartialCholesky(kernel, points[pool], m)
+    kernel, targets = subspace.kernel, _targets(subspace)
+    kernel_rows = kernel.against(subspace.points)
+    left = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
+    lengths = subspace.n_components * subspace.variances.sum() + subspace.mean_norm
+    factor = PartialCholesky(kernel, pool, m)
     smallest = 1e-10 * factor.residual
     while len(factor.pivots) < m:
         explained = np.einsum("ij,ij->i", left, left)
@@ -217,12 +235,13 @@ def _selected(subspace: KernelSubspace, m: int, n_jobs: int | None) -> Index:
         explained[usable] /= factor.residual[usable]
         explained[~usable] = 0.0
         best = int(explained.argmax())
-        if explained[best] <= np.finfo(np.float64).eps:
+        if explained[best] <= np.finfo(np.float64).eps * lengths:
             break
         factor.extend(np.array([best]))
         column = factor.rows[len(factor.pivots) - 1]
         left -= np.outer(column, left[best] / column[best])
-    return pool[factor.pivots]
+    selected: Matrix = pool[factor.pivots]
+    return selected
 
 
 def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
@@ -262,9 +281,9 @@ def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
 def _projected(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
     """Return the subspace of given points that lies nearest to another one."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
-    inner = subspace.kernel(points, subspace.points) @ _targets(subspace)
-    coordinates = basis.transform.T @ inner
-    along, mean = coordinates[:, :-1], coordinates[:, -1]
+    gram = subspace.kernel(points, subspace.points)
+    along = basis.transform.T @ (gram @ subspace.weights)
+    mean = basis.transform.T @ (gram @ subspace.mean_weights)
     left, lengths, right = svd(along, full_matrices=False, check_finite=False)
     if len(lengths) < subspace.n_components or lengths.min(initial=1.0) < SMALLEST_SINE:
         raise ValueError(

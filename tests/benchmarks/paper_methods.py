@@ -43,7 +43,6 @@ from kpca_apps.papers.methods.multilayer_svm import two_layer_machines
 from kpca_apps.papers.methods.neighbourhood import neighbourhood_components
 from kpca_apps.papers.methods.power_method import power_pairs
 from kpca_apps.papers.methods.random_features import random_feature_pca
-from kpca_apps.papers.methods.square_kernel import exact_expansion
 from kpca_apps.papers.methods.subset_gram import subset_components
 
 Matrix = Any
@@ -243,18 +242,6 @@ def digits() -> None:
         rows=percent(plain),
         components=percent(onto),
         kernel=percent(kernel_neighbour_labels(Polynomial(2), X, y, new)),
-    )
-    ten = KernelPCA(10, kernel=Polynomial(2), random_state=0).fit(X)
-    spread = float(np.sqrt((ten.transform(new) ** 2).sum(axis=1).mean()))
-    reduced = exact_expansion(ten.subspace_)
-    moved = np.linalg.norm(reduced.project(new) - ten.transform(new), axis=1).max() / spread
-    told = ten.compress(64).reduced_set_.changes(ten.subspace_, new)
-    row(
-        "square_kernel",
-        points=len(reduced.points),
-        change=float(moved),
-        compressed_to_64=told.projection_mean,
-        worst=told.projection_worst,
     )
     cubic = Polynomial(3, 1.0, 1.0)
     many, few = exact(cubic, X, 256), exact(cubic, X, 64)

@@ -42,13 +42,31 @@ def test_stated_distances_are_those_in_feature_space(kernel, center):
 def test_a_direction_of_the_squared_inner_product_needs_as_many_points_as_columns(d):
     X, new = normal_rows(60, d), normal_rows(20, d, seed=1)
     before = exact(Polynomial(2), X, n_components=1, center=False)
-    found = reduced_set(before, d, max_iter=500)
+    found = reduced_set(before, d)
     # (x.y)^2 is an inner product of symmetric matrices: a direction is one, and x'Sx projects.
     S = (X.T * before.weights[:, 0]) @ X
     expected = np.einsum("ni,ij,nj->n", new, S, new)
     scale = np.abs(expected).max()
-    assert_allclose(found.subspace.project(new)[:, 0], expected, rtol=0, atol=1e-4 * scale)
-    assert found.component_distances[0] < 1e-4
+    assert_allclose(found.subspace.project(new)[:, 0], expected, rtol=0, atol=1e-12 * scale)
+    assert found.component_distances[0] < 1e-7
+
+
+def test_components_of_the_squared_inner_product_lose_nothing_about_their_mean():
+    X, new = normal_rows(90), normal_rows(20, seed=1)
+    before = exact(Polynomial(2, 0.3), X, n_components=2)
+    after = reduced_set(before, 12).subspace  # four columns, two components and the mean
+    assert len(after.points) <= 12
+    assert_allclose(after.project(new), before.project(new), rtol=0, atol=1e-12)
+    error = before.reconstruction_error(new)
+    assert_allclose(after.reconstruction_error(new), error, rtol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_points_do_not_depend_on_the_size_of_the_kernel(factor):
+    X, kernel = curved_rows(100), Polynomial(3, 0.1, 1.0)
+    subspaces = (exact(k, X, n_components=3) for k in (kernel, factor * kernel))
+    plain, scaled = (reduced_set(subspace, 10, max_iter=0) for subspace in subspaces)
+    assert_array_equal(scaled.subspace.points, plain.subspace.points)
 
 
 def test_all_points_change_nothing():
@@ -89,7 +107,8 @@ def test_the_selection_is_that_of_brute_force():
     X = normal_rows(30)
     before = exact(RBF(0.3), X, n_components=2)
     K = RBF(0.3)(X)
-    targets = np.column_stack([before.weights, before.mean_weights])
+    spread = np.sqrt(before.variances.sum())
+    targets = np.column_stack([spread * before.weights, before.mean_weights])
 
     def explained(chosen):
         inner = K[chosen] @ targets

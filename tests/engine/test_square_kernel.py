@@ -1,21 +1,26 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Polynomial
-from kpca_apps.papers.methods.square_kernel import exact_expansion, square_expansion
+from kpca_apps.engine.square_kernel import is_square, square_expansion
 
-from ..comparing import exact, misc_oracle, tiny_rows
+from .test_exact import ORACLES
 
 
 def test_a_component_has_the_points_of_the_oracle():
-    X, _ = tiny_rows()
-    oracle = misc_oracle()["reduced_set_exact_poly2"]
-    component = exact(Polynomial(2), X, 1).weights[:, 0]
-    assert_allclose(component, oracle["alpha_centred_comp1"], rtol=1e-12)
-    points, beta = square_expansion(X, component)
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as tiny:
+        X = tiny["X"]
+    exact = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))
+    oracle = exact["reduced_set_exact_poly2"]
+    fitted = fit_exact(Polynomial(2), X, rng=np.random.default_rng(0), n_components=1)
+    assert_allclose(fitted.weights[:, 0], oracle["alpha_centred_comp1"], rtol=1e-12)
+    points, beta = square_expansion(X, fitted.weights[:, 0])
     order = np.argsort(beta)
     assert_allclose(beta[order], oracle["beta"], rtol=1e-12)
     # A point and its mirror image are one to (x.y)^2.
@@ -36,24 +41,11 @@ def test_nothing_is_lost_in_feature_space(d):
     assert abs(rho) < 1e-12 * length
 
 
-@pytest.mark.parametrize("center", [True, False])
-def test_scores_stay_what_they_are(center):
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(90, 4)), rng.normal(size=(20, 4))
-    before = exact(Polynomial(2, 0.3), X, 3, center=center)
-    after = exact_expansion(before)
-    assert len(after.points) == 4 * (4 if center else 3)
-    assert_allclose(after.project(new), before.project(new), rtol=0, atol=1e-12)
-    errors = [s.reconstruction_error(new) for s in (after, before)]
-    assert_allclose(errors[0], errors[1], rtol=1e-10)
-
-
 def test_rows_in_a_plane_need_two_points_a_component():
     X = np.random.default_rng(0).normal(size=(30, 2)) @ np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
     assert len(square_expansion(X, np.ones(30))[0]) == 2
 
 
 @pytest.mark.parametrize("kernel", [RBF(1.0), Polynomial(3), Polynomial(2, 1.0, 1.0)])
-def test_refuses_other_kernels(kernel):
-    with pytest.raises(ValueError, match=r"Only \(x.y\)\^2 has an exact reduced set"):
-        exact_expansion(exact(kernel, np.eye(4), 1))
+def test_other_kernels_are_not_square(kernel):
+    assert not is_square(kernel)
