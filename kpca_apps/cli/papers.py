@@ -55,7 +55,7 @@ def run(
 
     Each claim of a paper stands with its value beside ours, how far apart they may be, and what
     came of it. Experiments whose data are missing are named, the others run, and the exit code
-    is 5.
+    is 5. An interrupt keeps what is done.
 
     All take about ten minutes with data on two processors, one or two minutes without.
     """
@@ -75,8 +75,8 @@ def fetch(
 ) -> None:
     """Fetch the data files that may not be passed on, into a folder for kpca papers run --data.
 
-    Five megabytes from public copies on GitHub; each file is checked by its SHA-256, and those that
-    are there already are left alone. The files state no licence: use them as their sources allow.
+    Five megabytes from public copies on GitHub; each file is checked by its SHA-256, and what is
+    there already is left alone. The files state no licence: use them as their sources allow.
     """
     from kpca_apps.cli.papers_fetch import fetch_files
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from kpca_apps.cli.console import Console, say_line
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
 
@@ -25,6 +26,8 @@ SECONDS = 60  # without a byte, before a server is given up
 def fetch_files(console: Console, folder: Path) -> int:
     """Fetch every data file that is not there; what is not the file it should be is not kept.
 
+    Nothing is replaced: something else under the name of a file stays, and counts as a failure.
+
     Parameters
     ----------
     console : Console
@@ -35,31 +38,60 @@ def fetch_files(console: Console, folder: Path) -> int:
     -------
     int
         How many files could not be had.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made or written to.
+    StoppedError
+        If it was interrupted; what was fetched is kept.
     """
-    from kpca_apps.papers.data import FILES, is_the_file
+    from kpca_apps.papers.data import FILES
 
     files = [file for group in FILES.values() for file in group]
     _make(folder)
-    n_failed = n_there = 0
-    for file in files:
-        target = folder / file.path
-        if target.is_file() and is_the_file(file, target.read_bytes()):
-            n_there += 1
-            continue
-        try:
-            with console.stage(f"Fetching {file.path}"):
-                content = _fetched(file)
-        except InputError as error:
-            n_failed += 1
-            say_line(f"failed: {error}")
-            continue
-        _make(target.parent)
-        with atomic_write(target) as stream:
-            stream.write(content)
-        console.say(f"{file.path}: {len(content):,} bytes, as they should be.")
-    console.say(f"{len(files) - n_failed} of {len(files)} files are there, {n_there} from before.")
+    n_there = n_new = 0
+    try:
+        for file in files:
+            if _is_there(file, folder / file.path):
+                n_there += 1
+            elif _kept(console, file, folder / file.path):
+                n_new += 1
+    except KeyboardInterrupt:
+        raise StoppedError(
+            f"interrupted; {n_there + n_new} of {len(files)} files are there: run the same command "
+            "again to go on"
+        ) from None
+    console.say(f"{n_there + n_new} of {len(files)} files are there, {n_there} from before.")
     console.data(str(folder))
-    return n_failed
+    return len(files) - n_there - n_new
+
+
+def _is_there(file: PaperFile, target: Path) -> bool:
+    from kpca_apps.papers.data import is_the_file
+
+    try:
+        return is_the_file(file, target.read_bytes())
+    except OSError:
+        return False
+
+
+def _kept(console: Console, file: PaperFile, target: Path) -> bool:
+    """Fetch a file and keep it, or say why it cannot be had."""
+    if os.path.lexists(target):
+        say_line(f"failed: {file.path}: something else of that name is there; remove it first.")
+        return False
+    _make(target.parent)
+    try:
+        with console.stage(f"Fetching {file.path}"):
+            content = _fetched(file)
+    except InputError as error:
+        say_line(f"failed: {error}")
+        return False
+    with atomic_write(target) as stream:
+        stream.write(content)
+    console.say(f"{file.path}: {len(content):,} bytes, as they should be.")
+    return True
 
 
 def _make(folder: Path) -> None:
@@ -77,9 +109,17 @@ def _fetched(file: PaperFile) -> bytes:
     try:
         with urlopen(file.address, timeout=SECONDS) as answer:
             content: bytes = answer.read(MOST_BYTES)
+            length = answer.headers["Content-Length"]
     except (OSError, http.client.HTTPException) as error:
-        why = error.reason if isinstance(error, URLError) else error
+        why = error.reason if type(error) is URLError else error
+        if isinstance(error, HTTPError):
+            error.close()
         raise InputError(f"{file.path}: cannot be fetched ({why}): {file.address}") from None
+    if str(length).isdecimal() and len(content) < min(int(length), MOST_BYTES):
+        raise InputError(
+            f"{file.path}: broke off after {len(content):,} of {int(length):,} bytes; try again: "
+            f"{file.address}"
+        )
     if not is_the_file(file, content):
         raise InputError(
             f"{file.path}: another file stands at {file.address} now (its SHA-256 differs); it was "

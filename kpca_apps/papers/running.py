@@ -10,7 +10,7 @@ from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reproduction
 
-__all__ = ["gathered", "reproduce"]
+__all__ = ["gathered", "not_run", "reproduce"]
 
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn")
 
@@ -28,15 +28,37 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
     Reproduction
         With the reason in `failed` if a file is missing or the memory does not suffice.
     """
-    about = (experiment.name, experiment.paper, experiment.title)
     try:
         for name in experiment.data:
             data.require(name)
         outcome = experiment.run(data)
-        return Reproduction(*about, outcome, files=data.digests(experiment.data))
     except KpcaError as error:
-        claim = Claim(experiment.title, "", "", None, "not run", str(error))
-        return Reproduction(*about, Outcome((claim,)), failed=str(error))
+        return not_run(experiment, str(error))
+    except MemoryError:
+        return not_run(experiment, "the memory of this machine does not suffice.")
+    about = (experiment.name, experiment.paper, experiment.title)
+    return Reproduction(*about, outcome, files=data.digests(experiment.data))
+
+
+def not_run(experiment: Experiment, why: str) -> Reproduction:
+    """Return what stands for an experiment that gave nothing.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    why : str
+        A sentence.
+
+    Examples
+    --------
+    >>> from kpca_apps.papers.registry import all_experiments
+    >>> not_run(all_experiments()["clusters"], "interrupted.").failed
+    'interrupted.'
+    """
+    claim = Claim(experiment.title, "", "", None, "not run", why)
+    return Reproduction(
+        experiment.name, experiment.paper, experiment.title, Outcome((claim,)), failed=why
+    )
 
 
 def gathered(

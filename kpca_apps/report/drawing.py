@@ -70,6 +70,7 @@ STYLE: dict[Any, Any] = {
 }
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
+AROUND = re.compile(r"\s*([A-Za-z])\s*")
 REFERENCE = re.compile(r"(url\(#|^#)")
 
 
@@ -166,6 +167,7 @@ def _adapt(element: ElementTree.Element, prefix: str, referenced: set[str]) -> N
     for key, value in attributes.items():
         if key in ("d", "x", "y", "transform", "points"):
             value = FRACTION.sub(r"\1", value)
+            value = AROUND.sub(r"\1", value) if key == "d" else value
         elif key == "id":
             value = f"{prefix}-{value}"
         elif key in ("href", "clip-path"):

@@ -12,19 +12,16 @@ from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from kpca_apps.papers.result import Curves, Figure, Isolines, Pictures, Scatter
-from kpca_apps.report.components import evenly
 from kpca_apps.report.drawing import PALETTE, Drawing, house_style, new_axes, plain_ticks
 from kpca_apps.report.drawing import shown as words
-from kpca_apps.report.isolines import COLOURS, draw_isolines, drawn
+from kpca_apps.report.isolines import COLOURS, draw_dots, draw_isolines, drawn
 
-__all__ = ["WIDE", "draw"]
+__all__ = ["draw"]
 
 Matrix = NDArray[np.float64]
+Size = tuple[float, float]
 
-WIDE = 6.0
-"""Inches from which a figure takes the whole width of a page."""
-
-MAX_POINTS = 160  # rows of a scatter plot
+MAX_POINTS = 500  # rows of a scatter plot
 MOST_TICKS = 10
 MOST_MARKS = 40
 MARKS = ("o", "^", "s", "D", "v", "x", "P")
@@ -32,7 +29,7 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2))
 GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 
 
-def draw(figure: Figure, name: str) -> Drawing:
+def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
     """Draw one figure of an experiment.
 
     Parameters
@@ -40,27 +37,24 @@ def draw(figure: Figure, name: str) -> Drawing:
     figure : Isolines, Scatter, Curves or Pictures
     name : str
         File name without suffix.
+    size : (float, float)
+        Width and height in inches.
     """
     with house_style():
         if isinstance(figure, Isolines):
-            return draw_isolines(figure, name)
+            return draw_isolines(figure, name, size)
         if isinstance(figure, Scatter):
-            return _scatter(figure, name)
+            return _scatter(figure, name, size)
         if isinstance(figure, Curves):
-            return _curves(figure, name)
-        return _pictures(figure, name)
+            return _curves(figure, name, size)
+        return _pictures(figure, name, size)
 
 
-def _scatter(shown: Scatter, name: str) -> Drawing:
+def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
     """Rows as points, a mark and a colour a group; axes of most variance as arrows."""
-    figure, (axes,) = new_axes(3.9, 3.3)
-    places = evenly(np.arange(len(shown.points)), MAX_POINTS)
-    for group in np.unique(shown.labels):
-        rows = shown.points[places][shown.labels[places] == group]
-        look = int(group) % len(COLOURS)
-        edge = 0.4 if MARKS[look] == "x" else 0
-        colour = PALETTE[COLOURS[look]]
-        axes.plot(*rows.T, MARKS[look], ms=3, mew=edge, color=colour, alpha=0.75)
+    figure, (axes,) = new_axes(*size)
+    draw_dots(axes, shown.points, shown.labels, MAX_POINTS, float(np.ptp(shown.points[:, 0])))
+    axes.autoscale_view()
     centre = shown.points.mean(axis=0)
     look_of_arrow = {"arrowstyle": "-|>", "color": PALETTE["ink"], "lw": 1.4, "shrinkA": 0}
     for arrow in shown.arrows:
@@ -77,9 +71,13 @@ def _scatter(shown: Scatter, name: str) -> Drawing:
     return Drawing(name, shown.title, caption, figure)
 
 
-def _curves(shown: Curves, name: str) -> Drawing:
-    """Several series over one axis, named where they end."""
-    figure, (axes,) = new_axes(3.9, 3.0)
+def _curves(shown: Curves, name: str, size: Size) -> Drawing:
+    """Several series over one axis, the rows they were fitted to under them."""
+    figure, (axes,) = new_axes(*size)
+    if len(shown.points):
+        nowhere = np.full(len(shown.points), COLOURS.index("ink"))
+        extent = float(np.ptp(shown.points[:, 0]))
+        draw_dots(axes, shown.points, nowhere, MAX_POINTS, extent)
     for place, (label, (x, y)) in enumerate(shown.series.items()):
         look = place % len(COLOURS)
         known = np.isfinite(y)
@@ -118,7 +116,7 @@ def _logarithmic(axes: Axes, x: Matrix) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _pictures(shown: Pictures, name: str) -> Drawing:
+def _pictures(shown: Pictures, name: str, size: Size) -> Drawing:
     """Images in a grid, a gap between them."""
     rows, columns, height, width = shown.images.shape
     gap = max(width // 8, 1)
@@ -126,8 +124,6 @@ def _pictures(shown: Pictures, name: str) -> Drawing:
     for i, j in np.ndindex(rows, columns):
         top, left = i * (height + gap), j * (width + gap)
         mosaic[top : top + height, left : left + width] = shown.images[i, j]
-    side = 0.62 if columns > 6 else 0.8
-    size = (columns * side + 1.3, rows * side * height / width + 0.35)
     figure = Canvas(figsize=size, layout="constrained")
     axes = figure.subplots()
     axes.imshow(mosaic, cmap=GREY, vmin=0.0, vmax=1.0, interpolation="none")

@@ -7,7 +7,7 @@ import math
 from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
 from kpca_apps.report.text import count, join, number, plural
 
-__all__ = ["MARKS", "cell", "headline", "standing", "tolerance"]
+__all__ = ["MARKS", "cell", "headline", "most_of_the_rest", "standing", "tolerance", "work_of"]
 
 MARKS: dict[Verdict, str] = {
     "reproduced": "\u2713",
@@ -18,6 +18,7 @@ MARKS: dict[Verdict, str] = {
 """A sign for each verdict, so that it is not told by colour alone."""
 
 DIGITS = 4
+FEW = 4  # claims, of which nothing need be said in sum
 
 
 def headline(result: GalleryResult) -> str:
@@ -42,6 +43,30 @@ def headline(result: GalleryResult) -> str:
     return f"{', '.join([first + ' out as published', *rest])}."
 
 
+def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:
+    """Name the experiment under which most claims stand that did not come out, if there is one.
+
+    Parameters
+    ----------
+    result : GalleryResult
+
+    Returns
+    -------
+    tuple of (int, int, Reproduction) or None
+        Claims of that experiment that did not come out, those of all, and the experiment; None
+        unless it has more than half of several.
+    """
+    failing = {
+        one.name: sum(claim.verdict == "not reproduced" for claim in one.outcome.claims)
+        for one in result.reproductions
+    }
+    n_all = sum(failing.values())
+    if n_all < FEW or len(failing) < 2:
+        return None
+    most = max(result.reproductions, key=lambda one: failing[one.name])
+    return (failing[most.name], n_all, most) if 2 * failing[most.name] > n_all else None
+
+
 def standing(reproduction: Reproduction) -> str:
     """Say how many claims of one experiment came out.
 
@@ -56,6 +81,18 @@ def standing(reproduction: Reproduction) -> str:
         if n:
             told.append(f"{count(n)} {verdict}")
     return join(told)
+
+
+def work_of(paper: str) -> tuple[str, str]:
+    """Part the work from what of it is shown; figures and tables stand after its year.
+
+    Examples
+    --------
+    >>> work_of("Author (2001), Fig. 1"), work_of("Notes, Example"), work_of("All papers")
+    (('Author (2001)', 'Fig. 1'), ('Notes', 'Example'), ('All papers', ''))
+    """
+    work, bracket, part = paper.partition(")" if ")" in paper else ",")
+    return work + bracket.strip(","), part.lstrip(", ")
 
 
 def cell(value: float | str, tolerance: float | None) -> str:

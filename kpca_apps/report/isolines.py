@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,22 @@ from kpca_apps.papers.result import Isolines
 from kpca_apps.report.components import evenly
 from kpca_apps.report.drawing import PALETTE, Drawing, plain_ticks
 from kpca_apps.report.drawing import shown as words
+from kpca_apps.report.gallery_rows import panels_of
 from kpca_apps.report.text import count, number
 
-__all__ = ["COLOURS", "draw_isolines", "drawn"]
+__all__ = ["COLOURS", "draw_dots", "draw_isolines", "drawn"]
 
 Matrix = NDArray[np.float64]
 
-ACROSS = 4  # panels side by side
-PANEL = 2.3  # inches, with what stands around it
 N_LEVELS = 10
 MAX_DOTS = 150  # rows under the lines of one panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
+# Dots, squares and dashes, so that groups are not told by colour alone: the end of a line, and its
+# length as a share of the panel's width.
+MARKS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
 
 
-def draw_isolines(shown: Isolines, name: str) -> Drawing:
+def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Drawing:
     """Draw the lines of each component in a panel of its own.
 
     Parameters
@@ -39,23 +40,26 @@ def draw_isolines(shown: Isolines, name: str) -> Drawing:
     shown : Isolines
     name : str
         File name without suffix.
+    size : (float, float)
+        Width and height in inches.
     """
-    n = len(shown.values)
-    figure, panels = _panels(n, np.ptp(shown.y) / np.ptp(shown.x))
+    figure, panels = _panels(len(shown.values), size)
     for axes, values, caption in zip(panels, shown.values, shown.captions, strict=False):
-        _dots(axes, shown.points, shown.labels)
+        draw_dots(axes, shown.points, shown.labels, MAX_DOTS, float(np.ptp(shown.x)))
         _lines(axes, shown.x, shown.y, values)
         _threshold(axes, shown, values)
         axes.set_xlim(shown.x[0], shown.x[-1])
         axes.set_ylim(shown.y[0], shown.y[-1])
         axes.set_aspect("equal")
-        axes.set_title(words(caption), fontsize=8, color=PALETTE["ink"])
+        if len(panels) > 1:
+            axes.set_title(words(caption), fontsize=8, color=PALETTE["ink"])
     return Drawing(name, shown.title, _lines_told(shown), figure)
 
 
 def _lines_told(shown: Isolines) -> str:
     """Say what the lines are."""
-    caption = "Lines of constant value"
+    what = shown.captions[0] if len(shown.captions) == 1 else "value"
+    caption = f"Lines of constant {what}"
     if np.nanmin(shown.values) < 0:
         caption += ": solid above zero, dashed below, heavy at zero"
     if shown.threshold is not None:
@@ -63,12 +67,9 @@ def _lines_told(shown: Isolines) -> str:
     return f"{caption}.{drawn(len(shown.points), MAX_DOTS)}"
 
 
-def _panels(n: int, shape: float) -> tuple[Figure, list[Axes]]:
-    """Start a figure of `n` panels of one shape (height over width), in rows."""
-    across = min(n, ACROSS)
-    down = math.ceil(n / across)
-    side = PANEL if n > 1 else 1.6 * PANEL
-    size = (across * side, down * (side * min(max(shape, 0.4), 1.6) + 0.25))
+def _panels(n: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+    """Start a figure of `n` panels of one shape, in rows."""
+    across, down = panels_of(n)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
     for axes in grid[n:]:
@@ -81,17 +82,32 @@ def _panels(n: int, shape: float) -> tuple[Figure, list[Axes]]:
     return figure, list(grid[:n])
 
 
-def _dots(axes: Axes, points: Matrix, labels: NDArray[np.intp]) -> None:
-    """Draw rows as dots: one path a group, which takes a third of the bytes of marks."""
-    places = evenly(np.arange(len(points)), MAX_DOTS)
-    speck = 1e-4 * float(np.ptp(points[:, 0]))
+def draw_dots(
+    axes: Axes, points: Matrix, labels: NDArray[np.intp], most: int, extent: float
+) -> None:
+    """Draw rows as marks: one path a group, which takes a third of the bytes of markers.
+
+    Parameters
+    ----------
+    axes : Axes
+    points : ndarray of shape (n, 2)
+    labels : ndarray of int, shape (n,)
+        Groups; each has a colour, and one of three marks.
+    most : int
+        Rows drawn; of more, some evenly spaced.
+    extent : float
+        Width of the axes, in units of the points.
+    """
+    places = evenly(np.arange(len(points)), most)
     for group in np.unique(labels[places]):
         rows = points[places][labels[places] == group]
-        ends = np.stack([rows, rows + np.array([speck, 0.0])], axis=1).reshape(-1, 2)
+        cap, length = MARKS[int(group) % len(MARKS)]
+        half = np.array([length * extent / 2.0, 0.0])
+        ends = np.stack([rows - half, rows + half], axis=1).reshape(-1, 2)
         path = Path(ends, np.tile([Path.MOVETO, Path.LINETO], len(rows)))
         path.should_simplify = False  # or the dots, being short, would be left out
         colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
-        patch = PathPatch(path, fill=False, lw=2.2, capstyle="round", edgecolor=colour, alpha=0.6)
+        patch = PathPatch(path, fill=False, lw=2.4, capstyle=cap, edgecolor=colour, alpha=0.65)
         axes.add_patch(patch)
 
 

@@ -59,3 +59,21 @@ def whole_kpca(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def papers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Run ``kpca papers ...`` in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+
+    def run(*words: object) -> Done:
+        capsys.readouterr()
+        code = main(["papers", *map(str, words)])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run

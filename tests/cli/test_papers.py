@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kpca_apps.cli.main import main
-from kpca_apps.papers import data as data_module
 from kpca_apps.papers import registry
-from kpca_apps.papers.data import FILES, PaperFile
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import all_experiments
-from tests.cli.conftest import Done, Run
+from kpca_apps.papers.result import Outcome
+from tests.cli.conftest import Run
 
 
 @pytest.fixture
-def kpca(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
+def kpca(papers: Run) -> Run:
     """Run ``kpca papers ...`` in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("KPCA_DEBUG", raising=False)
-
-    def run(*words: object) -> Done:
-        capsys.readouterr()
-        code = main(["papers", *map(str, words)])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PaperFile]:
-    """Two data files with addresses on this machine."""
-    files = []
-    for name, content in (("one.csv", b"1 2\n"), ("two.csv", b"3 4\n")):
-        (tmp_path / name).write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        files.append(PaperFile(f"set/{name}", digest, (tmp_path / name).as_uri()))
-    for name in tuple(FILES):
-        monkeypatch.delitem(data_module.FILES, name)
-    monkeypatch.setitem(data_module.FILES, "set", tuple(files))
-    return files
+    return papers
 
 
 def test_every_experiment_is_listed(kpca: Run) -> None:
     done = kpca("list")
     assert done.code == 0 and done.err == ""
-    names = [line.split()[0] for line in done.out.splitlines()[1:]]
-    assert names == list(all_experiments())
+    known = all_experiments()
+    lines = done.out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    rows = [line.split(maxsplit=1) for line in lines[1:] if line[:2] == "  " and line[2] != " "]
+    names = [name for name, _ in rows]
+    assert names == list(known)
+    assert [rest.split("  ")[0] for _, rest in rows] == [
+        ", ".join(known[name].data) or "none" for name in names
+    ]
+    assert "Hoffmann (2007)" in lines
     told = json.loads(kpca("list", "--json").out)
     assert [one["name"] for one in told] == names
     assert {"name": "chairs", "data": []}.items() <= {
@@ -118,8 +99,11 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
 
 
 def test_bad_input_ends_before_any_work(kpca: Run) -> None:
+    Path("a-file").write_text("", encoding="utf-8")
     for words, code, told in (
         (("run", "nobody"), 2, "no experiment 'nobody'"),
+        (("run", "half-moon"), 2, 'Did you mean "half-moons"?'),
+        (("run", "clusters", "--data", "a-file"), 3, "a-file: no folder"),
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: no folder"),
         (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
     ):
@@ -132,24 +116,87 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     assert Path("kpca-papers/mine.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_files_are_fetched_once_and_checked(kpca: Run, copies: list[PaperFile]) -> None:
-    done = kpca("fetch", "papers")
-    assert done.code == 0 and done.out == "papers\n"
-    assert Path("papers/set/one.csv").read_bytes() == b"1 2\n"
-    assert "2 of 2 files are there, 0 from before." in done.err
-    Path("papers/set/one.csv").write_bytes(b"damaged")
-    Path("two.csv").unlink()
-    again = kpca("fetch", "papers")
-    assert again.code == 0 and "2 of 2 files are there, 1 from before." in again.err
-    assert Path("papers/set/one.csv").read_bytes() == b"1 2\n"
+def test_a_wrong_data_file_is_named(kpca: Run) -> None:
+    Path("papers/usps").mkdir(parents=True)
+    Path("papers/usps/zip.train.gz").write_bytes(b"something else")
+    done = kpca("run", "usps", "--data", "papers")
+    assert done.code == 3 and len(done.err.splitlines()) == 2
+    assert "usps/zip.train.gz: not the file the figures were made with" in done.err
+    assert not Path("kpca-papers").exists()
 
 
-def test_what_is_not_the_file_is_not_kept(kpca: Run, copies: list[PaperFile]) -> None:
-    Path("one.csv").write_bytes(b"something else")
-    Path("two.csv").unlink()
-    done = kpca("fetch", "papers")
-    assert done.code == 5
-    assert "failed: set/one.csv: another file stands at" in done.err
-    assert "failed: set/two.csv: cannot be fetched" in done.err
-    assert list(Path("papers").rglob("*.csv")) == []
-    assert kpca("fetch", "gone/deep").code == 3
+def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let there be three experiments, of which the second ends in an error."""
+    known = all_experiments()
+
+    def fail(data: PaperData) -> Outcome:
+        raise error
+
+    few = {name: known[name] for name in ("chairs", "course", "statements")}
+    few["course"] = replace(few["course"], run=fail)
+    monkeypatch.setattr(registry, "all_experiments", lambda: few)
+
+
+def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with(monkeypatch, KeyboardInterrupt())
+    done = kpca("run", "all")
+    assert done.code == 130 and done.out == ""
+    assert [line for line in done.err.splitlines() if line.startswith("error")] == [
+        "error: interrupted; 1 of 3 experiments were done, and are kept in kpca-papers/report.html"
+    ]
+    told = json.loads(Path("kpca-papers/result.json").read_text(encoding="utf-8"))
+    assert [one["failed"] for one in told["experiments"]] == [
+        "",
+        "interrupted before it was done.",
+        "interrupted before it was done.",
+    ]
+    html = Path("kpca-papers/report.html").read_text(encoding="utf-8")
+    assert "Not run: interrupted before it was done." in html
+
+
+def test_an_interrupt_before_anything_is_done_leaves_nothing(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with(monkeypatch, KeyboardInterrupt())
+    done = kpca("run", "course")
+    assert done.code == 130 and done.err == "error: interrupted; nothing was written\n"
+    assert not Path("kpca-papers").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "not run: course: the memory of this machine does not suffice."),
+        (
+            ZeroDivisionError("by zero"),
+            "not run: course: a bug in kpca, ZeroDivisionError: by zero",
+        ),
+    ],
+)
+def test_what_fails_does_not_lose_the_others(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    _with(monkeypatch, error)
+    done = kpca("run", "all", "--quiet")
+    assert done.code == 5 and done.err.startswith(told) and len(done.err.splitlines()) == 1
+    page = Path("kpca-papers/report.html").read_text(encoding="utf-8")
+    assert "Statements put to the test" in page and "MPI chairs" in page
+
+
+def test_a_bug_in_the_only_experiment_is_said_to_be_one(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with(monkeypatch, ZeroDivisionError("by zero"))
+    done = kpca("run", "course")
+    assert done.code == 1 and "a bug in kpca, ZeroDivisionError" in done.err
+
+
+def test_only_json_goes_to_stdout(kpca: Run) -> None:
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    done = kpca("run", "statements", "--json")
+    told = json.loads(done.out, parse_constant=refuse)
+    written = Path("kpca-papers/result.json").read_text(encoding="utf-8")
+    assert told == json.loads(written, parse_constant=refuse)
+    assert [one["name"] for one in told["experiments"]] == ["statements"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 from PIL import Image
 
-from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
+from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, Table
 from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.gallery import gallery_figures, render_gallery
 from kpca_apps.report.gallery_figures import MAX_POINTS, draw
-from kpca_apps.report.gallery_text import headline, standing
+from kpca_apps.report.gallery_rows import FULL_WIDTH, GAP, rows_of
+from kpca_apps.report.gallery_text import headline, most_of_the_rest, standing
+from kpca_apps.report.gallery_words import claim_lines, table_view
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples
 from tests.report.pages import Page
@@ -33,7 +36,8 @@ def test_the_page_is_sound_and_holds_every_claim(html: str) -> None:
     assert not [key for key, _ in page.attributes if key.startswith("on")]
     links = [values["href"] for values in page.all("a")]
     ids = [value for key, value in page.attributes if key == "id"]
-    assert links == ["#first", "#second", "#third"]
+    assert links == ["#first", "#second", "#first", "#second", "#third"]
+    assert {values["href"][1:] for values in page.all("use")} <= set(ids)
     assert {link[1:] for link in links} <= set(ids) and len(ids) == len(set(ids))
     for words in (
         "an error",
@@ -113,11 +117,27 @@ def test_pictures_keep_their_pixels() -> None:
     assert np.isnan(mosaic[4]).all()
 
 
+def test_rows_stand_under_the_curves_fitted_to_them() -> None:
+    shown = replace(examples.lines(), points=examples.POINTS)
+    (axes,) = draw(shown, "lines").figure.axes
+    (dots,) = axes.patches
+    middles = dots.get_path().vertices.reshape(-1, 2, 2).mean(axis=1)
+    assert np.allclose(middles, examples.POINTS) and len(axes.lines) == 2
+
+
+def test_one_panel_needs_no_caption_of_its_own() -> None:
+    shown = replace(examples.slope(0.5), values=examples.slope().values[:1], captions=("error",))
+    drawing = draw(shown, "slope")
+    assert drawing.figure.axes[0].get_title() == ""
+    assert drawing.caption.startswith("Lines of constant error")
+
+
 def test_many_rows_are_thinned_and_it_is_said() -> None:
     rows = np.random.default_rng(0).normal(size=(1000, 2))
     shown = examples.Scatter("Rows", "x", "y", rows, np.zeros(1000, dtype=int))
     drawing = draw(shown, "rows")
-    assert len(drawing.figure.axes[0].lines[0].get_xdata()) == MAX_POINTS
+    (dots,) = drawing.figure.axes[0].patches
+    assert len(dots.get_path().vertices) == 2 * MAX_POINTS
     assert f"{MAX_POINTS} of 1,000 rows" in drawing.caption
 
 
@@ -138,6 +158,87 @@ def test_numbers_are_there_for_programs() -> None:
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
     assert second["files"] == {"a/b": "ab12"} and third["failed"] == "needs a/c"
+
+
+def _claims(*verdicts: str) -> Outcome:
+    return Outcome(tuple(Claim("c", 1.0, 2.0, 0.1, verdict) for verdict in verdicts))
+
+
+def test_where_most_of_the_rest_stands_is_told() -> None:
+    no, yes = "not reproduced", "reproduced"
+    many = Reproduction("many", "p", "Slips", _claims(no, no, no, no, yes))
+    one = Reproduction("one", "p", "One", _claims(no, yes))
+    assert most_of_the_rest(GalleryResult((one, many))) == (4, 5, many)
+    assert most_of_the_rest(GalleryResult((many,))) is None
+    assert most_of_the_rest(GalleryResult((one, one, one, one))) is None
+    html = render_gallery(GalleryResult((one, many)))
+    assert '4 of the 5 that do not come out stand under <a href="#many">Slips</a>' in html
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"), [(1, [1]), (2, [2]), (3, [3]), (4, [4]), (5, [3, 2]), (6, [3, 3]), (8, [4, 4])]
+)
+def test_figures_of_a_kind_fill_their_rows(n: int, sizes: list[int]) -> None:
+    rows = rows_of([examples.lines()] * n)
+    assert sorted(map(len, rows), reverse=True) == sizes
+    assert [spot.place for row in rows for spot in row] == list(range(n))
+    for row in rows:
+        assert len({round(spot.height, 9) for spot in row}) == 1
+        width = sum(spot.width for spot in row) + GAP * (len(row) - 1)
+        assert len(row) == 1 or np.isclose(width, FULL_WIDTH)
+
+
+def test_a_flat_figure_has_more_room_and_one_of_many_panels_a_row() -> None:
+    square = replace(examples.slope(), values=examples.slope().values[:1], captions=("a",))
+    flat = replace(square, x=3.0 * square.x)
+    many = replace(square, values=np.tile(square.values, (8, 1, 1)))
+    (full,), (one, two) = rows_of([many, square, flat])
+    assert full.is_full and full.width == FULL_WIDTH
+    assert two.width > 2.0 * one.width and np.isclose(one.height, two.height)
+
+
+def test_figures_that_would_stand_alone_stand_together() -> None:
+    curve, picture = examples.lines(), replace(examples.spots(), images=np.zeros((2, 10, 4, 4)))
+    rows = rows_of([curve, picture, curve, picture])
+    assert [[spot.place for spot in row] for row in rows] == [[0, 2], [1], [3]]
+
+
+def test_a_condition_of_several_claims_is_told_once() -> None:
+    claim = Claim("a", 1.0, 1.0, 0.1, "reproduced with a condition", "images smoothed")
+    other = replace(claim, why="", origin="quoted from memory")
+    lines, notes = claim_lines((claim, other, claim))
+    assert notes == (("a", "images smoothed"),)
+    assert [(line.note, line.why) for line in lines] == [("a", ""), ("", ""), ("a", "")]
+    one = Reproduction("one", "p", "One", Outcome((claim, other, claim)))
+    text = Page(render_gallery(GalleryResult((one,)))).text
+    assert text.count("images smoothed") == 1 and text.count("quoted from memory") == 1
+
+
+def test_columns_that_would_be_empty_are_left_out() -> None:
+    told = Claim("a", "nicely", "nicely", None, "reproduced")
+    lost = Claim("a", "nicely", "", None, "not run", "the images cannot be had")
+    number = Claim("a", 1.0, 1.0, 0.1, "reproduced")
+    for claims, heads in (
+        ((told,), ["claim", "paper", "ours", "verdict"]),
+        ((lost,), ["claim", "paper", "verdict"]),
+        ((told, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
+    ):
+        one = Reproduction("one", "p", "One", Outcome(claims))
+        html = render_gallery(GalleryResult((one,)))
+        assert re.findall(r'<th scope="col">([^<]*)</th>', html)[: len(heads)] == heads
+
+
+def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
+    rows = (
+        ("0.05", "paper", "2,058", "8.7 / 8.57", "-1.2e-05", "\u00b1 0.1", "n.a."),
+        ("0.05", "ours", "917", "n.a.", "3", "12 %", ""),
+    )
+    numeric = table_view(Table("t", ("",) * 7, rows)).numeric
+    assert numeric == (True, False, True, True, True, True, True)
+    assert table_view(Table("t", ("a",), (("q 50",), ("3-4",)))).numeric == (False,)
+    outcome = Outcome((), tables=(Table("Errors", ("kernel", "error"), (("x", "1"),), "In all."),))
+    html = render_gallery(GalleryResult((Reproduction("one", "p", "One", outcome),)))
+    assert '<td>x</td><td class="n">1</td>' in html and "In all." in html
 
 
 def _lines(axes) -> list[PathPatch]:

@@ -1,0 +1,119 @@
+"""Claims and tables of the papers' experiments as the page lays them out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+from kpca_apps.papers.result import Claim, Table
+from kpca_apps.report.gallery_text import MARKS, cell, tolerance
+
+__all__ = ["ClaimLine", "TableView", "claim_lines", "table_view"]
+
+# Numbers, two of them with a stroke between, per cents; and what stands where there is none.
+NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
+NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
+
+
+@dataclass(frozen=True)
+class ClaimLine:
+    """One claim as a line of a table.
+
+    Attributes
+    ----------
+    what, paper, ours, tolerance, mark, verdict : str
+    origin : str
+        Where the value to come near is from; empty if from the paper.
+    why : str
+        The condition or the reason; empty if told under the table.
+    note : str
+        Letter of the note under the table that tells it; empty if there is none.
+    """
+
+    what: str
+    paper: str
+    origin: str
+    ours: str
+    tolerance: str
+    mark: str
+    verdict: str
+    why: str
+    note: str
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table, and which of its columns hold numbers.
+
+    Attributes
+    ----------
+    table : Table
+    numeric : tuple of bool
+        One for each column.
+    """
+
+    table: Table
+    numeric: tuple[bool, ...]
+
+
+def claim_lines(
+    claims: tuple[Claim, ...],
+) -> tuple[tuple[ClaimLine, ...], tuple[tuple[str, str], ...]]:
+    """Lay out claims; what several have in common is told once.
+
+    Parameters
+    ----------
+    claims : tuple of Claim
+
+    Returns
+    -------
+    lines : tuple of ClaimLine
+    notes : tuple of (str, str)
+        Letter and text of what more than one claim has for a condition or reason.
+
+    Examples
+    --------
+    >>> told = [Claim("a", 1.0, 1.0, 0.1, "reproduced with a condition", "smoothed")] * 2
+    >>> lines, notes = claim_lines(tuple(told))
+    >>> [line.note for line in lines], notes
+    (['a', 'a'], (('a', 'smoothed'),))
+    """
+    often = [why for why, n in Counter(one.why for one in claims).items() if why and n > 1]
+    letters = dict(zip(often, ascii_lowercase, strict=False))
+    lines = tuple(
+        ClaimLine(
+            one.what,
+            cell(one.paper, one.tolerance),
+            "" if one.origin == "the paper" else one.origin,
+            cell(one.ours, one.tolerance),
+            tolerance(one),
+            MARKS[one.verdict],
+            one.verdict,
+            "" if one.why in letters else one.why,
+            letters.get(one.why, ""),
+        )
+        for one in claims
+    )
+    return lines, tuple((letter, why) for why, letter in letters.items())
+
+
+def table_view(table: Table) -> TableView:
+    """Tell the columns of numbers, which stand on the right, from those of words.
+
+    Parameters
+    ----------
+    table : Table
+
+    Examples
+    --------
+    >>> table_view(Table("", ("a", "b"), (("PCA", "8.7 / 8.57"), ("Parzen", "n.a.")))).numeric
+    (False, True)
+    """
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
+    return TableView(table, tuple(all(map(_is_number, column)) for column in columns))
+
+
+def _is_number(text: str) -> bool:
+    return all(part in NONE or NUMBER.fullmatch(part) for part in text.split(" / "))

@@ -1,0 +1,148 @@
+"""``kpca papers fetch`` against a server on this machine that does what servers do."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpca_apps.cli import papers_fetch
+from kpca_apps.papers import data as data_module
+from kpca_apps.papers.data import FILES, PaperFile
+from tests.cli.conftest import Run
+
+CONTENT = b"1 2\n" * 500
+
+
+class Host(BaseHTTPRequestHandler):
+    """Answers by path: /whole, /truncated, /moved, /other, /silent; anything else is not found."""
+
+    released = threading.Event()
+
+    def do_GET(self) -> None:
+        """Answer as the path says."""
+        body = {"/other": b"another file"}.get(self.path, CONTENT)
+        if self.path == "/silent":
+            self.released.wait(10.0)
+        elif self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/whole")
+            self.end_headers()
+        elif self.path in ("/whole", "/other", "/truncated"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[:700] if self.path == "/truncated" else body)
+        else:
+            self.send_error(404)
+
+    def log_message(self, format: str, *words: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        Host.released.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def served(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let the data be files of the server, a path each."""
+    monkeypatch.setenv("no_proxy", "*")
+    digest = hashlib.sha256(CONTENT).hexdigest()
+
+    def set_files(*paths: str) -> None:
+        files = tuple(PaperFile(f"set/{p}.csv", digest, f"{address}/{p}") for p in paths)
+        for name in tuple(FILES):
+            monkeypatch.delitem(data_module.FILES, name)
+        monkeypatch.setitem(data_module.FILES, "set", files)
+
+    return set_files
+
+
+def test_files_are_fetched_once_and_what_is_there_is_left_alone(papers: Run, served: Any) -> None:
+    served("whole", "moved")
+    done = papers("fetch", "data")
+    assert done.code == 0 and done.out == "data\n"
+    assert "2 of 2 files are there, 0 from before." in done.err
+    before = [path.stat().st_mtime_ns for path in sorted(Path("data/set").iterdir())]
+    assert {path.read_bytes() for path in Path("data/set").iterdir()} == {CONTENT}
+    Path("data/set/moved.csv").unlink()
+    again = papers("fetch", "data")
+    assert again.code == 0 and "2 of 2 files are there, 1 from before." in again.err
+    assert Path("data/set/whole.csv").stat().st_mtime_ns == before[1]
+
+
+def test_what_cannot_be_had_is_told_in_a_line_and_the_rest_is_kept(
+    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(papers_fetch, "SECONDS", 0.2)
+    served("missing", "truncated", "other", "silent", "whole")
+    done = papers("fetch", "data", "--quiet")
+    assert done.code == 5
+    missing, truncated, other, silent = done.err.splitlines()
+    assert missing.startswith("failed: set/missing.csv: cannot be fetched (HTTP Error 404")
+    assert "set/truncated.csv: broke off after 700 of 2,000 bytes; try again" in truncated
+    assert "set/other.csv: another file stands at" in other
+    assert silent.startswith("failed: set/silent.csv: cannot be fetched (timed out)")
+    assert [path.name for path in Path("data").rglob("*") if path.is_file()] == ["whole.csv"]
+
+
+def test_nothing_is_replaced(papers: Run, served: Any) -> None:
+    served("whole", "moved")
+    Path("data/set/moved.csv").mkdir(parents=True)
+    Path("data/set/whole.csv").write_bytes(b"mine")
+    done = papers("fetch", "data", "--quiet")
+    assert done.code == 5
+    assert done.err.splitlines() == [
+        f"failed: set/{name}.csv: something else of that name is there; remove it first."
+        for name in ("whole", "moved")
+    ]
+    assert Path("data/set/whole.csv").read_bytes() == b"mine"
+
+
+def test_a_folder_that_cannot_be_made_ends_it(papers: Run, served: Any) -> None:
+    served("whole")
+    Path("data").mkdir()
+    Path("data/set").write_bytes(b"a file")
+    for folder in ("gone/deep", "data", "data/set"):
+        done = papers("fetch", folder)
+        assert done.code == 3 and len(done.err.splitlines()) == 1 and "cannot be made" in done.err
+
+
+def test_no_server_is_told(papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    served("whole")
+    nowhere = PaperFile("set/a.csv", "0" * 64, "http://127.0.0.1:9/a")
+    monkeypatch.setitem(data_module.FILES, "set", (nowhere,))
+    done = papers("fetch", "data", "--quiet")
+    assert done.code == 5 and "Connection refused" in done.err
+
+
+def test_an_interrupt_keeps_what_was_fetched(
+    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served("whole", "moved")
+    fetched = papers_fetch._fetched
+
+    def interrupted(file: PaperFile) -> bytes:
+        if "moved" in file.path:
+            raise KeyboardInterrupt
+        return fetched(file)
+
+    monkeypatch.setattr(papers_fetch, "_fetched", interrupted)
+    done = papers("fetch", "data", "--quiet")
+    assert done.code == 130
+    assert done.err.startswith("error: interrupted; 1 of 2 files are there: run the same command")
+    assert Path("data/set/whole.csv").read_bytes() == CONTENT
