@@ -148,7 +148,8 @@ def _run(
             with console.stage(f"{experiment.name} ({place} of {len(chosen)})"):
                 done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
             clock.lap(experiment.name)
-            _tell(console, done[-1])
+            if len(chosen) > 1 or not done[-1].failed:
+                _tell(console, done[-1])
     except KeyboardInterrupt:
         if all(one.failed for one in done):
             raise

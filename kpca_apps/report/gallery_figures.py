@@ -51,7 +51,7 @@ def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
 
 
 def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
-    """Rows as points, a mark and a colour a group; axes of most variance as arrows."""
+    """Rows as points, a mark and a colour a group; directions as arrows."""
     figure, (axes,) = new_axes(*size)
     draw_dots(axes, shown.points, shown.labels, MAX_POINTS, float(np.ptp(shown.points[:, 0])))
     axes.autoscale_view()
@@ -66,9 +66,7 @@ def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
     axes.locator_params(nbins=5)
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
-    caption = "Principal axes as arrows." * bool(len(shown.arrows))
-    caption = f"{caption}{drawn(len(shown.points), MAX_POINTS)}".strip()
-    return Drawing(name, shown.title, caption, figure)
+    return Drawing(name, shown.title, drawn(len(shown.points), MAX_POINTS).strip(), figure)
 
 
 def _curves(shown: Curves, name: str, size: Size) -> Drawing:

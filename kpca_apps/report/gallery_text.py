@@ -32,15 +32,19 @@ def headline(result: GalleryResult) -> str:
     n_all = sum(judged.values()) - judged["not run"]
     if not n_all:
         return "No claim could be tried."
-    first = f"{count(judged['reproduced'])} of {plural(n_all, 'claim')} "
-    first += "comes" if judged["reproduced"] == 1 else "come"
-    rest = []
-    if judged["reproduced with a condition"]:
-        rest.append(f"{count(judged['reproduced with a condition'])} with a condition")
-    if judged["not reproduced"]:
-        verb = "does" if judged["not reproduced"] == 1 else "do"
-        rest.append(f"{count(judged['not reproduced'])} {verb} not")
-    return f"{', '.join([first + ' out as published', *rest])}."
+    came = [
+        (judged["reproduced"], "as published"),
+        (judged["reproduced with a condition"], "with a condition"),
+    ]
+    (n_first, how), *others = [pair for pair in came if pair[0]] or came[:1]
+    verb = "comes" if 1 in (n_first, n_all) else "come"
+    told = [
+        f"{count(n_first)} of {plural(n_all, 'claim')} {verb} out {how}",
+        *(f"{count(n)} {how}" for n, how in others),
+    ]
+    if n := judged["not reproduced"]:
+        told.append(f"{count(n)} {'does' if n == 1 else 'do'} not")
+    return f"{', '.join(told)}."
 
 
 def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:

@@ -12,7 +12,8 @@ from kpca_apps.report.gallery_text import MARKS, cell, tolerance
 
 __all__ = ["ClaimLine", "TableView", "claim_lines", "table_view"]
 
-# Numbers, two of them with a stroke between, per cents; and what stands where there is none.
+# A number, a per cent, or what stands where there is none; two may be joined.
+JOINED = re.compile(r" / | \u00b1 ")
 NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
 NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
 
@@ -116,4 +117,4 @@ def table_view(table: Table) -> TableView:
 
 
 def _is_number(text: str) -> bool:
-    return all(part in NONE or NUMBER.fullmatch(part) for part in text.split(" / "))
+    return all(part in NONE or NUMBER.fullmatch(part) for part in JOINED.split(text))

@@ -58,8 +58,9 @@ def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Draw
 
 def _lines_told(shown: Isolines) -> str:
     """Say what the lines are."""
-    what = shown.captions[0] if len(shown.captions) == 1 else "value"
-    caption = f"Lines of constant {what}"
+    caption = "Lines of constant value"
+    if len(shown.captions) == 1:
+        caption += f" ({shown.captions[0]})"
     if np.nanmin(shown.values) < 0:
         caption += ": solid above zero, dashed below, heavy at zero"
     if shown.threshold is not None:

@@ -70,6 +70,12 @@ def test_the_first_sentence_counts_claims() -> None:
         headline(result) == "2 of 4 claims come out as published, 1 with a condition, 1 does not."
     )
     assert standing(result.reproductions[1]) == "1 reproduced"
+    for verdicts, told in (
+        (["reproduced with a condition"] * 2, "2 of 2 claims come out with a condition."),
+        (["not reproduced"], "0 of 1 claim comes out as published, 1 does not."),
+        (["reproduced"], "1 of 1 claim comes out as published."),
+    ):
+        assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == told
     none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "gone"),))
     assert headline(none) == "No claim could be tried."
 
@@ -129,7 +135,7 @@ def test_one_panel_needs_no_caption_of_its_own() -> None:
     shown = replace(examples.slope(0.5), values=examples.slope().values[:1], captions=("error",))
     drawing = draw(shown, "slope")
     assert drawing.figure.axes[0].get_title() == ""
-    assert drawing.caption.startswith("Lines of constant error")
+    assert drawing.caption.startswith("Lines of constant value (error)")
 
 
 def test_many_rows_are_thinned_and_it_is_said() -> None:
@@ -231,7 +237,7 @@ def test_columns_that_would_be_empty_are_left_out() -> None:
 def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
     rows = (
         ("0.05", "paper", "2,058", "8.7 / 8.57", "-1.2e-05", "\u00b1 0.1", "n.a."),
-        ("0.05", "ours", "917", "n.a.", "3", "12 %", ""),
+        ("0.05", "ours", "917", "n.a.", "3", "0.7 \u00b1 0.1", ""),
     )
     numeric = table_view(Table("t", ("",) * 7, rows)).numeric
     assert numeric == (True, False, True, True, True, True, True)
