@@ -14,6 +14,7 @@ __all__ = [
     "best_threshold_accuracy",
     "components",
     "isolines",
+    "line_accuracy",
     "nearest_mean_accuracy",
     "plane_grid",
     "scree",
@@ -84,6 +85,25 @@ def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
     means = np.stack([T[labels == group].mean(axis=0) for group in np.unique(labels)])
     gaps = ((T[:, None] - means) ** 2).sum(axis=2)
     return float(np.mean(np.unique(labels)[gaps.argmin(axis=1)] == labels))
+
+
+def line_accuracy(T: Matrix, labels: Labels) -> float:
+    """Return the share of rows that the least-squares line puts on their group's side.
+
+    Parameters
+    ----------
+    T : ndarray of shape (n, q)
+    labels : ndarray of int, shape (n,)
+        Groups 0 and 1.
+
+    Examples
+    --------
+    >>> line_accuracy(np.array([[0.0], [1.0], [4.0]]), np.array([0, 0, 1]))
+    1.0
+    """
+    columns = np.column_stack([T, np.ones(len(T))])
+    fitted = columns @ np.linalg.lstsq(columns, labels.astype(np.float64), rcond=None)[0]
+    return float(np.mean((fitted > 0.5) == (labels == 1)))
 
 
 def within_share(T: Matrix, labels: Labels) -> Matrix:

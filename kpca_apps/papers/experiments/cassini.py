@@ -1,8 +1,13 @@
 """The cassini problem: linear components, and eight of a Gaussian kernel (Figs. 2 and 3).
 
-Aguilera and Antonanzas' caption says of Fig. 3 that the first component separates the beans from
-the circle. It is odd under reflection in the horizontal axis: it separates the two beans from
-each other, and the circle lies between them. The circle is found by the third.
+Aguilera and Antonanzas (2019). Fig. 2: the linear kernel against PCA. Fig. 3: the isolines of
+exp(-0.2 |x - y|^2), and what its caption says of each component, on 20 draws of 500 rows. The
+caption gives no number of rows; 500, of which the beans hold 2/5 each, are from the authors' public
+script.
+
+The caption has the first component separate the beans from the circle. It is odd under reflection
+in the horizontal axis: it separates the two beans from each other, and the circle lies between
+them. The circle is found by the third.
 """
 
 from __future__ import annotations
@@ -23,6 +28,10 @@ __all__ = ["EXPERIMENT"]
 
 Matrix = NDArray[np.float64]
 
+DRAWS = 20
+ODD = -0.8
+"""Parity below which a component counts as odd; exact symmetry would give -1."""
+
 
 def run(data: PaperData) -> Outcome:
     """Compare the linear kernel with PCA, and each component with its caption."""
@@ -33,7 +42,7 @@ def run(data: PaperData) -> Outcome:
     claims = (
         close_to("Fig. 2: linear kernel PCA is PCA, largest difference", 0.0, gap, 1e-10),
         close_to("Fig. 2: components of the linear kernel", 2.0, float(linear.n_components), 0.0),
-        *_captions(gaussian, X, labels),
+        *_captions(),
     )
     axes = pca.components_ * np.sqrt(pca.explained_variance_)[:, None]
     return Outcome(
@@ -44,6 +53,7 @@ def run(data: PaperData) -> Outcome:
             isolines("Fig. 3: isolines of exp(-0.2 |x - y|^2)", gaussian.leading(8), X, labels),
             scree("Variances", {"exp(-0.2 |x - y|^2)": gaussian}),
         ),
+        notes=(f"Parities and correlations are means of {DRAWS} draws.",),
     )
 
 
@@ -56,49 +66,52 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
     return values
 
 
-def _mean_parities(rng: np.random.Generator) -> tuple[Matrix, Matrix]:
-    """Return the parities in x and in y of the first components, means over 20 draws."""
+def _over_draws(rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Return means over draws for each of the first components, shapes ``(4,)``.
+
+    The parities in x and in y, and the moduli of the correlations with y and with the circle.
+    """
     found = []
-    for _ in range(20):
-        X, _labels = cassini(rng)
-        subspace = components(RBF(0.2), X, 5)
-        found.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))])
-    in_x, in_y = np.mean(found, axis=0)
-    return in_x, in_y
+    for _ in range(DRAWS):
+        X, labels = cassini(rng)
+        subspace = components(RBF(0.2), X, 4)
+        beside = np.column_stack([X[:, 1], labels == 2])
+        alike = np.abs(np.corrcoef(subspace.project(X).T, beside.T)[:4, 4:])
+        found.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))] + list(alike.T))
+    in_x, in_y, with_y, with_circle = np.mean(found, axis=0)
+    return in_x, in_y, with_y, with_circle
 
 
-def _captions(subspace: KernelSubspace, X: Matrix, labels: NDArray[np.intp]) -> tuple[Claim, ...]:
-    T = subspace.project(X)
-    in_x, in_y = _mean_parities(np.random.default_rng(1))
-    circle = (labels == 2).astype(np.float64)
-    with_circle = [abs(float(np.corrcoef(T[:, a], circle)[0, 1])) for a in range(4)]
-    with_y = abs(float(np.corrcoef(T[:, 0], X[:, 1])[0, 1]))
+def _captions() -> tuple[Claim, ...]:
+    """Judge each component by its parities: -1 if it changes its sign in the mirror."""
+    in_x, in_y, with_y, with_circle = _over_draws(np.random.default_rng(1))
     return (
         stated(
             "Fig. 3: component 1",
             "separates the beans from the circle",
-            f"odd in y (parity {in_y[0]:.2f}), correlation {with_y:.2f} with y and "
+            f"odd in y (parity {in_y[0]:.2f}), correlation {with_y[0]:.2f} with y and "
             f"{with_circle[0]:.2f} with the circle",
-            with_circle[0] > with_y,
+            bool(with_circle[0] > with_y[0]),
             reason="it separates the two beans from each other; component 3 finds the circle",
         ),
         stated(
             "Fig. 3: component 2",
             "divides the clusters vertically",
-            f"odd in x (parity {in_x[1]:.2f}, mean of 20 draws)",
-            in_x[1] < -0.8,
+            f"odd in x (parity {in_x[1]:.2f})",
+            bool(in_x[1] < ODD),
         ),
         stated(
             "Fig. 3: component 3",
             "identifies the middle circle",
-            f"correlation {with_circle[2]:.2f} with the circle",
-            with_circle[2] > 0.6,
+            f"correlation {with_circle[2]:.2f} with the circle, at most "
+            f"{np.delete(with_circle, 2).max():.2f} for the others",
+            bool(with_circle[2] > 0.6 and with_circle.argmax() == 2),
         ),
         stated(
             "Fig. 3: component 4",
             "splits the data in four",
             f"odd in x and in y (parities {in_x[3]:.2f}, {in_y[3]:.2f})",
-            in_x[3] < -0.7 and in_y[3] < -0.7,
+            bool(max(in_x[3], in_y[3]) < ODD),
         ),
     )
 

@@ -1,8 +1,12 @@
 """Three Gaussian clusters: the isolines of eight components (Aguilera and Antonanzas, Fig. 1).
 
-The paper's sigma is an inverse width: exp(-0.3 |x - y|^2). Its caption has components 3 to 5 halve
-the clusters and 6 to 8 halve them again at right angles. Those six eigenvalues lie so close
-together that only the block of six is stable: another draw of the rows turns the components in it.
+500 rows around three points of a circle of radius 4, standard deviation .8, and the kernel
+exp(-0.3 |x - y|^2): the paper's sigma is an inverse width. The number of rows is from the authors'
+public script. What the caption says is judged on 20 draws, the figure shows one.
+
+The caption has components 3 to 5 halve the clusters and 6 to 8 halve them again at right angles.
+Those six eigenvalues lie so close together that only the block of six is stable: another draw of
+the rows turns the components in it.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.measuring import (
@@ -20,43 +25,92 @@ from kpca_apps.papers.measuring import (
     within_share,
 )
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
 
+DRAWS = 20
+
+
 def run(data: PaperData) -> Outcome:
-    """Fit the clusters and judge what the caption says of each component."""
+    """Show one draw, and judge what the caption says on many."""
     X, labels = three_clusters(np.random.default_rng(0))
     subspace = components(RBF(0.3), X, 10)
-    T, v = subspace.project(X), subspace.variances
-    accuracy = nearest_mean_accuracy(T[:, :2], labels)
-    inside = within_share(T, labels)
-    claims = (
+    figures = (
+        isolines("Isolines of the first eight components", subspace.leading(8), X, labels),
+        scree("Variances", {"exp(-0.3 |x - y|^2)": subspace}),
+    )
+    return Outcome(_judge(), figures)
+
+
+def _judge() -> tuple[Claim, ...]:
+    draws = [_drawn(np.random.default_rng(draw)) for draw in range(DRAWS)]
+    right, apart, before, inside, fifth, eighth, angle = np.transpose(draws)
+    return (
         stated(
             "components 1 and 2 separate the three clusters",
             "nicely",
-            f"{accuracy:.3f} of the rows nearest to their own mean; eigenvalue 2 / 3 is "
-            f"{v[1] / v[2]:.1f}",
-            accuracy == 1.0 and v[1] / v[2] > 2.5,
+            f"at least {right.min():.3f} of the rows are nearest to their own mean, eigenvalue "
+            f"2 / 3 is at least {apart.min():.1f}, in {DRAWS} draws",
+            bool(right.min() == 1.0 and apart.min() > 2.5),
         ),
         stated(
             "components 3 to 8 split within the clusters",
             "3 to 5 into halves, 6 to 8 at right angles",
-            f"at least {inside[2:8].min():.3f} of their variance lies within clusters, "
-            f"{inside[:2].max():.3f} at most of that of 1 and 2",
-            bool(inside[2:8].min() > 0.95 and inside[:2].max() < 0.2),
-            condition="as a block of six: the division after the fifth is not stable, eigenvalue "
-            f"5 / 6 is {v[4] / v[5]:.2f} and 8 / 9 is {v[7] / v[8]:.2f}",
+            f"at least {inside.min():.3f} of their variance lies within clusters, at most "
+            f"{before.max():.3f} of that of 1 and 2, in {DRAWS} draws",
+            bool(inside.min() > 0.99 and before.max() < 0.1),
+            condition=f"as a block of six: eigenvalue 5 / 6 is {fifth.mean():.2f} on average, so "
+            f"that between draws 3 to 5 turn by {angle.mean():.0f} degrees; 8 / 9 is "
+            f"{eighth.mean():.1f}",
         ),
     )
-    return Outcome(
-        claims,
-        (
-            isolines("Isolines of the first eight components", subspace.leading(8), X, labels),
-            scree("Variances", {"exp(-0.3 |x - y|^2)": subspace}),
-        ),
+
+
+def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
+    """Return what is judged, of one draw.
+
+    The share of rows nearest to their own mean on components 1 and 2; eigenvalue 2 over 3; the
+    largest share of variance within clusters of components 1 and 2 and the smallest of 3 to 8;
+    eigenvalues 5 over 6 and 8 over 9; and the angle, in degrees, by which another draw of the rows
+    turns the space of components 3 to 5.
+    """
+    X, labels = three_clusters(rng)
+    first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
+    T, v = first.project(X), first.variances
+    inside = within_share(T, labels)
+    return (
+        nearest_mean_accuracy(T[:, :2], labels),
+        v[1] / v[2],
+        inside[:2].max(),
+        inside[2:8].min(),
+        v[4] / v[5],
+        v[7] / v[8],
+        largest_angle(first, second, slice(2, 5)),
     )
+
+
+def largest_angle(first: KernelSubspace, second: KernelSubspace, part: slice) -> float:
+    """Return the largest angle in feature space between two fits' components, in degrees.
+
+    Parameters
+    ----------
+    first, second : KernelSubspace
+        Of the same kernel.
+    part : slice
+        Which components span the two spaces.
+
+    Examples
+    --------
+    >>> fits = [components(RBF(0.3), three_clusters(np.random.default_rng(0))[0], 3)] * 2
+    >>> round(largest_angle(*fits, slice(2)), 3)
+    0.0
+    """
+    K = first.kernel(first.points, second.points)
+    cross = first.weights[:, part].T @ K @ second.weights[:, part]
+    cosine = np.linalg.svd(cross, compute_uv=False).min()
+    return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 
 EXPERIMENT = Experiment(
