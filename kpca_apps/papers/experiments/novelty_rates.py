@@ -1,9 +1,16 @@
 """Breast cancer and the digit 0: novelty detection against its rivals (Hoffmann 2007).
 
 Trained on normal rows only, then asked for the rest: AUC of the reconstruction error beside that of
-a one-class support vector machine, of linear PCA and of a Parzen density (q = 0). The paper's own
-values could not be had, and it used MNIST where USPS is used here; the values to come near are an
-independent implementation's. On the cancer data all but linear PCA are equal to the third digit.
+a one-class support vector machine, of linear PCA and of a Parzen density (q = 0). Cancer: the first
+200 benign rows to train on, the other 244 and 239 malignant ones to test; uniform noise of up to
+.05 breaks the ties of the integers, attributes are brought to unit variance. Digit 0: the 1,194
+zeros of the training file, all 2,007 test digits.
+
+The paper's text could not be opened. It used MNIST, reduced to 8 x 8 pixels, where USPS is used
+here; the values to come near are an independent implementation's; that kernel PCA holds its own
+against its rivals is told by Aguilera and Antonanzas (2019, VIII). Rivals are given the best of the
+settings tried, judged on the test rows; kernel PCA is not. On the cancer data the plain distance to
+the mean (linear PCA with no component) does as well as any method.
 """
 
 from __future__ import annotations
@@ -25,46 +32,53 @@ Matrix = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
+CANCER, DIGIT = "kernel PCA, sigma 2, q 50", "kernel PCA, sigma 8, q 100"
+"""What is judged: the settings of the independent run."""
+
+RIVALS = ("one-class machine, best of 12", "linear PCA, best", "Parzen density, best of 4")
+SIGMAS = (1.0, 2.0, 4.0, 8.0)
+NUS = (0.02, 0.05, 0.1)
+LINEAR_COUNTS = (1, 8, 20, 40, 60, 100)
+EQUAL = 0.003
+
+
 def run(data: PaperData) -> Outcome:
     """Score both data sets with each method."""
-    cancer = _cancer(data)
-    zero = _digit(data)
-    kernel_pca, rival = zero["kernel PCA, sigma 8, q 100"], zero["one-class machine, best"]
-    claims: tuple[Claim, ...] = (
-        close_to(
-            "cancer: AUC, sigma 2, q 50",
-            0.9963,
-            cancer["kernel PCA, sigma 2, q 50"],
-            0.003,
-            origin="another implementation",
-        ),
+    cancer, zero = _cancer(data), _digit(data)
+    claims = (
+        _near("cancer: AUC, sigma 2, q 50", 0.9963, cancer[CANCER]),
         stated(
-            "cancer: kernel PCA does better than linear PCA",
-            "better",
-            f"{cancer['kernel PCA, sigma 2, q 50']:.4f} against {cancer['PCA, q 8']:.4f} (q 8) "
-            f"and {cancer['PCA, q 1']:.4f} (q 1); Parzen {cancer['Parzen, sigma 2']:.4f}",
-            cancer["kernel PCA, sigma 2, q 50"] > cancer["PCA, q 1"],
-            condition="the Parzen density does as well: the data hardly tell methods apart",
-        ),
-        close_to(
-            "digit 0: AUC, sigma 8, q 100",
-            0.9878,
-            kernel_pca,
-            0.003,
-            origin="another implementation",
-        ),
-        stated(
-            "digit 0: at least as good as one-class machine, PCA and Parzen",
+            "cancer: kernel PCA holds its own against its rivals",
             "competitive",
-            f"{kernel_pca:.4f} against {rival:.4f}, {zero['PCA, q 60']:.4f} and "
-            f"{zero['Parzen, best']:.4f}",
-            kernel_pca >= max(rival, zero["PCA, q 60"], zero["Parzen, best"]) - 0.002,
+            _against(cancer, CANCER),
+            cancer[CANCER] >= max(cancer[rival] for rival in RIVALS) - EQUAL,
+            condition="the data hardly tell methods apart: the distance to the mean alone has "
+            f"{cancer['distance to the mean']:.4f}",
+        ),
+        _near("digit 0: AUC, sigma 8, q 100", 0.9878, zero[DIGIT]),
+        stated(
+            "digit 0: kernel PCA holds its own against its rivals",
+            "competitive",
+            _against(zero, DIGIT),
+            zero[DIGIT] >= max(zero[rival] for rival in RIVALS) - EQUAL,
+            condition="on USPS, where the paper had MNIST; sigma and q as in an independent run",
         ),
     )
-    rows = [("cancer", *pair) for pair in cancer.items()]
-    rows += [("digit 0", *pair) for pair in zero.items()]
-    cells = tuple((task, method, f"{auc:.4f}") for task, method, auc in rows)
+    cells = tuple(
+        (task, method, f"{auc:.4f}")
+        for task, found in (("cancer", cancer), ("digit 0", zero))
+        for method, auc in found.items()
+    )
     return Outcome(claims, (), (Table("AUC", ("data", "method", "AUC"), cells),))
+
+
+def _near(what: str, known: float, found: float) -> Claim:
+    return close_to(what, known, found, EQUAL, origin="another implementation")
+
+
+def _against(found: dict[str, float], ours: str) -> str:
+    rest = ", ".join(f"{rival.split(',')[0]} {found[rival]:.4f}" for rival in RIVALS)
+    return f"{found[ours]:.4f}; {rest}"
 
 
 def _auc(sigma: float, q: int, train: Matrix, test: Matrix, novel: Flags) -> float:
@@ -91,14 +105,9 @@ def _cancer(data: PaperData) -> dict[str, float]:
     X = X / X.std(axis=0)
     parts = X[:200], X[200:], malignant[200:]
     return {
-        "kernel PCA, sigma 2, q 50": _auc(2.0, 50, *parts),
+        CANCER: _auc(2.0, 50, *parts),
         "kernel PCA, sigma 8, q 10": _auc(8.0, 10, *parts),
-        "Parzen, sigma 2": _auc(2.0, 0, *parts),
-        "PCA, q 1": _linear(1, *parts),
-        "PCA, q 8": _linear(8, *parts),
-        "one-class machine, best": max(
-            _one_class(sigma, nu, *parts) for sigma in (1.0, 4.0) for nu in (0.05, 0.1)
-        ),
+        **_rivals(*parts),
     }
 
 
@@ -107,13 +116,22 @@ def _digit(data: PaperData) -> dict[str, float]:
     X, y, new, truth = data.usps()
     parts = X[y == 0], new, truth != 0
     return {
-        "kernel PCA, sigma 8, q 100": _auc(8.0, 100, *parts),
+        DIGIT: _auc(8.0, 100, *parts),
         "kernel PCA, sigma 12, q 100": _auc(12.0, 100, *parts),
-        "Parzen, best": max(_auc(sigma, 0, *parts) for sigma in (2.0, 4.0, 8.0)),
-        "PCA, q 60": _linear(60, *parts),
-        "one-class machine, best": max(
-            _one_class(sigma, nu, *parts) for sigma in (4.0, 8.0) for nu in (0.05, 0.1)
-        ),
+        **_rivals(*parts),
+    }
+
+
+def _rivals(train: Matrix, test: Matrix, novel: Flags) -> dict[str, float]:
+    """Return the AUC of the rivals at the best of their settings, and of no method at all."""
+    parts = train, test, novel
+    counts = [q for q in LINEAR_COUNTS if q < train.shape[1]]
+    machine, linear, parzen = RIVALS
+    return {
+        machine: max(_one_class(sigma, nu, *parts) for sigma in SIGMAS for nu in NUS),
+        linear: max(_linear(q, *parts) for q in counts),
+        parzen: max(_auc(sigma, 0, *parts) for sigma in SIGMAS),
+        "distance to the mean": _linear(0, *parts),
     }
 
 
