@@ -108,7 +108,9 @@ def draw_dots(
         path = Path(ends, np.tile([Path.MOVETO, Path.LINETO], len(rows)))
         path.should_simplify = False  # or the dots, being short, would be left out
         colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
-        patch = PathPatch(path, fill=False, lw=2.4, capstyle=cap, edgecolor=colour, alpha=0.65)
+        look = {"lw": 2.4, "capstyle": cap, "edgecolor": colour, "alpha": 0.65}
+        # Snapped to pixels a dot would have no length, and a picture would leave it out.
+        patch = PathPatch(path, fill=False, snap=False, **look)
         axes.add_patch(patch)
 
 
@@ -133,7 +135,7 @@ def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **lo
     found = [np.asarray(line) for level in levels for line in lines.lines(float(level))]
     if found:
         path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
-        axes.add_patch(PathPatch(path, fill=False, **look))
+        axes.add_patch(PathPatch(path, fill=False, snap=False, **look))
 
 
 def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:

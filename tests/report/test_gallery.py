@@ -12,8 +12,9 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 from PIL import Image
+from scipy.ndimage import label
 
-from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, Table
+from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, Scatter, Table
 from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.gallery import gallery_figures, render_gallery
 from kpca_apps.report.gallery_figures import MAX_POINTS, draw
@@ -152,6 +153,19 @@ def test_every_figure_is_a_file() -> None:
     assert set(files) == {"first-1", "first-2", "first-3", "first-4", "second-1"}
     with Image.open(io.BytesIO(files["first-3"])) as picture:
         assert picture.format == "PNG"
+
+
+def test_a_picture_shows_every_dot() -> None:
+    """Dots are lines of hardly any length, which a picture of pixels might leave out."""
+    side = np.linspace(0.0, 1.0, 5)
+    points = np.column_stack([np.tile(side, 5), np.repeat(side, 5)]) + 0.013
+    labels = np.zeros(25, dtype=np.intp)
+    one = Outcome((), (Scatter("A grid", "x", "y", points, labels),))
+    result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", one),))
+    with Image.open(io.BytesIO(gallery_figures(result)["dots-1"])) as picture:
+        pixels = np.asarray(picture.convert("RGB"), dtype=np.int64)
+    blue = pixels[..., 2] - pixels[..., 0] > 60
+    assert label(blue)[1] == 25
 
 
 def test_numbers_are_there_for_programs() -> None:
