@@ -135,7 +135,7 @@ def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **lo
     found = [np.asarray(line) for level in levels for line in lines.lines(float(level))]
     if found:
         path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
-        axes.add_patch(PathPatch(path, fill=False, snap=False, **look))
+        axes.add_patch(PathPatch(path, fill=False, **look))
 
 
 def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
