@@ -33,6 +33,27 @@ ELSEWHERE: tuple[Place, ...] = (
         f"{_REPORT}, 4",
         "kpca_apps.papers.methods",
     ),
+    Place(
+        "Reduced sets: of fewer points, exact for (x.y)^2, over a family of inputs",
+        f"{_REPORT}, 4.4 and 4.5",
+        "reduced_set, square_kernel and parametrised_set, in kpca_apps.engine",
+    ),
+    Place(
+        "Pre-images of eigenvectors by learned regression",
+        f"{_REPORT}, 4.6",
+        "eigenvector_preimages, in kpca_apps.engine",
+    ),
+    Place(
+        "The basic idea, contour lines of a nonlinear component",
+        f"{_REPORT}, Fig. 1",
+        "a drawing without numbers; the figure of the experiment parabola shows such lines",
+    ),
+    Place(
+        "Other classifiers of USPS digits: 5.0, 4.0, 3.2 and 2.6 % errors",
+        f"{_REPORT}, 6.3",
+        "not run: quoted there from other papers, on networks, nonlinear and virtual support "
+        "vector machines, and tangent distances",
+    ),
     Place("Moments of higher order, projection pursuit", f"{_REPORT}, 7.1", "methods.moments"),
     Place(
         "Power method, subsets, cluster means, basic patterns, greedy and random features",

@@ -5,12 +5,14 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LinearRegression
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
     isolines,
+    line_accuracy,
     nearest_mean_accuracy,
     plane_grid,
     scree,
@@ -45,6 +47,15 @@ def test_shares_within_groups():
 def test_the_nearest_mean_may_be_the_wrong_one():
     T = np.array([[0.0], [10.0], [9.0], [10.0]])
     assert nearest_mean_accuracy(T, np.array([0, 0, 1, 1])) == 0.75
+
+
+def test_the_best_line_is_that_of_linear_regression():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 40)
+    T = rng.normal(size=(80, 3)) + labels[:, None]
+    fitted = LinearRegression().fit(T, labels).predict(T)
+    assert line_accuracy(T, labels) == np.mean((fitted > 0.5) == labels)
+    assert line_accuracy(T, labels) < 1.0 == line_accuracy(T + 99.0 * labels[:, None], labels)
 
 
 def test_isolines_are_projections_of_the_grid():

@@ -26,7 +26,7 @@ from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Curves, Outcome, Table, stated
+from kpca_apps.papers.result import Claim, Curves, Outcome, Table, close_to, stated
 
 __all__ = ["EXPERIMENT", "FITTED_ROWS", "Digits", "errors", "smoothed_digits"]
 
@@ -225,6 +225,13 @@ def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
         for ours, known in zip(column, RAW[d].values(), strict=True)
     )
     return (
+        close_to(
+            "a linear machine on the pixels themselves (6.3)",
+            8.9,
+            plain[1][-1],
+            0.5,
+            condition="C = 10, and on 256 linear components, which are the pixels in other axes",
+        ),
         stated(
             "raw pixels, degree 1: each of 4 cells within 0.5 of a point",
             "Table 2",
