@@ -23,6 +23,8 @@ Size = tuple[float, float]
 
 MAX_POINTS = 500  # rows of a scatter plot
 MOST_TICKS = 10
+LEAST_GAP = 0.08  # between ticks of a logarithmic axis, as a share of it
+LEGEND_WIDTH, HANDLE = 60, 8  # in letters: of a row of the legend, of the line before a name
 MOST_MARKS = 40
 MARKS = ("o", "^", "s", "D", "v", "x", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
@@ -102,7 +104,15 @@ def _curves(shown: Curves, name: str, size: Size) -> Drawing:
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
     if len(shown.series) > 1:
-        axes.legend(frameon=False, labelcolor=PALETTE["muted"], fontsize=7.5, handlelength=2.4)
+        longest = max(map(len, shown.series))
+        figure.legend(
+            loc="outside lower center",
+            ncols=min(max(LEGEND_WIDTH // (longest + HANDLE), 1), len(shown.series)),
+            frameon=False,
+            labelcolor=PALETTE["muted"],
+            fontsize=7.5,
+            handlelength=2.4,
+        )
     return Drawing(name, shown.title, "", figure)
 
 
@@ -110,7 +120,12 @@ def _logarithmic(axes: Axes, x: Matrix) -> None:
     """Make the horizontal axis logarithmic, with ticks where the numbers are, if these are few."""
     axes.set_xscale("log")
     if len(x) <= MOST_TICKS:
-        axes.set_xticks(x)
+        gap = LEAST_GAP * np.log(x[-1] / x[0])
+        ticks = [x[-1]]
+        for place in x[-2::-1]:
+            if np.log(ticks[-1] / place) >= gap:
+                ticks.append(place)
+        axes.set_xticks(ticks[::-1])
         axes.xaxis.set_minor_locator(NullLocator())
 
 

@@ -53,12 +53,12 @@ def run(data: PaperData) -> Outcome:
         "10 components, 100 landmarks": (_landmarks(X), ROWS),
     }
     seconds = {name: series_of(_seconds, *job) for name, job in jobs.items()}
-    memory = {name: series_of(peak_bytes, *job) for name, job in jobs.items()}
+    memory = {name: series_of(_megabytes, *job) for name, job in jobs.items()}
     projections = {name: series_of(_seconds, *job) for name, job in _projections(X).items()}
     figures = (
         _curves("Time of a fit", "rows", "seconds", seconds),
-        _curves("Memory of a fit", "rows", "bytes", memory),
-        _curves("Time of a projection", "number", "seconds", projections),
+        _curves("Memory of a fit", "rows", "megabytes", memory),
+        _curves("Time of a projection", "m, n or l, the others fixed", "seconds", projections),
     )
     claims = (*_judge_fits(seconds, memory), *_judge_projections(projections))
     return Outcome(claims, figures)
@@ -90,17 +90,11 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])
     axes = linear.weights.T @ linear.points
     return {
-        "rows projected (1,000 trained on, 50 components)": (
-            lambda m: middle.project(X[:m]), PROJECTED,
-        ),
-        "rows trained on (2,000 projected, 50 components)": (
-            lambda n: fits[n].project(few), TRAINED,
-        ),
-        "components (2,000 projected, 1,000 trained on)": (
-            lambda q: full.leading(q).project(few), KEPT,
-        ),
-        "rows projected, linear PCA of 10 components": (lambda m: X[:m] @ axes.T, PROJECTED),
-    }  # fmt: skip
+        "m rows (n = 1,000, l = 50)": (lambda m: middle.project(X[:m]), PROJECTED),
+        "n trained on (m = 2,000, l = 50)": (lambda n: fits[n].project(few), TRAINED),
+        "l components (m = 2,000, n = 1,000)": (lambda q: full.leading(q).project(few), KEPT),
+        "m rows, linear PCA (l = 10)": (lambda m: X[:m] @ axes.T, PROJECTED),
+    }
 
 
 def series_of(
@@ -144,6 +138,10 @@ def peak_bytes(job: Callable[[], object]) -> float:
     if not tracing:
         tracemalloc.stop()
     return float(peak - before)
+
+
+def _megabytes(job: Callable[[], object]) -> float:
+    return peak_bytes(job) / 1e6
 
 
 def exponent(x: Matrix, y: Matrix) -> float:
