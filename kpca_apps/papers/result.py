@@ -342,6 +342,14 @@ class GalleryResult:
         """Number of experiments that could not be run."""
         return sum(bool(one.failed) for one in self.reproductions)
 
+    @property
+    def n_without_paper(self) -> int:
+        """Number of claims with a condition whose value to come near is not the paper's own."""
+        claims = (claim for one in self.reproductions for claim in one.outcome.claims)
+        return sum(
+            c.verdict == "reproduced with a condition" and c.origin != "the paper" for c in claims
+        )
+
     def count(self, verdict: Verdict) -> int:
         """Return how many claims came out so."""
         return sum(c.verdict == verdict for one in self.reproductions for c in one.outcome.claims)

@@ -195,6 +195,17 @@ def test_where_most_of_the_rest_stands_is_told() -> None:
     assert '4 of the 5 that do not come out stand under <a href="#many">Slips</a>' in html
 
 
+def test_values_that_are_not_the_papers_are_counted_apart() -> None:
+    claims = (
+        Claim("c", 1.0, 1.0, 0.1, "reproduced with a condition"),
+        Claim("c", 1.0, 1.0, 0.1, "reproduced with a condition", origin="another implementation"),
+        Claim("c", 1.0, 2.0, 0.1, "not reproduced", origin="quoted from memory"),
+    )
+    result = GalleryResult((Reproduction("one", "p", "One", Outcome(claims)),))
+    assert result.n_without_paper == 1
+    assert "Of those with a condition, 1 agrees with another" in render_gallery(result)
+
+
 @pytest.mark.parametrize(
     ("n", "sizes"), [(1, [1]), (2, [2]), (3, [3]), (4, [4]), (5, [3, 2]), (6, [3, 3]), (8, [4, 4])]
 )
