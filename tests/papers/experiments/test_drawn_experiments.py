@@ -25,7 +25,7 @@ VERDICTS = {
     "cassini": [R, R, N, R, R, R],
     "half-moons": [R, N, C],
     "concentric": [R, C],
-    "course": [R, N, R, R, C, R, R],
+    "course": [R, N, R, R, C, R],
     "parabola": [R, R, R, C, C, C, C],
     "script-runs": [R, R],
     "statements": [R] * 4 + [C] + [N] * 10 + [R] + [N] * 2,
