@@ -60,7 +60,7 @@ def run(data: PaperData) -> Outcome:
         (f"{sigma:g}", who, *map(_cell, values))
         for sigma, ours in zip(sigmas, median, strict=True)
         for who, values in (
-            ("paper", PAPER[sigma]),
+            ("paper, from memory", PAPER[sigma]),
             ("independent", INDEPENDENT.get(sigma, ())),
             ("ours", ours),
         )

@@ -114,7 +114,9 @@ def _table(means: Matrix, spread: Matrix) -> Table:
             cells += [f"{JOURNAL[degree][a]:.3f}", ours] if there else ["none", "none"]
         rows.append(tuple(cells))
     heads = ("degree", "first", "ours", "second", "ours", "third", "ours")
-    title = f"Shares of the eigenvalues: the journal's, and mean and deviation of {DRAWS} draws"
+    title = (
+        f"Shares of the eigenvalues: the journal's from memory; mean, deviation of {DRAWS} draws"
+    )
     return Table(title, heads, tuple(rows))
 
 
