@@ -114,9 +114,7 @@ def _table(means: Matrix, spread: Matrix) -> Table:
             cells += [f"{JOURNAL[degree][a]:.3f}", ours] if there else ["none", "none"]
         rows.append(tuple(cells))
     heads = ("degree", "first", "ours", "second", "ours", "third", "ours")
-    title = (
-        f"Shares of the eigenvalues: the journal's from memory; mean, deviation of {DRAWS} draws"
-    )
+    title = f"Shares of the eigenvalues: the journal's, remembered; ours of {DRAWS} draws"
     return Table(title, heads, tuple(rows))
 
 
