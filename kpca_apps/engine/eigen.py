@@ -19,6 +19,7 @@ __all__ = [
     "choose_solver",
     "krylov_basis_limit",
     "lapack_pairs",
+    "lapack_vectors",
     "significant",
 ]
 
@@ -37,6 +38,10 @@ SMALL = 1500
 MOST_PRODUCTS = 0.6
 """Vectors multiplied before LAPACK would have been done, as a share of the order."""
 
+MOST_SOME = 0.4
+"""Share of the eigenpairs from which LAPACK is as quick with all of them: bisection and inverse
+iteration, for some, grow with the square of their number."""
+
 ROWS_A_BLOCK = 4096
 """Rows that are float64 at a time where all rows are float32."""
 
@@ -52,6 +57,17 @@ def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", 
     if solver != "auto":
         return solver
     return "lapack" if n <= SMALL or 8 * q >= n else "krylov"
+
+
+def lapack_vectors(n: int, q: int, *, by_modulus: bool) -> int:
+    """Return how many eigenvectors LAPACK is asked for: some, or all.
+
+    Examples
+    --------
+    >>> lapack_vectors(1000, 10, by_modulus=False), lapack_vectors(1000, 500, by_modulus=False)
+    (10, 1000)
+    """
+    return n if by_modulus or q > MOST_SOME * n else q
 
 
 def block_width(q: int) -> int:
@@ -94,7 +110,7 @@ def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[
     n = len(K)
     if center:
         centre_in_place(K)
-    first = 0 if by_modulus else n - q
+    first = n - lapack_vectors(n, q, by_modulus=by_modulus)
     # The transpose of a symmetric matrix is itself, and in the order LAPACK can overwrite.
     values, vectors = eigh(
         K.T, subset_by_index=(first, n - 1), driver="evr", overwrite_a=True, check_finite=False

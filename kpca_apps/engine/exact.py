@@ -56,6 +56,7 @@ from kpca_apps.engine.eigen import (
     block_width,
     choose_solver,
     lapack_pairs,
+    lapack_vectors,
     significant,
 )
 from kpca_apps.engine.gram import gram_matrix
@@ -156,9 +157,8 @@ def _ways(
     n: int, d: int, q: int, solver: Solver, precision: Resolved, *, indefinite: bool
 ) -> list[ExactPlan]:
     """Return the ways to fit, the quickest first."""
-    lapack = ExactPlan(
-        n, q, "lapack", precision, True, lapack_fit_bytes(n, n if indefinite else q, precision)
-    )
+    vectors = lapack_vectors(n, q, by_modulus=indefinite)
+    lapack = ExactPlan(n, q, "lapack", precision, True, lapack_fit_bytes(n, vectors, precision))
     krylov = [
         ExactPlan(n, q, "krylov", precision, kept, krylov_fit_bytes(n, d, q, precision, kept))
         for kept in (True, False)
@@ -312,7 +312,7 @@ def _by_krylov(
 
 def _after_krylov(plan: ExactPlan, memory_budget: int | None, *, indefinite: bool) -> ExactPlan:
     """Return the plan for rows whose leading eigenvalues lie too close together to iterate."""
-    vectors = plan.n if indefinite else plan.q
+    vectors = lapack_vectors(plan.n, plan.q, by_modulus=indefinite)
     needed = lapack_fit_bytes(plan.n, vectors, plan.precision)
     if needed > resolved_budget(memory_budget):
         raise MemoryLimitError(

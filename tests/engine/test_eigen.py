@@ -40,6 +40,17 @@ def test_krylov_equals_lapack(center, q):
     assert_allclose(vectors.T @ vectors, np.eye(q), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("q", [1, 79, 80, 81, 199, 200])
+def test_lapack_finds_the_same_pairs_whether_it_computes_some_or_all(q):
+    K = gram_matrix(RBF(0.3), normal_rows(200))
+    H = np.eye(200) - 1.0 / 200
+    values, vectors = lapack_pairs(K.copy(), q, center=True, by_modulus=False)
+    assert values.shape == (q,) and vectors.shape == (200, q)
+    expected = np.linalg.eigvalsh(H @ K @ H)[::-1][:q]
+    assert_allclose(values, expected, rtol=0, atol=1e-12 * expected[0])
+    assert_allclose(H @ K @ H @ vectors, vectors * values, rtol=0, atol=1e-12 * expected[0])
+
+
 def test_a_good_start_saves_products_and_changes_no_eigenvalue():
     product, widths = multiplied(gram_matrix(RBF(0.02), normal_rows(600))), []
 
