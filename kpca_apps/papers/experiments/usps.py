@@ -118,7 +118,6 @@ def errors(
         Training digits, the first, from which components are taken.
     """
     kernel = Polynomial(degree, 1.0 / 256.0)
-    # All components and then the first of them: LAPACK takes longer for two thirds of them.
     subspace = components(kernel, digits.train[:fitted_rows], max(counts))
     train, test = subspace.project(digits.train), subspace.project(digits.test)
     # One number for all: C means the same whatever the size of the kernel.
