@@ -172,7 +172,7 @@ def _curves(kind: str, linear: list[float], kernel: list[float]) -> Curves:
     return Curves(
         f"{kind} noise",
         "components",
-        "mean squared distance to the clean digit",
+        "mean squared distance",
         {
             "linear PCA": (np.array(LINEAR_COUNTS, dtype=float), np.array(linear)),
             "kernel PCA": (np.array(KERNEL_COUNTS, dtype=float), np.array(kernel)),
