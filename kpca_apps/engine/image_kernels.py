@@ -68,7 +68,7 @@ class ImageIntensity(_ImageMap):
         height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q),
 
     so that it stays of one size as q changes, and for height = width = q is the product x.y of
-    pixels.
+    pixels. (Eq. 68 is the sum; the factor before it is ours.)
 
     Parameters
     ----------

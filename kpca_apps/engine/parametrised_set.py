@@ -27,15 +27,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.reduced_set import JITTER
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["ParametrisedSet", "parametrised_set"]
 
 Matrix = NDArray[np.float64]
 Family = Callable[[Matrix], Matrix]
-
-JITTER = 1e-10
-"""Added to the diagonal of the points' Gram matrix, relative to its mean: points may coincide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +48,14 @@ class ParametrisedSet:
         What the family makes of them.
     coefficients : ndarray of shape (m, q)
         Column a holds beta with V_a ~ sum_j beta_j phi(z_j).
-    distances : ndarray of shape (q,)
-        rho: the squared length of V_a that the points leave, in [0, 1].
+    rho : ndarray of shape (q,)
+        The squared length of V_a that the points leave, in [0, 1].
     """
 
     parameters: Matrix
     points: Matrix
     coefficients: Matrix
-    distances: Matrix
+    rho: Matrix
 
 
 def parametrised_set(

@@ -16,9 +16,8 @@ g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component 
 Notes
 -----
 Aguilera and Antonanzas' eq. (25) leaves out the number of the component, alpha_i^(k), and the
-mean, which belongs in as images are centred. The 1996 report holds complete reconstruction to be
-impossible (section 4.6): in feature space it is not; it is a point of input space that may not
-exist.
+mean, which belongs in as images are centred. Complete reconstruction, no longer possible by the
+1996 report (section 4.6), is so in input space only, where a pre-image may not exist.
 
 References
 ----------

@@ -46,7 +46,8 @@ POINTS_A_BLOCK = 4096
 """Stored points compared at once with all points of the reduced set."""
 
 JITTER = 1e-10
-"""Added to the diagonal of the points' Gram matrix while they move, relative to its mean."""
+"""Added to the diagonal of the points' Gram matrix while they move, relative to its mean: they may
+coincide."""
 
 SMALLEST_SINE = 1e-6
 """Length below which what the points keep of some combination of the components is rounding."""

@@ -65,9 +65,9 @@ class KernelSubspace:
     middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means by
     eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on Phi(t)
     on the left of eq. (51) of [2]_. The English course notes' step 4, x'v, is phi(x)'v, and their
-    eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): reconstruction
-    is complete in feature space, though section 4.6 of [2]_ speaks of none, for a point of input
-    space may not exist (`kpca_apps.engine.preimage`).
+    eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what section
+    4.6 of [2]_ calls no longer possible, for want of pre-images, is so in input space
+    (`kpca_apps.engine.preimage`); in feature space reconstruction is complete.
 
     References
     ----------

@@ -32,7 +32,7 @@ def test_of_the_linear_kernel_it_finds_the_principal_axis():
     found = parametrised_set(exact(Linear(), X, 1), direction, [[0.0]])
     axis = PCA(1).fit(X).components_[0]
     assert abs(found.points[0] @ axis) == pytest.approx(1.0, abs=1e-9)
-    assert_allclose(found.distances, 0.0, atol=1e-9)
+    assert_allclose(found.rho, 0.0, atol=1e-9)
 
 
 def test_two_directions_make_any_component_of_the_square_kernel():
@@ -40,7 +40,7 @@ def test_two_directions_make_any_component_of_the_square_kernel():
     X = normal_rows(50, 2)
     subspace = exact(Polynomial(2), X, 1, center=False)
     found = parametrised_set(subspace, direction, [[0.2], [1.5]])
-    assert_allclose(found.distances, 0.0, atol=1e-7)
+    assert_allclose(found.rho, 0.0, atol=1e-7)
     matrix = np.einsum("j,ja,jb->ab", subspace.weights[:, 0], X, X)
     rebuilt = np.einsum("j,ja,jb->ab", found.coefficients[:, 0], found.points, found.points)
     assert_allclose(rebuilt, matrix, atol=1e-3)
@@ -52,7 +52,7 @@ def test_signals_that_move_are_told_by_their_places():
     subspace = exact(RBF(0.1), bump(place), 1)
     found = parametrised_set(subspace, bump, [[0.15], [0.85]])
     assert_allclose(found.parameters[:, 0], [0.25, 0.7], atol=0.02)
-    assert found.distances[0] < 0.01
+    assert found.rho[0] < 0.01
     # The component sets one place against the other.
     assert found.coefficients[0, 0] * found.coefficients[1, 0] < 0.0
 
@@ -66,8 +66,8 @@ def test_distances_are_those_of_the_definition():
         cross = part.coefficients.T @ subspace.kernel(part.points, subspace.points)
         own = part.coefficients.T @ subspace.kernel(part.points) @ part.coefficients
         rho = 1.0 + np.diag(own) - 2.0 * np.diag(cross @ subspace.weights)
-        assert_allclose(part.distances, rho, atol=1e-7)
-    assert found.distances.sum() < part.distances.sum()
+        assert_allclose(part.rho, rho, atol=1e-7)
+    assert found.rho.sum() < part.rho.sum()
 
 
 def test_refuses_what_has_no_distance_or_no_points():

@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 
-__all__ = ["assembled"]
+__all__ = ["assembled", "both_grams"]
 
 Matrix = NDArray[np.float64]
+
+
+def both_grams(kernel: Kernel, X: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the Gram matrix of rows, and the centred one."""
+    gram = gram_matrix(kernel, X)
+    centred = gram.copy()
+    centre_in_place(centred)
+    return gram, centred
 
 
 def assembled(

@@ -27,10 +27,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.methods.assembling import assembled
+from kpca_apps.papers.methods.assembling import assembled, both_grams
 
 __all__ = ["hebbian_components"]
 
@@ -75,9 +74,7 @@ def hebbian_components(
     array([4.])
     """
     n = len(X)
-    gram = gram_matrix(kernel, X)
-    centred = gram.copy()
-    centre_in_place(centred)
+    gram, centred = both_grams(kernel, X)
     A = rng.normal(size=(q, n))
     A /= np.sqrt(np.einsum("ai,ij,aj->a", A, centred, A))[:, None]
     first_rate = rate * n / float(np.trace(centred))

@@ -28,10 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.methods.assembling import assembled
+from kpca_apps.papers.methods.assembling import assembled, both_grams
 
 __all__ = ["PowerPairs", "power_components", "power_pairs"]
 
@@ -75,7 +74,7 @@ def power_pairs(
     Raises
     ------
     ValueError
-        If a pair does not settle, as where eigenvalues coincide to many digits.
+        If a pair does not settle, as where eigenvalues are nearly, but not quite, equal.
 
     Examples
     --------
@@ -128,9 +127,7 @@ def power_components(
     >>> power_components(Linear(), X, 1, np.random.default_rng(0)).variances.round(6)
     array([4.])
     """
-    gram = gram_matrix(kernel, X)
-    centred = gram.copy()
-    centre_in_place(centred)
+    gram, centred = both_grams(kernel, X)
     pairs = power_pairs(centred, q, rng, tolerance=tolerance)
     n = len(X)
     return assembled(
