@@ -31,6 +31,8 @@ class Experiment:
         Names of data sets that must be in the data folder; empty where the data are drawn.
     run : callable
         From the data to the `Outcome`; the same every time.
+    method : str
+        One to three plain sentences: how it is done, and what is assumed beyond the paper.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Experiment:
     title: str
     data: tuple[str, ...]
     run: Callable[[PaperData], Outcome]
+    method: str = ""
 
 
 def all_experiments() -> dict[str, Experiment]:

@@ -34,6 +34,14 @@ Matrix = NDArray[np.float64]
 Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced", "not run"]
 Origin = Literal["the paper", "quoted from memory", "another implementation"]
 
+_CONDITION_OF: dict[Origin, str] = {
+    "the paper": "",
+    "quoted from memory": "the paper could not be opened: its value is quoted from memory",
+    "another implementation": "the paper's own value could not be had: this one is an independent "
+    "implementation's, written beforehand for comparison",
+}
+"""What is assumed of a claim, by the origin of its value."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -56,11 +64,15 @@ class Claim:
     origin : str
         Where the value to come near is from: "the paper"; "quoted from memory", where the paper
         could not be opened; "another implementation", run on the same data.
+    source : str
+        Which text the value is from, such as "1996 report, B.2"; empty where it is the one the
+        experiment is of.
 
     Raises
     ------
     ValueError
-        If a claim is "reproduced" whose value is not the paper's.
+        If a claim is "reproduced" whose value is not the paper's, or has a condition that is not
+        told.
     """
 
     what: str
@@ -70,11 +82,21 @@ class Claim:
     verdict: Verdict
     why: str = ""
     origin: Origin = "the paper"
+    source: str = ""
 
     def __post_init__(self) -> None:
-        """Hold to what the class says of origins."""
+        """Hold to what the class says of origins and conditions."""
         if self.verdict == "reproduced" and self.origin != "the paper":
             raise ValueError(f"{self.what}: not the paper's value, so not plainly reproduced.")
+        if self.verdict == "reproduced with a condition" and not self.why:
+            raise ValueError(f"{self.what}: which condition?")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What `why` tells, in parts: what the claim has of its own, then what its origin asks."""
+        told = _CONDITION_OF[self.origin]
+        own = self.why.removesuffix(told).removesuffix("; ") if told else self.why
+        return tuple(part for part in (own, told if own != self.why else "") if part)
 
 
 def close_to(
@@ -86,6 +108,7 @@ def close_to(
     condition: str = "",
     reason: str = "",
     origin: Origin = "the paper",
+    source: str = "",
 ) -> Claim:
     """Compare a number with the paper's.
 
@@ -99,7 +122,10 @@ def close_to(
     reason : str
         Why the numbers differ, told only where they do.
     origin : str
-        As in `Claim`; any but "the paper" makes a number that agrees one with a condition.
+        As in `Claim`; any but "the paper" makes a number that agrees one with a condition, which
+        is told after that given.
+    source : str
+        As in `Claim`.
 
     Examples
     --------
@@ -107,7 +133,8 @@ def close_to(
     'reproduced'
     """
     holds = abs(ours - paper) <= tolerance
-    return Claim(what, paper, ours, tolerance, *_judged(holds, condition, reason, origin), origin)
+    verdict, why = _judged(holds, condition, reason, origin)
+    return Claim(what, paper, ours, tolerance, verdict, why, origin, source)
 
 
 def stated(
@@ -119,6 +146,7 @@ def stated(
     condition: str = "",
     reason: str = "",
     origin: Origin = "the paper",
+    source: str = "",
 ) -> Claim:
     """Judge a statement that is no number; parameters are those of `close_to`.
 
@@ -128,16 +156,16 @@ def stated(
     ...        condition="a suitable width").verdict
     'reproduced with a condition'
     """
-    return Claim(what, paper, ours, None, *_judged(holds, condition, reason, origin), origin)
+    verdict, why = _judged(holds, condition, reason, origin)
+    return Claim(what, paper, ours, None, verdict, why, origin, source)
 
 
 def _judged(holds: bool, condition: str, reason: str, origin: Origin) -> tuple[Verdict, str]:
     """Return the verdict and what is told with it."""
     if not holds:
         return "not reproduced", reason or condition
-    if condition or origin != "the paper":
-        return "reproduced with a condition", condition
-    return "reproduced", ""
+    why = "; ".join(part for part in (condition, _CONDITION_OF[origin]) if part)
+    return ("reproduced with a condition" if why else "reproduced"), why
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +187,8 @@ class Isolines:
         One for each component.
     threshold : float, optional
         A value whose line is drawn apart, such as that from which a point is novel.
+    threshold_words : str
+        What that value is, such as "the largest error of a training row".
     """
 
     title: str
@@ -169,6 +199,7 @@ class Isolines:
     labels: NDArray[np.intp]
     captions: tuple[str, ...]
     threshold: float | None = None
+    threshold_words: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,6 +318,8 @@ class Reproduction:
         Why it could not be run; empty where it was.
     files : dict of str to str
         SHA-256 of the data files read, by their path in the data folder.
+    method : str
+        How it was done, and what was assumed beyond the paper.
     """
 
     name: str
@@ -295,6 +328,7 @@ class Reproduction:
     outcome: Outcome
     failed: str = ""
     files: dict[str, str] = field(default_factory=dict)
+    method: str = ""
 
 
 @dataclass(frozen=True)

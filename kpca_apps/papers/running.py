@@ -36,8 +36,7 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
         return not_run(experiment, str(error))
     except MemoryError:
         return not_run(experiment, "the memory of this machine does not suffice.")
-    about = (experiment.name, experiment.paper, experiment.title)
-    return Reproduction(*about, outcome, files=data.digests(experiment.data))
+    return _of(experiment, outcome, files=data.digests(experiment.data))
 
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
@@ -56,9 +55,19 @@ def not_run(experiment: Experiment, why: str) -> Reproduction:
     'interrupted.'
     """
     claim = Claim(experiment.title, "", "", None, "not run", why)
-    return Reproduction(
-        experiment.name, experiment.paper, experiment.title, Outcome((claim,)), failed=why
-    )
+    return _of(experiment, Outcome((claim,)), failed=why)
+
+
+def _of(
+    experiment: Experiment,
+    outcome: Outcome,
+    *,
+    failed: str = "",
+    files: dict[str, str] | None = None,
+) -> Reproduction:
+    """Return what is shown of an experiment beside what came of it."""
+    about = (experiment.name, experiment.paper, experiment.title)
+    return Reproduction(*about, outcome, failed, files or {}, experiment.method)
 
 
 def gathered(

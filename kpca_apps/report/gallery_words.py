@@ -26,11 +26,11 @@ class ClaimLine:
     ----------
     what, paper, ours, tolerance, mark, verdict : str
     origin : str
-        Where the value to come near is from; empty if from the paper.
+        Where the value to come near is from, and of which text; empty if read in the paper.
     why : str
-        The condition or the reason; empty if told under the table.
+        What of the condition or the reason is not told under the table.
     note : str
-        Letter of the note under the table that tells it; empty if there is none.
+        Letters of the notes under the table that tell the rest; empty if there is none.
     """
 
     what: str
@@ -81,23 +81,29 @@ def claim_lines(
     >>> [line.note for line in lines], notes
     (['a', 'a'], (('a', 'smoothed'),))
     """
-    often = [why for why, n in Counter(one.why for one in claims).items() if why and n > 1]
+    often = [why for why, n in Counter(r for one in claims for r in one.reasons).items() if n > 1]
     letters = dict(zip(often, ascii_lowercase, strict=False))
     lines = tuple(
         ClaimLine(
             one.what,
             cell(one.paper, one.tolerance),
-            "" if one.origin == "the paper" else one.origin,
+            "; ".join(_origin_of(one)),
             cell(one.ours, one.tolerance),
             tolerance(one),
             MARKS[one.verdict],
             one.verdict,
-            "" if one.why in letters else one.why,
-            letters.get(one.why, ""),
+            "; ".join(why for why in one.reasons if why not in letters),
+            ", ".join(letters[why] for why in one.reasons if why in letters),
         )
         for one in claims
     )
     return lines, tuple((letter, why) for why, letter in letters.items())
+
+
+def _origin_of(claim: Claim) -> list[str]:
+    """Return the words under the value to come near."""
+    origin = "" if claim.origin == "the paper" else claim.origin
+    return [words for words in (origin, claim.source) if words]
 
 
 def table_view(table: Table) -> TableView:

@@ -64,7 +64,8 @@ def _lines_told(shown: Isolines) -> str:
     if np.nanmin(shown.values) < 0:
         caption += ": solid above zero, dashed below, heavy at zero"
     if shown.threshold is not None:
-        caption += f"; the accented one is the threshold, {number(shown.threshold)}"
+        what = shown.threshold_words or "the threshold"
+        caption += f"; the accented one is {what}, {number(shown.threshold)}"
     return f"{caption}.{drawn(len(shown.points), MAX_DOTS)}"
 
 

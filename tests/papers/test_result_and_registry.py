@@ -36,10 +36,27 @@ def test_a_value_that_is_not_the_papers_is_never_plainly_reproduced():
         said = stated("s", "a", "b", True, origin=origin)
         assert near.verdict == said.verdict == "reproduced with a condition"
         assert near.origin == said.origin == origin
+        assert near.why == said.why and "could not be" in near.why and near.reasons == (near.why,)
         assert stated("s", "a", "b", False, origin=origin).verdict == "not reproduced"
         with pytest.raises(ValueError, match="not the paper's value"):
             Claim("a number", 1.0, 1.0, 0.1, "reproduced", origin=origin)
     assert stated("s", "a", "b", True).origin == "the paper"
+
+
+def test_a_condition_is_always_told_and_that_of_the_origin_beside_it():
+    both = stated("s", "a", "b", True, condition="smoothed", origin="quoted from memory")
+    assert both.why.startswith("smoothed; the paper could not be opened")
+    assert both.reasons == ("smoothed", both.why.removeprefix("smoothed; "))
+    assert stated("s", "a", "b", True, condition="smoothed").reasons == ("smoothed",)
+    failed = close_to("n", 1.0, 2.0, 0.1, reason="it differs", origin="quoted from memory")
+    assert failed.reasons == ("it differs",)
+    with pytest.raises(ValueError, match="which condition"):
+        Claim("a number", 1.0, 1.0, 0.1, "reproduced with a condition")
+
+
+def test_a_value_may_be_from_another_text():
+    assert close_to("n", 1.0, 1.0, 0.1, source="1998 journal").source == "1998 journal"
+    assert stated("s", "a", "b", True, source="1996 report, B.2").source == "1996 report, B.2"
 
 
 def test_every_experiment_can_be_found_and_names_known_data():

@@ -9,11 +9,11 @@ from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.elsewhere import ELSEWHERE
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, close_to
-from kpca_apps.papers.running import gathered, reproduce
+from kpca_apps.papers.running import gathered, not_run, reproduce
 
 
 def experiment(run, *data):
-    return Experiment("name", "Author (2001), Fig. 1", "A title", data, run)
+    return Experiment("name", "Author (2001), Fig. 1", "A title", data, run, "As the paper has it.")
 
 
 def outcome(data):
@@ -29,6 +29,8 @@ def test_an_experiment_is_told_with_what_it_is_of():
     assert (done.name, done.paper, done.title) == ("name", "Author (2001), Fig. 1", "A title")
     assert not done.failed and done.files == {}
     assert [claim.verdict for claim in done.outcome.claims] == ["reproduced", "not reproduced"]
+    assert done.method == "As the paper has it."
+    assert not_run(experiment(outcome), "gone").method == done.method
 
 
 def test_one_that_lacks_its_data_or_memory_does_not_stop_the_rest():

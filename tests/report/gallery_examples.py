@@ -45,7 +45,7 @@ def lines() -> Curves:
 
 def everything() -> Outcome:
     claims = (
-        close_to("an error", 0.038, 0.0381, 0.005),
+        close_to("an error", 0.038, 0.0381, 0.005, source="1998 journal"),
         close_to("another", 1.0, 1.0, 0.1, condition="with images smoothed"),
         stated("a shape", "a sine", "a line", False, reason="the kernel is nearly linear"),
         Claim("a table", "2.2 %", "", None, "not run", "the images cannot be had"),

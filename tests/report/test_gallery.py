@@ -14,7 +14,15 @@ from matplotlib.patches import PathPatch
 from PIL import Image
 from scipy.ndimage import label
 
-from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, Scatter, Table
+from kpca_apps.papers.result import (
+    Claim,
+    GalleryResult,
+    Outcome,
+    Reproduction,
+    Scatter,
+    Table,
+    close_to,
+)
 from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.gallery import gallery_figures, render_gallery
 from kpca_apps.report.gallery_figures import MAX_POINTS, draw
@@ -97,7 +105,9 @@ def test_a_threshold_is_drawn_where_it_stands() -> None:
     line = drawing.figure.axes[0].patches[-1]
     assert to_hex(line.get_edgecolor()) == PALETTE["accent"]
     assert np.allclose(line.get_path().vertices[:, 0], 0.73)
-    assert "0.73" in drawing.caption
+    assert "the accented one is the threshold, 0.73" in drawing.caption
+    named = replace(examples.slope(0.73), threshold_words="the largest error of a training row")
+    assert "is the largest error of a training row, 0.73" in draw(named, "slope").caption
 
 
 def test_every_row_is_a_dot_in_the_colour_of_its_group() -> None:
@@ -174,14 +184,14 @@ def test_numbers_are_there_for_programs() -> None:
     assert told["kind"] == "papers"
     assert first["claims"][0] | {"what": "", "why": ""} == {
         "what": "", "paper": 0.038, "ours": 0.0381, "tolerance": 0.005, "verdict": "reproduced",
-        "why": "", "origin": "the paper",
+        "why": "", "origin": "the paper", "source": "1998 journal",
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
     assert second["files"] == {"a/b": "ab12"} and third["failed"] == "needs a/c"
 
 
 def _claims(*verdicts: str) -> Outcome:
-    return Outcome(tuple(Claim("c", 1.0, 2.0, 0.1, verdict) for verdict in verdicts))
+    return Outcome(tuple(Claim("c", 1.0, 2.0, 0.1, verdict, "why") for verdict in verdicts))
 
 
 def test_where_most_of_the_rest_stands_is_told() -> None:
@@ -197,8 +207,8 @@ def test_where_most_of_the_rest_stands_is_told() -> None:
 
 def test_values_that_are_not_the_papers_are_counted_apart() -> None:
     claims = (
-        Claim("c", 1.0, 1.0, 0.1, "reproduced with a condition"),
-        Claim("c", 1.0, 1.0, 0.1, "reproduced with a condition", origin="another implementation"),
+        close_to("c", 1.0, 1.0, 0.1, condition="smoothed"),
+        close_to("c", 1.0, 1.0, 0.1, origin="another implementation"),
         Claim("c", 1.0, 2.0, 0.1, "not reproduced", origin="quoted from memory"),
     )
     result = GalleryResult((Reproduction("one", "p", "One", Outcome(claims)),))
@@ -235,14 +245,23 @@ def test_figures_that_would_stand_alone_stand_together() -> None:
 
 
 def test_a_condition_of_several_claims_is_told_once() -> None:
-    claim = Claim("a", 1.0, 1.0, 0.1, "reproduced with a condition", "images smoothed")
-    other = replace(claim, why="", origin="quoted from memory")
-    lines, notes = claim_lines((claim, other, claim))
-    assert notes == (("a", "images smoothed"),)
-    assert [(line.note, line.why) for line in lines] == [("a", ""), ("", ""), ("a", "")]
-    one = Reproduction("one", "p", "One", Outcome((claim, other, claim)))
+    claim = close_to("a", 1.0, 1.0, 0.1, condition="images smoothed")
+    other = close_to("a", 1.0, 1.0, 0.1, origin="quoted from memory", source="Table 9")
+    both = close_to("a", 1.0, 1.0, 0.1, condition="images smoothed", origin="quoted from memory")
+    lines, notes = claim_lines((claim, other, both))
+    assert notes == (("a", "images smoothed"), ("b", other.why))
+    assert [(line.note, line.why) for line in lines] == [("a", ""), ("b", ""), ("a, b", "")]
+    assert [line.origin for line in lines] == [
+        "",
+        "quoted from memory; Table 9",
+        "quoted from memory",
+    ]
+    one = Reproduction("one", "p", "One", Outcome((claim, other, both)), method="By hand.")
     text = Page(render_gallery(GalleryResult((one,)))).text
-    assert text.count("images smoothed") == 1 and text.count("quoted from memory") == 1
+    assert text.count("images smoothed") == 1 and text.count(other.why) == 1
+    assert "Table 9" in text and "By hand." in text
+    (line,), notes = claim_lines((both,))
+    assert line.why == both.why and notes == ()
 
 
 def test_columns_that_would_be_empty_are_left_out() -> None:
