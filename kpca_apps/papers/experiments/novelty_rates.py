@@ -3,14 +3,17 @@
 Trained on normal rows only, then asked for the rest: AUC of the reconstruction error beside that of
 a one-class support vector machine, of linear PCA and of a Parzen density (q = 0). Cancer: the first
 200 benign rows to train on, the other 244 and 239 malignant ones to test; uniform noise of up to
-.05 breaks the ties of the integers, attributes are brought to unit variance. Digit 0: the 1,194
-zeros of the training file, all 2,007 test digits.
+.05 breaks the ties of the integers, attributes are brought to unit variance in the training rows.
+The independent run seems to have scaled by all 683 rows, malignant ones among them: only so do its
+numbers come out to a thousandth, and both are told. Digit 0: the 1,194 zeros of the training file,
+all 2,007 test digits.
 
 The paper's text could not be opened. It used MNIST, reduced to 8 x 8 pixels, where USPS is used
 here; the values to come near are an independent implementation's; that kernel PCA holds its own
 against its rivals is told by Aguilera and Antonanzas (2019, VIII). Rivals are given the best of the
-settings tried, judged on the test rows; kernel PCA is not. On the cancer data the plain distance to
-the mean (linear PCA with no component) does as well as any method.
+settings tried, judged on the test rows. Kernel PCA has one setting here, but it is not blind
+either: sigma and q are from that run, which was judged on these test rows. On the cancer data the
+plain distance to the mean (linear PCA with no component) does as well as any method.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, Table, close_to, stated
+from kpca_apps.papers.result import Claim, Origin, Outcome, Table, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
@@ -34,6 +37,8 @@ Flags = NDArray[np.bool_]
 
 CANCER, DIGIT = "kernel PCA, sigma 2, q 50", "kernel PCA, sigma 8, q 100"
 """What is judged: the settings of the independent run."""
+
+SCALED_BY_ALL = f"{CANCER}, scaled by all rows"
 
 RIVALS = ("one-class machine, best of 12", "linear PCA, best", "Parzen density, best of 4")
 SIGMAS = (1.0, 2.0, 4.0, 8.0)
@@ -46,14 +51,20 @@ def run(data: PaperData) -> Outcome:
     """Score both data sets with each method."""
     cancer, zero = _cancer(data), _digit(data)
     claims = (
-        _near("cancer: AUC, sigma 2, q 50", 0.9963, cancer[CANCER]),
+        _near(
+            "cancer: AUC, sigma 2, q 50",
+            0.9963,
+            cancer[CANCER],
+            f"scaled by the training rows; {cancer[SCALED_BY_ALL]:.4f} if scaled by all rows, test "
+            "rows among them, as the other run seems to have been",
+        ),
         stated(
             "cancer: kernel PCA holds its own against its rivals",
             "competitive",
             _against(cancer, CANCER),
             cancer[CANCER] >= max(cancer[rival] for rival in RIVALS) - EQUAL,
-            condition="the data hardly tell methods apart: the distance to the mean alone has "
-            f"{cancer['distance to the mean']:.4f}",
+            condition="sigma and q from a run judged on these test rows; the data hardly tell "
+            f"methods apart: the distance to the mean has {cancer['distance to the mean']:.4f}",
         ),
         _near("digit 0: AUC, sigma 8, q 100", 0.9878, zero[DIGIT]),
         stated(
@@ -61,7 +72,8 @@ def run(data: PaperData) -> Outcome:
             "competitive",
             _against(zero, DIGIT),
             zero[DIGIT] >= max(zero[rival] for rival in RIVALS) - EQUAL,
-            condition="on USPS, where the paper had MNIST; sigma and q as in an independent run",
+            condition="on USPS, where the paper had MNIST; sigma and q from a run judged on these "
+            "test rows",
         ),
     )
     cells = tuple(
@@ -72,8 +84,9 @@ def run(data: PaperData) -> Outcome:
     return Outcome(claims, (), (Table("AUC", ("data", "method", "AUC"), cells),))
 
 
-def _near(what: str, known: float, found: float) -> Claim:
-    return close_to(what, known, found, EQUAL, origin="another implementation")
+def _near(what: str, known: float, found: float, condition: str = "") -> Claim:
+    origin: Origin = "another implementation"
+    return close_to(what, known, found, EQUAL, condition=condition, origin=origin)
 
 
 def _against(found: dict[str, float], ours: str) -> str:
@@ -102,12 +115,15 @@ def _cancer(data: PaperData) -> dict[str, float]:
     X = X + np.random.default_rng(0).uniform(-0.05, 0.05, X.shape)
     order = np.concatenate([np.flatnonzero(~malignant), np.flatnonzero(malignant)])
     X, malignant = X[order], malignant[order]
-    X = X / X.std(axis=0)
-    parts = X[:200], X[200:], malignant[200:]
+    own, leaky = (
+        (rows[:200], rows[200:], malignant[200:])
+        for rows in (X / X[:200].std(axis=0), X / X.std(axis=0))
+    )
     return {
-        CANCER: _auc(2.0, 50, *parts),
-        "kernel PCA, sigma 8, q 10": _auc(8.0, 10, *parts),
-        **_rivals(*parts),
+        CANCER: _auc(2.0, 50, *own),
+        SCALED_BY_ALL: _auc(2.0, 50, *leaky),
+        "kernel PCA, sigma 8, q 10": _auc(8.0, 10, *own),
+        **_rivals(*own),
     }
 
 

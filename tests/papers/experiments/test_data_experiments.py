@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import PolynomialFeatures
 
-from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.experiments import denoising_digits, segmentation, virtual_examples
+from kpca_apps.papers.experiments import (
+    denoising_digits,
+    novelty_rates,
+    segmentation,
+    virtual_examples,
+)
 from kpca_apps.papers.experiments.usps import Digits, errors, smoothed_digits
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import all_experiments
@@ -55,6 +61,37 @@ def test_without_the_test_rows_in_training_the_errors_are_the_honest_ones(seeds)
         assert split.error(features, count) == pytest.approx(error, abs=1e-4)
 
 
+def test_the_last_components_of_the_polynomial_kernel_are_those_of_its_monomials(seeds):
+    """scikit-learn's monomials, weighted by hand: their singular values say how many there are."""
+    small, small_names, large, large_names = PaperData(seeds).segmentation()
+    for rows, names, count in ((large, large_names, 113), (small, small_names, 106)):
+        split = segmentation._Split(rows, names, small, small_names)
+        train, test = split.features(segmentation.KERNELS["polynomial"])
+        powers = PolynomialFeatures(2, include_bias=False).fit(rows)
+        # 1 for x^2, root 2 for x and for x y.
+        weights = np.where(powers.powers_.max(axis=1) == 2, 1.0, np.sqrt(2.0))
+        columns = powers.transform(rows) * weights
+        columns -= columns.mean(axis=0)
+        variances = np.linalg.svd(columns, compute_uv=False) ** 2 / len(rows)
+        assert np.count_nonzero(variances > 1e-4) == train.shape[1] == count
+        covariance = train.T @ train / len(train)
+        assert_allclose(covariance, np.eye(count), atol=1e-6)
+        known = components(Polynomial(2, 1.0, 1.0), rows, 20)
+        for part, given in ((train, rows), (test, small)):
+            leading = known.project(given) / np.sqrt(known.variances)
+            signs = np.sign((train[:, :20] * known.project(rows)).sum(axis=0))
+            assert_allclose(part[:, :20] * signs, leading, atol=1e-5)
+
+
+def test_the_estimated_width_is_that_of_every_pair():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[1] = X[0]
+    squared = ((X[:, None] - X) ** 2).sum(axis=2)
+    pairs = [squared[i, j] for i in range(40) for j in range(i) if squared[i, j] > 0.0]
+    low, high = np.quantile(pairs, [0.1, 0.9])
+    assert segmentation.estimated_sigma(X) == pytest.approx((1.0 / low + 1.0 / high) / 2.0)
+
+
 def test_hoffmanns_sets_have_the_errors_of_another_implementation(seeds):
     claims, outcome = claims_of("novelty-sets", seeds)
     assert {claim.verdict for claim in claims.values()} == {"reproduced with a condition"}
@@ -72,7 +109,14 @@ def test_novelty_rates_are_those_of_the_inventory(seeds):
     areas = {row[:2]: float(row[2]) for row in outcome.tables[0].rows}
     assert areas["digit 0", "one-class machine, best of 12"] == pytest.approx(0.9875, abs=2e-4)
     assert areas["digit 0", "linear PCA, best"] == pytest.approx(0.9861, abs=2e-4)
-    assert areas["cancer", "distance to the mean"] == pytest.approx(0.996, abs=1e-3)
+    X, malignant = PaperData(seeds).cancer()
+    X = X + np.random.default_rng(0).uniform(-0.05, 0.05, X.shape)
+    train = X[~malignant][:200]
+    far = (((X - train.mean(axis=0)) / train.std(axis=0)) ** 2).sum(axis=1)
+    higher = far[malignant][:, None] > far[~malignant][200:]
+    assert areas["cancer", "distance to the mean"] == pytest.approx(higher.mean(), abs=1e-4)
+    for method in (novelty_rates.CANCER, novelty_rates.SCALED_BY_ALL):
+        assert areas["cancer", method] == pytest.approx(0.9963, abs=novelty_rates.EQUAL)
 
 
 @pytest.mark.parametrize("smooth", [False, True])
