@@ -136,7 +136,7 @@ def _judge(
             f"{kind} noise: linear over kernel, each at its best",
             FACTORS[kind],
             linear / kernel,
-            0.1 * FACTORS[kind],
+            WITHIN * FACTORS[kind],
             reason="an independent implementation comes to the same factor; the paper's digits and "
             "its numbers of components are not known",
             origin="quoted from memory",

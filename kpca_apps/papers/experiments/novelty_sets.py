@@ -156,7 +156,7 @@ def _shape(data: PaperData) -> Claim:
         "follows ring, line and square",
         f"no place within the contour is farther than {far:.2f} from a row, sigma is "
         f"{known.sigma}; {np.mean(inside):.0%} of the rectangle around the rows lies within",
-        far < 2.0 * known.sigma,
+        far < known.sigma,
         origin="quoted from memory",
     )
 
