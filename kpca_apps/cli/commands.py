@@ -32,12 +32,17 @@ _PASSING = frozenset(
 _PATHS = ("table", "reference", "model", "out", "inputs", "data")
 
 
-def reproduce(context: typer.Context) -> str:
+def reproduce(context: typer.Context, *, replacing: bool = True) -> str:
     """Write the command line that gives the same result, whatever it took to ask for it.
 
-    It replaces the result it repeats.
+    Parameters
+    ----------
+    context : typer.Context
+        Of the command that was run.
+    replacing : bool
+        Whether it replaces the result it repeats.
     """
-    return command_line([*_words(context, {}), "--force"])
+    return command_line(_words(context, {}) + ["--force"] * replacing)
 
 
 def reproduce_denoising(context: typer.Context, **changes: Any) -> str:

@@ -31,7 +31,7 @@ UsageError = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="kpca",
-    help="Kernel PCA at work: find the rows of a table that do not belong; denoise images.",
+    help="Kernel PCA at work: find odd rows of a table, denoise images, rerun the papers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -54,7 +54,7 @@ def _root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Kernel PCA at work: find the rows of a table that do not belong; denoise images."""
+    """Kernel PCA at work: find odd rows of a table, denoise images, rerun the papers."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -43,8 +43,14 @@ def run(
         option("--data", help="Folder of the data files.", panel=FILES, metavar="DIR"),
     ] = None,
     out: Annotated[
-        Path, option("--out", help="Folder of the results.", panel=FILES, metavar="DIR")
-    ] = Path("kpca-papers"),
+        Path | None,
+        option(
+            "--out",
+            help="Folder of the results; kpca-papers-NAME unless told.",
+            panel=FILES,
+            metavar="DIR",
+        ),
+    ] = None,
     force: Annotated[
         bool, option("--force", help="Replace the results of an earlier run.", panel=FILES)
     ] = False,

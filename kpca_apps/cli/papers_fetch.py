@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from kpca_apps.cli.console import Console, say_line
@@ -21,12 +25,18 @@ __all__ = ["fetch_files"]
 
 MOST_BYTES = 20_000_000
 SECONDS = 60  # without a byte, before a server is given up
+NO_SERVER = (socket.gaierror, ConnectionRefusedError)
+
+
+class _NoServerError(InputError):
+    """The server cannot be reached at all, so no other file can be had from it either."""
 
 
 def fetch_files(console: Console, folder: Path) -> int:
     """Fetch every data file that is not there; what is not the file it should be is not kept.
 
     Nothing is replaced: something else under the name of a file stays, and counts as a failure.
+    Where the server cannot be reached, no further file is tried. No empty folder is left.
 
     Parameters
     ----------
@@ -49,21 +59,25 @@ def fetch_files(console: Console, folder: Path) -> int:
     from kpca_apps.papers.data import FILES
 
     files = [file for group in FILES.values() for file in group]
-    _make(folder)
     n_there = n_new = 0
     try:
-        for file in files:
-            if _is_there(file, folder / file.path):
-                n_there += 1
-            elif _kept(console, file, folder / file.path):
-                n_new += 1
+        with _folder(folder):
+            for file in files:
+                if _is_there(file, folder / file.path):
+                    n_there += 1
+                elif _kept(console, file, folder / file.path):
+                    n_new += 1
+    except _NoServerError as error:
+        say_line(f"failed: {error}; {n_there + n_new} of {len(files)} files are there.")
+        return len(files) - n_there - n_new
     except KeyboardInterrupt:
         raise StoppedError(
             f"interrupted; {n_there + n_new} of {len(files)} files are there: run the same command "
             "again to go on"
         ) from None
     console.say(f"{n_there + n_new} of {len(files)} files are there, {n_there} from before.")
-    console.data(str(folder))
+    if n_there + n_new == len(files):
+        console.data(str(folder))
     return len(files) - n_there - n_new
 
 
@@ -81,25 +95,36 @@ def _kept(console: Console, file: PaperFile, target: Path) -> bool:
     if os.path.lexists(target):
         say_line(f"failed: {file.path}: something else of that name is there; remove it first.")
         return False
-    _make(target.parent)
-    try:
-        with console.stage(f"Fetching {file.path}"):
-            content = _fetched(file)
-    except InputError as error:
-        say_line(f"failed: {error}")
-        return False
-    with atomic_write(target) as stream:
-        stream.write(content)
+    with _folder(target.parent):
+        try:
+            with console.stage(f"Fetching {file.path}"):
+                content = _fetched(file)
+        except _NoServerError:
+            raise
+        except InputError as error:
+            say_line(f"failed: {error}")
+            return False
+        with atomic_write(target) as stream:
+            stream.write(content)
     console.say(f"{file.path}: {len(content):,} bytes, as they should be.")
     return True
 
 
-def _make(folder: Path) -> None:
+@contextmanager
+def _folder(folder: Path) -> Iterator[None]:
+    """Make a folder where there is none; one that stays empty is removed again."""
+    is_new = not folder.exists()
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         label = one_line(str(folder), 200)
         raise InputError(f"{label}: cannot be made ({error.strerror}).") from None
+    try:
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _fetched(file: PaperFile) -> bytes:
@@ -111,14 +136,10 @@ def _fetched(file: PaperFile) -> bytes:
             content: bytes = answer.read(MOST_BYTES)
             length = answer.headers["Content-Length"]
     except (OSError, http.client.HTTPException) as error:
-        why = error.reason if type(error) is URLError else error
-        if isinstance(error, HTTPError):
-            error.close()
-        raise InputError(f"{file.path}: cannot be fetched ({why}): {file.address}") from None
+        raise _failure(file, error) from None
     if str(length).isdecimal() and len(content) < min(int(length), MOST_BYTES):
         raise InputError(
-            f"{file.path}: broke off after {len(content):,} of {int(length):,} bytes; try again: "
-            f"{file.address}"
+            f"{file.path}: broke off after {len(content):,} of {int(length):,} bytes; try again."
         )
     if not is_the_file(file, content):
         raise InputError(
@@ -126,3 +147,15 @@ def _fetched(file: PaperFile) -> bytes:
             "not kept."
         )
     return content
+
+
+def _failure(file: PaperFile, error: Exception) -> InputError:
+    """Say in a line why a file could not be fetched."""
+    cause = error.reason if type(error) is URLError else error
+    if isinstance(error, HTTPError):
+        error.close()
+    why = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
+    if isinstance(cause, NO_SERVER):
+        server = urlsplit(file.address).hostname
+        return _NoServerError(f"{file.path}: {server} cannot be reached ({why})")
+    return InputError(f"{file.path}: cannot be fetched ({why}).")

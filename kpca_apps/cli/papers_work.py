@@ -53,7 +53,7 @@ def _list_lines(found: list[Experiment], width: int) -> list[str]:
         lines.append(work)
         for one in members:
             part = work_of(one.paper)[1]
-            told = wrap(f"{part}: {one.title}" if part else one.title, max(width - before, 20))
+            told = wrap(f"{one.title} [{part}]" if part else one.title, max(width - before, 20))
             lines.append(f"{'':{INDENT}}{starts[one.name]}".ljust(before) + told[0])
             lines += [" " * before + more for more in told[1:]]
     return lines
@@ -64,7 +64,7 @@ def run_experiments(
     context: typer.Context,
     name: str,
     data: Path | None,
-    out: Path,
+    out: Path | None,
     *,
     force: bool,
     as_json: bool,
@@ -89,14 +89,14 @@ def run_experiments(
     from kpca_apps.papers.running import gathered
 
     chosen = _chosen(name)
-    folder = OutputFolder(out, force=force)
+    folder = OutputFolder(out or f"kpca-papers-{name}", force=force)
     folder.check()
     if data is not None and not data.is_dir():
         raise InputError(f"{one_line(str(data), 200)}: no folder; kpca papers fetch makes one.")
     clock = Clock()
     done, interrupted = _run(console, chosen, data, clock)
     places = ELSEWHERE if len(chosen) > 1 else ()
-    result = gathered(done, command=reproduce(context), elsewhere=places)
+    result = gathered(done, command=reproduce(context, replacing=False), elsewhere=places)
     if result.n_failed == len(chosen):
         raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
     with console.stage("Drawing"):
@@ -123,9 +123,11 @@ def _chosen(name: str) -> list[Experiment]:
 
     try:
         return chosen_experiments(name)
-    except ConfigError as error:
+    except ConfigError:
         meant = suggest(name, ("all", *all_experiments()))
-        raise ConfigError(f"{error}{meant}") from None
+        raise ConfigError(
+            f'There is no experiment "{one_line(name)}".{meant} kpca papers list names them all.'
+        ) from None
 
 
 def _run(
@@ -178,6 +180,8 @@ def _tell(console: Console, one: Reproduction) -> None:
 
     if one.failed:
         say_line(f"not run: {one.name}: {one.failed}")
+    elif one.is_untried:
+        console.say(f"not run: {one.name}: {one.outcome.claims[0].why}.")
     else:
         console.say(f"{one.name}: {standing(one)}.")
 
@@ -190,16 +194,18 @@ def _write(result: GalleryResult, folder: OutputFolder, clock: Clock) -> None:
     with folder as building:
         (building / REPORT_FILE).write_bytes(render_gallery(result).encode())
         (building / "result.json").write_bytes(result_to_json(result).encode())
-        (building / "figures").mkdir()
-        for name, png in gallery_figures(result).items():
+        figures = gallery_figures(result)
+        if figures:
+            (building / "figures").mkdir()
+        for name, png in figures.items():
             (building / "figures" / f"{name}.png").write_bytes(png)
         clock.lap("report")
         (building / "run.json").write_bytes(clock.to_json().encode())
 
 
 def _say(console: Console, result: GalleryResult) -> None:
-    from kpca_apps.report.gallery_text import headline
+    from kpca_apps.report.gallery_text import headline, left_out
 
     console.say(headline(result))
-    if result.n_failed:
-        console.say(f"{result.n_failed} of {len(result.reproductions)} experiments not run.")
+    if sentence := left_out(result):
+        console.say(sentence)

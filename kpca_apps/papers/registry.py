@@ -70,5 +70,5 @@ def chosen_experiments(name: str) -> list[Experiment]:
     if name == "all":
         return list(known.values())
     if name not in known:
-        raise ConfigError(f"There is no experiment {name!r}; there are: {', '.join(known)}.")
+        raise ConfigError(f'There is no experiment "{name}"; kpca papers list names them all.')
     return [known[name]]

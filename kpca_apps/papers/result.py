@@ -22,6 +22,7 @@ __all__ = [
     "Outcome",
     "Pictures",
     "Place",
+    "Reference",
     "Reproduction",
     "Scatter",
     "Table",
@@ -330,6 +331,12 @@ class Reproduction:
     files: dict[str, str] = field(default_factory=dict)
     method: str = ""
 
+    @property
+    def is_untried(self) -> bool:
+        """Whether none of its claims could be tried, such as where its data cannot be had."""
+        claims = self.outcome.claims
+        return not self.failed and bool(claims) and all(c.verdict == "not run" for c in claims)
+
 
 @dataclass(frozen=True)
 class Place:
@@ -342,6 +349,22 @@ class Place:
 
     what: str
     paper: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A text in full.
+
+    Attributes
+    ----------
+    authors, year, title, where : str
+        The year is empty where the text states none.
+    """
+
+    authors: str
+    year: str
+    title: str
     where: str
 
 
@@ -359,12 +382,15 @@ class GalleryResult:
         Of the libraries that computed it.
     elsewhere : tuple of Place
         What no experiment shows; empty where not all were run.
+    references : tuple of Reference
+        The texts.
     """
 
     reproductions: tuple[Reproduction, ...]
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     elsewhere: tuple[Place, ...] = ()
+    references: tuple[Reference, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:
@@ -375,6 +401,11 @@ class GalleryResult:
     def n_failed(self) -> int:
         """Number of experiments that could not be run."""
         return sum(bool(one.failed) for one in self.reproductions)
+
+    @property
+    def untried(self) -> tuple[Reproduction, ...]:
+        """Those that were run, and of which no claim could be tried."""
+        return tuple(one for one in self.reproductions if one.is_untried)
 
     @property
     def n_without_paper(self) -> int:

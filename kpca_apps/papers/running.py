@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 from kpca_apps.errors import KpcaError
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.references import REFERENCES
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reproduction
 
@@ -95,4 +96,4 @@ def gathered(
     (1, 0)
     """
     versions = {name: version(name) for name in LIBRARIES}
-    return GalleryResult(tuple(reproductions), command, versions, elsewhere)
+    return GalleryResult(tuple(reproductions), command, versions, elsewhere, REFERENCES)

@@ -7,7 +7,16 @@ import math
 from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
 from kpca_apps.report.text import count, join, number, plural
 
-__all__ = ["MARKS", "cell", "headline", "most_of_the_rest", "standing", "tolerance", "work_of"]
+__all__ = [
+    "MARKS",
+    "cell",
+    "headline",
+    "left_out",
+    "most_of_the_rest",
+    "standing",
+    "tolerance",
+    "work_of",
+]
 
 MARKS: dict[Verdict, str] = {
     "reproduced": "\u2713",
@@ -45,6 +54,22 @@ def headline(result: GalleryResult) -> str:
     if n := judged["not reproduced"]:
         told.append(f"{count(n)} {'does' if n == 1 else 'do'} not")
     return f"{', '.join(told)}."
+
+
+def left_out(result: GalleryResult) -> str:
+    """Say how many experiments gave nothing; empty if all did.
+
+    Parameters
+    ----------
+    result : GalleryResult
+    """
+    n_all, lost = len(result.reproductions), [one.name for one in result.untried]
+    told = []
+    if result.n_failed:
+        told.append(f"{count(result.n_failed)} of {plural(n_all, 'experiment')} could not be run")
+    if lost:
+        told.append(f"{join(lost)} cannot be tried: the data cannot be had")
+    return f"{'; '.join(told)}." if told else ""
 
 
 def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:

@@ -73,6 +73,7 @@ def _gallery(result: GalleryResult) -> dict[str, Any]:
         "versions": result.versions,
         "experiments": parts,
         "elsewhere": _encode(result.elsewhere),
+        "references": _encode(result.references),
     }
 
 

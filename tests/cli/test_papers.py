@@ -34,6 +34,7 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
         ", ".join(known[name].data) or "none" for name in names
     ]
     assert "Hoffmann (2007)" in lines
+    assert any(line.endswith("Three clusters, Gaussian kernel [Fig. 1]") for line in lines)
     told = json.loads(kpca("list", "--json").out)
     assert [one["name"] for one in told] == names
     assert {"name": "chairs", "data": []}.items() <= {
@@ -44,11 +45,11 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
 def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> None:
     done = kpca("run", "clusters")
     assert done.code == 0
-    assert done.out == "kpca-papers/report.html\n"
+    assert done.out == "kpca-papers-clusters/report.html\n"
     assert "clusters: 1 reproduced and 1 reproduced with a condition." in done.err
-    folder = Path("kpca-papers")
+    folder = Path("kpca-papers-clusters")
     html = (folder / "report.html").read_text(encoding="utf-8")
-    assert "Three clusters" in html and "kpca papers run clusters --force" in html
+    assert "Three clusters" in html and ">kpca papers run clusters<" in html
     assert {path.name for path in (folder / "figures").iterdir()} == {
         "clusters-1.png",
         "clusters-2.png",
@@ -79,7 +80,7 @@ def test_an_experiment_without_its_data_says_how_to_get_it(kpca: Run) -> None:
         "error: usps: needs usps/zip.train.gz: get the data with kpca papers fetch FOLDER, then "
         "name the folder with --data."
     )
-    assert not Path("kpca-papers").exists()
+    assert not Path("kpca-papers-usps").exists()
 
 
 def test_what_needs_no_data_runs_beside_what_lacks_it(
@@ -92,8 +93,10 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
     done = kpca("run", "all", "--data", "empty")
     assert done.code == 5
     assert "not run: usps: usps/zip.train.gz: not in the data folder" in done.err
-    assert "1 of 3 experiments not run." in done.err
-    html = Path("kpca-papers/report.html").read_text(encoding="utf-8")
+    assert "not run: chairs: the images cannot be had" in done.err
+    told = " ".join(done.err.split())
+    assert "1 of 3 experiments could not be run; chairs cannot be tried: the data" in told
+    html = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Three clusters" in html and "Not run: usps/zip.train.gz" in html
     assert "--data empty" in html
 
@@ -101,8 +104,8 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
 def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("a-file").write_text("", encoding="utf-8")
     for words, code, told in (
-        (("run", "nobody"), 2, "no experiment 'nobody'"),
-        (("run", "half-moon"), 2, 'Did you mean "half-moons"?'),
+        (("run", "nobody"), 2, 'no experiment "nobody". kpca papers list names them all.'),
+        (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
         (("run", "clusters", "--data", "a-file"), 3, "a-file: no folder"),
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: no folder"),
         (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
@@ -110,10 +113,10 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
         done = kpca(*words)
         assert done.code == code and told in done.err
         assert len(done.err.splitlines()) == 1
-    Path("kpca-papers").mkdir()
-    Path("kpca-papers/mine.txt").write_text("mine", encoding="utf-8")
+    Path("kpca-papers-clusters").mkdir()
+    Path("kpca-papers-clusters/mine.txt").write_text("mine", encoding="utf-8")
     assert kpca("run", "clusters", "--force").code == 4
-    assert Path("kpca-papers/mine.txt").read_text(encoding="utf-8") == "mine"
+    assert Path("kpca-papers-clusters/mine.txt").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_wrong_data_file_is_named(kpca: Run) -> None:
@@ -122,7 +125,7 @@ def test_a_wrong_data_file_is_named(kpca: Run) -> None:
     done = kpca("run", "usps", "--data", "papers")
     assert done.code == 3 and len(done.err.splitlines()) == 1
     assert "usps/zip.train.gz: not the file the figures were made with" in done.err
-    assert not Path("kpca-papers").exists()
+    assert not Path("kpca-papers-usps").exists()
 
 
 def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -142,15 +145,16 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
     done = kpca("run", "all")
     assert done.code == 130 and done.out == ""
     assert [line for line in done.err.splitlines() if line.startswith("error")] == [
-        "error: interrupted; 1 of 3 experiments were done, and are kept in kpca-papers/report.html"
+        "error: interrupted; 1 of 3 experiments were done, and are kept in "
+        "kpca-papers-all/report.html"
     ]
-    told = json.loads(Path("kpca-papers/result.json").read_text(encoding="utf-8"))
+    told = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
     assert [one["failed"] for one in told["experiments"]] == [
         "",
         "interrupted before it was done.",
         "interrupted before it was done.",
     ]
-    html = Path("kpca-papers/report.html").read_text(encoding="utf-8")
+    html = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Not run: interrupted before it was done." in html
 
 
@@ -160,7 +164,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
     _with(monkeypatch, KeyboardInterrupt())
     done = kpca("run", "course")
     assert done.code == 130 and done.err == "error: interrupted; nothing was written\n"
-    assert not Path("kpca-papers").exists()
+    assert not Path("kpca-papers-course").exists()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_what_fails_does_not_lose_the_others(
     _with(monkeypatch, error)
     done = kpca("run", "all", "--quiet")
     assert done.code == 5 and done.err.startswith(told) and len(done.err.splitlines()) == 1
-    page = Path("kpca-papers/report.html").read_text(encoding="utf-8")
+    page = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Statements put to the test" in page and "MPI chairs" in page
 
 
@@ -197,6 +201,14 @@ def test_only_json_goes_to_stdout(kpca: Run) -> None:
 
     done = kpca("run", "statements", "--json")
     told = json.loads(done.out, parse_constant=refuse)
-    written = Path("kpca-papers/result.json").read_text(encoding="utf-8")
+    written = Path("kpca-papers-statements/result.json").read_text(encoding="utf-8")
     assert told == json.loads(written, parse_constant=refuse)
     assert [one["name"] for one in told["experiments"]] == ["statements"]
+
+
+def test_a_run_without_figures_can_be_replaced(kpca: Run) -> None:
+    for words in ((), ("--force",)):
+        assert kpca("run", "chairs", *words).code == 0
+    assert not Path("kpca-papers-chairs/figures").exists()
+    done = kpca("run", "chairs")
+    assert done.code == 4 and "replace it with --force" in done.err

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import pytest
 
@@ -98,6 +100,7 @@ def test_what_cannot_be_had_is_told_in_a_line_and_the_rest_is_kept(
     assert "set/other.csv: another file stands at" in other
     assert silent.startswith("failed: set/silent.csv: cannot be fetched (timed out)")
     assert [path.name for path in Path("data").rglob("*") if path.is_file()] == ["whole.csv"]
+    assert done.out == ""
 
 
 def test_nothing_is_replaced(papers: Run, served: Any) -> None:
@@ -122,12 +125,33 @@ def test_a_folder_that_cannot_be_made_ends_it(papers: Run, served: Any) -> None:
         assert done.code == 3 and len(done.err.splitlines()) == 1 and "cannot be made" in done.err
 
 
-def test_no_server_is_told(papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_no_server_one_line_says_so_and_nothing_is_left(
+    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served("whole")
-    nowhere = PaperFile("set/a.csv", "0" * 64, "http://127.0.0.1:9/a")
-    monkeypatch.setitem(data_module.FILES, "set", (nowhere,))
+    nowhere = tuple(PaperFile(f"set/{x}.csv", "0" * 64, f"http://127.0.0.1:9/{x}") for x in "ab")
+    monkeypatch.setitem(data_module.FILES, "set", nowhere)
+    done = papers("fetch", "data")
+    assert done.code == 5 and done.out == ""
+    assert [line for line in done.err.splitlines() if "a.csv" in line or "b.csv" in line][-1:] == [
+        "failed: set/a.csv: 127.0.0.1 cannot be reached (Connection refused); 0 of 2 files are "
+        "there."
+    ]
+    assert "b.csv" not in done.err and not Path("data").exists()
+
+
+def test_a_name_that_is_not_known_ends_it_too(
+    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served("whole", "moved")
+
+    def unknown(*words: Any, **options: Any) -> None:
+        raise URLError(socket.gaierror(-2, "Name or service not known"))
+
+    monkeypatch.setattr(papers_fetch, "urlopen", unknown)
     done = papers("fetch", "data", "--quiet")
-    assert done.code == 5 and "Connection refused" in done.err
+    assert done.code == 5 and len(done.err.splitlines()) == 1
+    assert "cannot be reached (Name or service not known)" in done.err
 
 
 def test_an_interrupt_keeps_what_was_fetched(
