@@ -186,21 +186,18 @@ def rings_and_spiral() -> None:
     X += rng.normal(scale=0.05, size=X.shape)
     X, y = X[order := rng.permutation(450)], y[order]
     kernel = RBF.from_sigma(0.4)
-    online = online_kernel_kmeans(kernel, X, 3)
-    batch = batch_kernel_kmeans(kernel, X, online.labels)
-    first = exact(kernel, X, 1).project(X)
-    onto = KMeans(3, n_init=10, random_state=0).fit_predict(first)
-    row(
-        "kernel_kmeans",
-        **{
-            name: purity(labels, y)
-            for name, labels in (
-                ("online", online.labels),
-                ("batch", batch.labels),
-                ("components", onto),
-            )
-        },
-    )
+    places = np.random.default_rng(1)
+    starts = [places.permutation(450)[:3] for _ in range(10)]
+    closest = [gram_matrix(kernel, X)[:, start].argmax(axis=1) for start in starts]
+    batches = [batch_kernel_kmeans(kernel, X, labels) for labels in closest]
+    batch = min(batches, key=lambda means: means.squared_distances(X).min(axis=1).sum())
+    figures = {"batch": purity(batch.labels, y)}
+    for q in (1, 2, 5, None):
+        T = exact(kernel, X, q).project(X)
+        fits = [KMeans(3, init=T[start], n_init=1, tol=0.0).fit(T) for start in starts]
+        onto = min(fits, key=lambda fit: fit.inertia_)
+        figures[f"components_{T.shape[1]}"] = purity(onto.labels_, y)
+    row("kernel_kmeans", online=purity(online_kernel_kmeans(kernel, X, 3).labels, y), **figures)
     turn = np.sqrt(rng.uniform(0.0, 1.0, 1000)) * 4.0 * np.pi
     curve = np.column_stack([turn * np.cos(turn), turn * np.sin(turn)]) / (2.0 * np.pi)
     X = curve + rng.normal(scale=0.05, size=curve.shape)

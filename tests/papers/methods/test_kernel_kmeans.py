@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+from kpca_apps.papers.measuring import components
 from kpca_apps.papers.methods.kernel_kmeans import batch_kernel_kmeans, online_kernel_kmeans
 
 from ..comparing import clouds, misc_oracle, tiny_rows
@@ -41,6 +42,17 @@ def test_with_the_linear_kernel_batches_are_lloyds_algorithm():
     assert_allclose(found.gamma @ X, reference.cluster_centers_, rtol=1e-10)
     new = clouds(20, seed=1)
     assert_array_equal(found.predict(new), reference.predict(new))
+
+
+def test_on_all_components_k_means_is_kernel_k_means():
+    X, kernel = clouds(), RBF(0.5)
+    T = components(kernel, X).project(X)
+    starts = np.random.default_rng(0).permutation(len(X))[:3]
+    found = batch_kernel_kmeans(kernel, X, kernel(X, X[starts]).argmax(axis=1))
+    reference = KMeans(3, init=T[starts], n_init=1, tol=0.0, max_iter=300).fit(T)
+    assert_array_equal(found.labels, reference.labels_)
+    inertia = found.squared_distances(X).min(axis=1).sum()
+    assert inertia == pytest.approx(reference.inertia_, rel=1e-8)
 
 
 def test_a_cluster_that_loses_its_rows_keeps_its_mean():
