@@ -1,17 +1,18 @@
 """What kernel PCA costs: time and memory of a fit, time of a projection (complexity claims).
 
-Aguilera and Antonanzas (2019, VII) put a fit to n rows at O(n^3) time and O(n^2) memory, and a
-projection of m rows of p attributes on l components at O(p m n) for the kernel and O(l m n) for
-the rest; approximations from a subset of the rows and iterations cost less. Scholkopf, Smola and
-Muller (1996, 4.4) suggest the leading eigenpairs only, or a subset, and name what a projection
-costs against linear PCA: a kernel value for each training row, where that has one inner product a
-component.
+Aguilera and Antonanzas (2019, VII) put a fit to n rows at O(n^3) time and O(n^2) memory. Of a
+projection of m new rows of p attributes they put the kernel at O(p m n) and the whole, on all n
+components, at O(n^2 m), "which can be reduced projecting into l < n components"; approximations
+from a subset of the rows and iterations cost less. Scholkopf, Smola and Muller (1996, 4.4) suggest
+the leading eigenpairs only, or a subset, and name what a projection costs against linear PCA: a
+kernel value for each training row, where that has one inner product a component.
 
 Measured on Gaussian rows of ten attributes: all components by LAPACK; ten by Krylov iteration with
 the Gram matrix made anew for every product; ten through 100 landmarks. Memory is the peak of what
-numpy allocates. An exponent is the slope between the last two points of a curve. Times are of this
-machine and of this moment, the only numbers of the gallery that change from run to run; neither
-paper gives any.
+numpy allocates. An exponent is the slope between the last two points of a curve, where what grows
+fastest weighs most; in p, m and n on few components, where all grows alike, between the first and
+the last. Times are of this machine and of this moment, the only numbers of the gallery that change
+from run to run; neither paper gives any.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ ROWS = (500, 1000, 2000, 4000)
 ROWS_OF_LAPACK = (250, 500, 1000, 2000)
 PROJECTED = (1000, 2000, 4000, 8000)
 TRAINED = (250, 500, 1000, 2000)
+ATTRIBUTES = (500, 1000, 2000, 4000)
+ALL_OF = (500, 1000, 2000)
 KEPT = (100, 200, 400, 800)
 GAMMA = 0.05
 
@@ -58,7 +61,7 @@ def run(data: PaperData) -> Outcome:
     figures = (
         _curves("Time of a fit", "rows", "seconds", seconds),
         _curves("Memory of a fit", "rows", "megabytes", memory),
-        _curves("Time of a projection", "m, n or l, the others fixed", "seconds", projections),
+        _curves("Time of a projection", "m, n, p or l", "seconds", projections),
     )
     claims = (*_judge_fits(seconds, memory), *_judge_projections(projections))
     return Outcome(claims, figures)
@@ -89,9 +92,17 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])
     axes = linear.weights.T @ linear.points
+    wide = np.random.default_rng(1).normal(size=(500, max(ATTRIBUTES)))
+    narrow = {p: components(RBF(0.5 / p), wide[:, :p], 10) for p in ATTRIBUTES}
+    every = {n: components(RBF(GAMMA), X[:n]) for n in ALL_OF}
     return {
         "m rows (n = 1,000, l = 50)": (lambda m: middle.project(X[:m]), PROJECTED),
         "n trained on (m = 2,000, l = 50)": (lambda n: fits[n].project(few), TRAINED),
+        "p attributes (m = n = 500, l = 10)": (
+            lambda p: narrow[p].project(wide[:, :p]),
+            ATTRIBUTES,
+        ),
+        "n trained on, all components (m = 2,000)": (lambda n: every[n].project(few), ALL_OF),
         "l components (m = 2,000, n = 1,000)": (lambda q: full.leading(q).project(few), KEPT),
         "m rows, linear PCA (l = 10)": (lambda m: X[:m] @ axes.T, PROJECTED),
     }
@@ -174,7 +185,8 @@ def _judge_fits(
             "time of all components grows as n^3",
             "O(n^3)",
             f"as n^{full:.1f} between {last}",
-            1.8 < full < 3.6,
+            2.4 < full < 3.5,
+            reason="measured so at this size: what is lower than n^3 weighs more on few rows",
         ),
         stated(
             "memory grows as n^2", "O(n^2)", f"as n^{held:.2f} between {last}", 1.8 < held < 2.2
@@ -196,21 +208,28 @@ def _judge_fits(
 
 
 def _judge_projections(spent: dict[str, tuple[Matrix, Matrix]]) -> tuple[Claim, ...]:
-    rows, trained, kept, linear = spent.values()
-    m, n, q = (exponent(*pair) for pair in (rows, trained, kept))
+    rows, trained, wide, every, kept, linear = spent.values()
+    m, n, p = (exponent(x[[0, -1]], y[[0, -1]]) for x, y in (rows, trained, wide))
+    on_all, on_some = (exponent(*pair) for pair in (every, kept))
     ratio = float(rows[1][-1] / linear[1][-1])
     return (
         stated(
-            "a projection costs O(p m n)",
-            "m^1 n^1",
-            f"as m^{m:.1f} n^{n:.1f}, m rows projected, n trained on",
-            0.5 < min(m, n) and max(m, n) < 1.5,
+            "the kernel between m new rows and n trained on costs O(p m n)",
+            "O(p m n)",
+            f"a projection on few components costs as p^{p:.1f} m^{m:.1f} n^{n:.1f}",
+            0.5 < min(p, m, n) and max(p, m, n) < 1.5,
+        ),
+        stated(
+            "a projection of new rows on all components",
+            "O(n^2 m)",
+            f"as n^{on_all:.1f} between {ALL_OF[-2]:,} and {ALL_OF[-1]:,} rows trained on",
+            1.5 < on_all < 2.5,
         ),
         stated(
             "it is cheaper with fewer components",
-            "O(l m n), l < n",
-            f"as l^{q:.1f} between {KEPT[-2]} and {KEPT[-1]} components",
-            bool(0.0 < q < 1.5 and kept[1][0] < kept[1][-1]),
+            "can be reduced projecting into l < n",
+            f"as l^{on_some:.1f} between {KEPT[-2]} and {KEPT[-1]} components",
+            bool(0.0 < on_some < 1.5 and kept[1][0] < kept[1][-1]),
         ),
         stated(
             "a projection costs more than that of linear PCA",

@@ -33,7 +33,7 @@ def test_a_fit_of_all_components_holds_squares_of_the_rows_and_the_others_do_not
     ("powers", "verdicts"),
     [
         ((3.0, 1.5, 1.0, 2.0, 1.0, 1.0), ["reproduced"] * 4),
-        ((1.2, 1.5, 1.0, 1.0, 1.0, 2.0), ["not reproduced"] * 2 + ["reproduced", "not reproduced"]),
+        ((1.8, 1.5, 1.0, 1.0, 1.0, 2.0), ["not reproduced"] * 2 + ["reproduced", "not reproduced"]),
     ],
 )
 def test_fits_are_judged_by_their_exponents(powers, verdicts):
@@ -48,22 +48,30 @@ def test_fits_are_judged_by_their_exponents(powers, verdicts):
 
 
 def test_projections_are_judged_by_their_exponents():
-    lines = {name: (SIZES, SIZES * size) for name, size in zip("abcd", (5, 1, 1, 1), strict=True)}
-    assert [c.verdict for c in complexity._judge_projections(lines)] == ["reproduced"] * 3
-    lines["b"] = (SIZES, SIZES**2)
-    lines["d"] = (SIZES, 9.0 * SIZES)
-    verdicts = [claim.verdict for claim in complexity._judge_projections(lines)]
-    assert verdicts == ["not reproduced", "reproduced", "not reproduced"]
+    lines = dict.fromkeys(("m", "n", "p", "all", "l", "linear"), (SIZES, SIZES))
+    lines |= {"m": (SIZES, 5.0 * SIZES), "all": (SIZES, SIZES**2)}
+
+    def verdicts(changed):
+        claims = complexity._judge_projections(lines | changed)
+        return [claim.verdict == "reproduced" for claim in claims]
+
+    assert verdicts({}) == [True] * 4
+    for name in ("m", "n", "p"):
+        assert verdicts({name: (SIZES, 5.0 * SIZES**2)})[0] is False
+    assert verdicts({"all": (SIZES, SIZES)}) == [True, False, True, True]
+    assert verdicts({"l": (SIZES, 1.0 / SIZES)}) == [True, True, False, True]
+    assert verdicts({"linear": (SIZES, 9.0 * SIZES)}) == [True, True, True, False]
 
 
 def test_a_small_run_has_a_curve_for_each_claim(monkeypatch):
     sizes = {"ROWS": (150, 300), "PROJECTED": (200, 400), "KEPT": (10, 20)}
+    sizes |= {"ATTRIBUTES": (20, 40), "ALL_OF": (100, 200)}
     for name, value in {**sizes, "ROWS_OF_LAPACK": (150, 300), "TRAINED": (500, 1000)}.items():
         monkeypatch.setattr(complexity, name, value)
     outcome = complexity.run(PaperData(None))
-    assert [len(figure.series) for figure in outcome.figures] == [3, 3, 4]
+    assert [len(figure.series) for figure in outcome.figures] == [3, 3, 6]
     for figure in outcome.figures:
         assert figure.log_x and figure.log_y
         for x, y in figure.series.values():
             assert len(x) == len(y) == 2 and (y > 0.0).all()
-    assert len(outcome.claims) == 7
+    assert len(outcome.claims) == 8
