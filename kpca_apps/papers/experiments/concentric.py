@@ -2,8 +2,8 @@
 
 The article gives neither the radii of its clouds nor the width of its Gaussian kernel. Three sets
 of radii are tried here, 150 rows a cloud, and widths from a fifteenth of the largest radius to the
-whole; its pictures are drawn for radii .1, .5 and 1 and sigma .4. A component counts as enough if
-two cuts of it put 99 % of the rows into their clouds.
+whole; its pictures are drawn for radii .1, .5 and 1 and sigma .4, and sigma .3 and .5 are judged
+with it. A component counts as enough if two cuts of it put 99 % of the rows into their clouds.
 
 The article says that the first component of a Gaussian kernel is enough to tell the three groups
 apart. It is for radii and widths that fit each other. Its sentence that no ranking of components
@@ -42,6 +42,7 @@ WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
 """Sigmas tried, over the largest radius."""
 
 SIGMA = 0.4
+AROUND = (0.3, SIGMA, 0.5)
 ENOUGH = 0.99
 
 
@@ -52,7 +53,8 @@ def run(data: PaperData) -> Outcome:
     square = components(Polynomial(2, 1.0, 1.0), X, 2).project(X)
     gaussian = components(RBF.from_sigma(SIGMA), X, 4)
     G = gaussian.project(X)
-    enough = best_threshold_accuracy(G[:, 0], labels)
+    firsts = (components(RBF.from_sigma(sigma), X, 1).project(X)[:, 0] for sigma in AROUND)
+    enough = [best_threshold_accuracy(first, labels) for first in firsts]
     claims = (
         stated(
             "linear PCA cannot tell the groups apart",
@@ -64,8 +66,9 @@ def run(data: PaperData) -> Outcome:
         stated(
             "Gaussian kernel: the first component is enough",
             "enough",
-            f"{enough:.3f} of the rows right at sigma {SIGMA}, radii {_listed(RINGS[0][0])}",
-            enough >= ENOUGH,
+            f"at least {min(enough):.3f} of the rows right at sigma {_listed(AROUND)}, radii "
+            f"{_listed(RINGS[0][0])}",
+            min(enough) >= ENOUGH,
             condition="for radii and widths that fit each other: at the best width tried "
             + _listed([f"{one.gaussian.max():.3f}" for one in tried])
             + " for the three sets of radii",
