@@ -43,19 +43,19 @@ REFERENCES: tuple[Reference, ...] = (
         "World Heritage Encyclopedia",
         "",
         "Kernel PCA",
-        "article WHEBN0011336923; it states no year",
+        "Article WHEBN0011336923; it states no year",
     ),
     Reference(
         "Course notes, in English",
         "",
         "Section 2: Kernel PCA",
-        "they state no author, title or year",
+        "They state no author, title or year",
     ),
     Reference(
         "Course notes, in Spanish",
         "",
         "Kernel PCA",
-        "slides; they state no author or year",
+        "Slides; they state no author or year",
     ),
 )
 """Authors and titles as the texts state them, in plain letters."""

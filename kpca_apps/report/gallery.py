@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,14 @@ from kpca_apps.papers.result import GalleryResult, Isolines, Outcome, Pictures, 
 from kpca_apps.report.drawing import Drawing, to_png, to_svg
 from kpca_apps.report.gallery_figures import draw
 from kpca_apps.report.gallery_rows import Spot, rows_of
-from kpca_apps.report.gallery_text import MARKS, headline, most_of_the_rest, standing, work_of
+from kpca_apps.report.gallery_text import (
+    MARKS,
+    headline,
+    left_out,
+    most_of_the_rest,
+    standing,
+    work_of,
+)
 from kpca_apps.report.gallery_words import ClaimLine, TableView, claim_lines, table_view
 from kpca_apps.report.page import make_page
 
@@ -23,11 +31,12 @@ BROAD = 1.6  # width over height from which a figure is not put beside another o
 
 @dataclass(frozen=True)
 class _Shown:
-    """A figure as the page holds it."""
+    """A figure as the page holds it; its caption tells what no earlier one of the section told."""
 
     spot: Spot
     drawing: Drawing
     svg: Markup
+    caption: str
 
     @property
     def is_broad(self) -> bool:
@@ -89,6 +98,7 @@ def render_gallery(result: GalleryResult) -> str:
         title=sentence,
         sentence=sentence,
         rest=most_of_the_rest(result),
+        left_out=left_out(result),
         sections=sections,
         papers=_by_paper(sections),
         thumbnail_size=THUMBNAIL,
@@ -130,9 +140,10 @@ def _drawn(name: str, outcome: Outcome) -> Iterator[tuple[tuple[Spot, ...], list
 
 
 def _section(one: Reproduction) -> _Section:
+    told: set[str] = set()
     rows = [
         tuple(
-            _Shown(at, drawing, _with_handle(drawing))
+            _Shown(at, drawing, _with_handle(drawing), _untold(drawing.caption, told))
             for at, drawing in zip(row, drawings, strict=True)
         )
         for row, drawings in _drawn(one.name, one.outcome)
@@ -154,6 +165,13 @@ def _section(one: Reproduction) -> _Section:
         last and last[0],
         _thumbnail(one, by_name),
     )
+
+
+def _untold(caption: str, told: set[str]) -> str:
+    """Leave out sentences that were told before, and remember the others."""
+    sentences = [part for part in re.split(r"(?<=\.) ", caption) if part not in told]
+    told.update(sentences)
+    return " ".join(sentences)
 
 
 def _with_handle(drawing: Drawing) -> Markup:

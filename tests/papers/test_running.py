@@ -7,7 +7,8 @@ from pathlib import Path
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.elsewhere import ELSEWHERE
-from kpca_apps.papers.registry import Experiment
+from kpca_apps.papers.references import REFERENCES
+from kpca_apps.papers.registry import Experiment, all_experiments
 from kpca_apps.papers.result import Outcome, close_to
 from kpca_apps.papers.running import gathered, not_run, reproduce
 
@@ -60,3 +61,14 @@ def test_what_stands_elsewhere_stands_there():
     assert len(modules) > 5
     for name in modules:
         import_module(f"kpca_apps.{name}")
+
+
+def test_the_texts_are_named_in_full_and_as_the_experiments_cite_them():
+    assert gathered([]).references == REFERENCES
+    told = {(text.authors, text.year) for text in REFERENCES}
+    assert len(told) == len(REFERENCES) == 8 and all(
+        text.title and text.where for text in REFERENCES
+    )
+    for one in all_experiments().values():
+        for author, year in re.findall(r"(\w+)(?: et al\.)? \((\d{4})\)", one.paper):
+            assert any(author in who and year == when for who, when in told), one.paper

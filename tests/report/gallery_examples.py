@@ -12,6 +12,7 @@ from kpca_apps.papers.result import (
     Outcome,
     Pictures,
     Place,
+    Reference,
     Reproduction,
     Scatter,
     Table,
@@ -63,7 +64,8 @@ def usual() -> GalleryResult:
     three = Reproduction("third", "Another (2002), Table 1", "Lost", Outcome(()), "needs a/c")
     elsewhere = (Place("Faces", "Author (2001), 7", "no command"),)
     command = "kpca papers run all --force"
-    return GalleryResult((one, two, three), command, {"numpy": "2.0"}, elsewhere)
+    texts = (Reference("A. Author", "2001", "On everything", "A journal"),)
+    return GalleryResult((one, two, three), command, {"numpy": "2.0"}, elsewhere, texts)
 
 
 def hostile() -> GalleryResult:

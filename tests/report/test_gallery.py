@@ -27,7 +27,7 @@ from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.gallery import gallery_figures, render_gallery
 from kpca_apps.report.gallery_figures import MAX_POINTS, draw
 from kpca_apps.report.gallery_rows import FULL_WIDTH, GAP, rows_of
-from kpca_apps.report.gallery_text import headline, most_of_the_rest, standing
+from kpca_apps.report.gallery_text import headline, left_out, most_of_the_rest, standing
 from kpca_apps.report.gallery_words import claim_lines, table_view
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples
@@ -56,6 +56,8 @@ def test_the_page_is_sound_and_holds_every_claim(html: str) -> None:
         "with images smoothed",
         "A note.",
         "no command",
+        "A. Author (2001). On everything. A journal.",
+        "2 of 3 experiments have figures",
     ):
         assert words in page.text
     assert "Not run: needs a/c" in page.text
@@ -187,11 +189,35 @@ def test_numbers_are_there_for_programs() -> None:
         "why": "", "origin": "the paper", "source": "1998 journal",
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
+    assert told["references"][0]["title"] == "On everything"
     assert second["files"] == {"a/b": "ab12"} and third["failed"] == "needs a/c"
 
 
 def _claims(*verdicts: str) -> Outcome:
     return Outcome(tuple(Claim("c", 1.0, 2.0, 0.1, verdict, "why") for verdict in verdicts))
+
+
+def test_what_gave_nothing_is_counted_with_its_reason() -> None:
+    lost = Reproduction("lost", "p", "Lost", _claims("not run"))
+    gone = Reproduction("gone", "p", "Gone", _claims("not run"), "needs a/c")
+    some = Reproduction("some", "p", "Some", _claims("not run", "reproduced"))
+    assert left_out(GalleryResult((some,))) == ""
+    assert left_out(GalleryResult((some, lost))) == "lost cannot be tried: the data cannot be had."
+    told = "1 of 3 experiments could not be run; lost cannot be tried: the data cannot be had."
+    assert left_out(GalleryResult((some, lost, gone))) == told
+    html = render_gallery(GalleryResult((some, lost, gone)))
+    assert told in html and len(re.findall(r'class="marks"[^>]*>not run<', html)) == 2
+
+
+def test_captions_do_not_repeat_each_other() -> None:
+    rows = {"points": np.tile(examples.POINTS, (10, 1)), "labels": np.tile(examples.GROUPS, 10)}
+    figures = (examples.slope(), examples.slope(0.5), examples.slope())
+    many = tuple(replace(figure, **rows) for figure in figures)
+    html = render_gallery(GalleryResult((Reproduction("a", "p", "A", Outcome((), many)),)))
+    captions = re.findall(r"<figcaption>([^<]*)</figcaption>", html)
+    assert len(captions) == 2
+    assert [caption.count("rows are drawn") for caption in captions] == [1, 0]
+    assert "150 of 400 rows" in captions[0] and "0.5" in captions[1]
 
 
 def test_where_most_of_the_rest_stands_is_told() -> None:
