@@ -68,7 +68,10 @@ def fetch_files(console: Console, folder: Path) -> int:
                 elif _kept(console, file, folder / file.path):
                     n_new += 1
     except _NoServerError as error:
-        say_line(f"failed: {error}; {n_there + n_new} of {len(files)} files are there.")
+        say_line(
+            f"failed: {error}; {n_there + n_new} of {len(files)} files are there: run the same "
+            "command again when it can be"
+        )
         return len(files) - n_there - n_new
     except KeyboardInterrupt:
         raise StoppedError(

@@ -207,5 +207,6 @@ def _say(console: Console, result: GalleryResult) -> None:
     from kpca_apps.report.gallery_text import headline, left_out
 
     console.say(headline(result))
-    if sentence := left_out(result):
+    # Of one experiment its own line has said so.
+    if len(result.reproductions) > 1 and (sentence := left_out(result)):
         console.say(sentence)

@@ -135,7 +135,7 @@ def test_where_there_is_no_server_one_line_says_so_and_nothing_is_left(
     assert done.code == 5 and done.out == ""
     assert [line for line in done.err.splitlines() if "a.csv" in line or "b.csv" in line][-1:] == [
         "failed: set/a.csv: 127.0.0.1 cannot be reached (Connection refused); 0 of 2 files are "
-        "there."
+        "there: run the same command again when it can be"
     ]
     assert "b.csv" not in done.err and not Path("data").exists()
 
