@@ -3,7 +3,8 @@
 The report believes that local translation invariance would improve its results, by examples or by
 a kernel, and does not try. Tried here with examples: every training digit again, moved by one pixel
 up, down, left and right, for the linear machine on the same components; degree 3, 512 components,
-and what the experiment usps assumes: smoothing, C and scale. The report gives no number.
+and what the experiment usps assumes: smoothing, C = 10 and scale. Five times the rows weigh as a
+larger C would, so a smaller one is run beside it. The report gives no number.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ __all__ = ["EXPERIMENT"]
 Matrix = NDArray[np.float64]
 
 DEGREE, COMPONENTS = 3, 512
+LEAST_GAIN = 0.25  # per cent, five digits
+MACHINE_C = (10.0, 2.0)
 SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
@@ -37,17 +40,21 @@ def run(data: PaperData) -> Outcome:
     copies = [subspace.project(smoothed_digits(moved(X, *shift))) for shift in SHIFTS]
     scale = np.sqrt((plain**2).sum(axis=1).mean())
     plain, test, more = plain / scale, test / scale, np.vstack([plain, *copies]) / scale
-    errors = []
-    for rows, labels in ((plain, y), (more, np.tile(y, 1 + len(SHIFTS)))):
-        machine = LinearSVC(C=10.0, dual=False).fit(rows, labels)
-        errors.append(100.0 * float(np.mean(machine.predict(test) != truth)))
+    many = np.tile(y, 1 + len(SHIFTS))
+
+    def error(C: float, rows: Matrix, labels: NDArray[np.intp]) -> float:
+        machine = LinearSVC(C=C, dual=False).fit(rows, labels)
+        return 100.0 * float(np.mean(machine.predict(test) != truth))
+
+    (with_them, without), other = ((error(C, more, many), error(C, plain, y)) for C in MACHINE_C)
     claim = stated(
         "virtual translated examples improve the result",
         "believed",
-        f"{errors[1]:.2f} % errors with them, {errors[0]:.2f} % without, degree {DEGREE}, "
+        f"{with_them:.2f} % errors with them, {without:.2f} % without, degree {DEGREE}, "
         f"{COMPONENTS} components",
-        errors[1] < errors[0] - 0.25,
-        condition="images smoothed over .75 pixels, C = 10, as in the experiment usps",
+        with_them < min(without, other[1]) - LEAST_GAIN and other[0] < other[1] - LEAST_GAIN,
+        condition=f"images smoothed over .75 pixels, C = {MACHINE_C[0]:g}, as in the experiment "
+        f"usps; with C = {MACHINE_C[1]:g} {other[0]:.2f} % and {other[1]:.2f} %",
     )
     return Outcome((claim,))
 
