@@ -29,7 +29,7 @@ ELSEWHERE: tuple[Place, ...] = (
         "kpca_apps.papers.methods; scikit-learn's own where there is no need of a kernel",
     ),
     Place(
-        "Linear machines on components, multi-layer machines, component regression",
+        "Linear SVM on components, multi-layer SVM, component regression",
         f"{_REPORT}, 4",
         "kpca_apps.papers.methods",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
 from kpca_apps.report.text import count, join, number, plural
@@ -124,13 +125,22 @@ def work_of(paper: str) -> tuple[str, str]:
     return work + bracket.strip(","), part.lstrip(", ")
 
 
-def cell(value: float | str, tolerance: float | None) -> str:
+def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
     """Write a value of a claim with the decimals that its tolerance asks for; words stay.
+
+    Parameters
+    ----------
+    value : float or str
+    tolerance : float or None
+    known : bool
+        Whether the value is quoted, so that no decimals are added to those it is given with.
 
     Examples
     --------
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')
+    >>> cell(1.6, 0.08, known=True), cell(1.58, 0.08)
+    ('1.6', '1.580')
     """
     if isinstance(value, str):
         return value
@@ -138,7 +148,11 @@ def cell(value: float | str, tolerance: float | None) -> str:
         return number(value, DIGITS)
     if abs(value) < tolerance / 100:
         return number(value, 2)
-    return f"{value:,.{max(math.ceil(-math.log10(tolerance)), 0) + 1}f}"
+    decimals = max(math.ceil(-math.log10(tolerance)), 0) + 1
+    if known:
+        exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+        decimals = min(decimals, max(-int(exponent), 0))
+    return f"{value:,.{decimals}f}"
 
 
 def tolerance(claim: Claim) -> str:

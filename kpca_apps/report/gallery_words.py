@@ -86,7 +86,7 @@ def claim_lines(
     lines = tuple(
         ClaimLine(
             one.what,
-            cell(one.paper, one.tolerance),
+            cell(one.paper, one.tolerance, known=True),
             "; ".join(_origin_of(one)),
             cell(one.ours, one.tolerance),
             tolerance(one),

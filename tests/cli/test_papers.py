@@ -34,7 +34,7 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
         ", ".join(known[name].data) or "none" for name in names
     ]
     assert "Hoffmann (2007)" in lines
-    assert any(line.endswith("Three clusters, Gaussian kernel [Fig. 1]") for line in lines)
+    assert any(line.endswith("Three clusters, exp(-0.3 |x - y|^2) [Fig. 1]") for line in lines)
     told = json.loads(kpca("list", "--json").out)
     assert [one["name"] for one in told] == names
     assert {"name": "chairs", "data": []}.items() <= {

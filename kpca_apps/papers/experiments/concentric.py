@@ -3,7 +3,9 @@
 The article gives neither the radii of its clouds nor the width of its Gaussian kernel. Three sets
 of radii are tried here, 150 rows a cloud, and widths from a fifteenth of the largest radius to the
 whole; its pictures are drawn for radii .1, .5 and 1 and sigma .4, and sigma .3 and .5 are judged
-with it. A component counts as enough if two cuts of it put 99 % of the rows into their clouds.
+with it. The first two components of (x.y + 1)^2 look like the rows themselves: the third beside the
+first shows what it does, for radii 1, 3 and 6. A component counts as enough if two cuts of it put
+99 % of the rows into their clouds.
 
 The article says that the first component of a Gaussian kernel is enough to tell the three groups
 apart. It is for radii and widths that fit each other. Its sentence that no ranking of components
@@ -50,7 +52,8 @@ def run(data: PaperData) -> Outcome:
     """Measure how well one component, cut twice, tells the clouds apart."""
     tried = [_Tried.of(radii, noise) for radii, noise in RINGS]
     X, labels = rings(np.random.default_rng(0), *RINGS[0])
-    square = components(Polynomial(2, 1.0, 1.0), X, 2).project(X)
+    wide, sides = rings(np.random.default_rng(0), *RINGS[1])
+    square = components(Polynomial(2, 1.0, 1.0), wide, 3).project(wide)
     gaussian = components(RBF.from_sigma(SIGMA), X, 4)
     G = gaussian.project(X)
     firsts = (components(RBF.from_sigma(sigma), X, 1).project(X)[:, 0] for sigma in AROUND)
@@ -66,7 +69,7 @@ def run(data: PaperData) -> Outcome:
         stated(
             "Gaussian kernel: the first component is enough",
             "enough",
-            f"at least {min(enough):.3f} of the rows right at sigma {_listed(AROUND)}, radii "
+            f"{_share(min(enough))} rows right at sigma {_listed(AROUND)}, radii "
             f"{_listed(RINGS[0][0])}",
             min(enough) >= ENOUGH,
             condition="for radii and widths that fit each other: at the best width tried "
@@ -76,7 +79,13 @@ def run(data: PaperData) -> Outcome:
     )
     figures = (
         Scatter("The clouds", "x", "y", X, labels),
-        Scatter("(x.y + 1)^2", "component 1", "component 2", square, labels),
+        Scatter(
+            f"(x.y + 1)^2, radii {_listed(RINGS[1][0])}: components 3 and 1 tell the clouds apart",
+            "component 1",
+            "component 3",
+            square[:, [0, 2]],
+            sides,
+        ),
         Scatter(f"Gaussian, sigma {SIGMA}", "component 1", "component 2", G[:, :2], labels),
         isolines(f"Gaussian, sigma {SIGMA}: isolines", gaussian, X, labels),
         Curves(
@@ -126,9 +135,13 @@ def _table(tried: list[_Tried]) -> Table:
         "best of its five",
         "nearest mean on three",
         "Gaussian, component 1, best width",
-        f"sigma of at least {ENOUGH}",
+        f"sigmas with at least {ENOUGH} right",
     )
     return Table("Share of the rows put right", heads, tuple(rows))
+
+
+def _share(least: float) -> str:
+    return "all" if least == 1.0 else f"at least {least:.3f} of the"
 
 
 def _listed(values: Iterable[object]) -> str:
@@ -141,4 +154,7 @@ EXPERIMENT = Experiment(
     "Three concentric clouds",
     (),
     run,
+    "The article gives no radii and no width of its Gaussian kernel: three sets of radii and "
+    "twelve widths are assumed, 150 rows a cloud from our own generator. A component is enough if "
+    f"two cuts of it put a share of {ENOUGH} of the rows into their clouds.",
 )

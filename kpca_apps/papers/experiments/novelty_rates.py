@@ -40,11 +40,13 @@ CANCER, DIGIT = "kernel PCA, sigma 2, q 50", "kernel PCA, sigma 8, q 100"
 
 SCALED_BY_ALL = f"{CANCER}, scaled by all rows"
 
-RIVALS = ("one-class machine, best of 12", "linear PCA, best", "Parzen density, best of 4")
+RIVALS = ("one-class SVM, best of 12", "linear PCA, best", "Parzen density, best of 4")
 SIGMAS = (1.0, 2.0, 4.0, 8.0)
 NUS = (0.02, 0.05, 0.1)
 LINEAR_COUNTS = (1, 8, 20, 40, 60, 100)
 EQUAL = 0.003
+
+TOLD = "as told by Aguilera and Antonanzas 2019, VIII"
 
 
 def run(data: PaperData) -> Outcome:
@@ -59,19 +61,21 @@ def run(data: PaperData) -> Outcome:
             "rows among them, as the other run seems to have been",
         ),
         stated(
-            "cancer: kernel PCA holds its own against its rivals",
+            f"cancer: kernel PCA holds its own: at most {EQUAL} behind each rival",
             "competitive",
             _against(cancer, CANCER),
             cancer[CANCER] >= max(cancer[rival] for rival in RIVALS) - EQUAL,
+            source=TOLD,
             condition="sigma and q from a run judged on these test rows; the data hardly tell "
             f"methods apart: the distance to the mean has {cancer['distance to the mean']:.4f}",
         ),
         _near("digit 0: AUC, sigma 8, q 100", 0.9878, zero[DIGIT]),
         stated(
-            "digit 0: kernel PCA holds its own against its rivals",
+            f"digit 0: kernel PCA holds its own: at most {EQUAL} behind each rival",
             "competitive",
             _against(zero, DIGIT),
             zero[DIGIT] >= max(zero[rival] for rival in RIVALS) - EQUAL,
+            source=TOLD,
             condition="on USPS, where the paper had MNIST; sigma and q from a run judged on these "
             "test rows",
         ),
@@ -105,8 +109,8 @@ def _linear(q: int, train: Matrix, test: Matrix, novel: Flags) -> float:
 
 
 def _one_class(sigma: float, nu: float, train: Matrix, test: Matrix, novel: Flags) -> float:
-    machine = OneClassSVM(gamma=0.5 / sigma**2, nu=nu).fit(train)
-    return float(roc_auc_score(novel, -machine.decision_function(test)))
+    model = OneClassSVM(gamma=0.5 / sigma**2, nu=nu).fit(train)
+    return float(roc_auc_score(novel, -model.decision_function(test)))
 
 
 def _cancer(data: PaperData) -> dict[str, float]:
@@ -142,9 +146,9 @@ def _rivals(train: Matrix, test: Matrix, novel: Flags) -> dict[str, float]:
     """Return the AUC of the rivals at the best of their settings, and of no method at all."""
     parts = train, test, novel
     counts = [q for q in LINEAR_COUNTS if q < train.shape[1]]
-    machine, linear, parzen = RIVALS
+    one_class, linear, parzen = RIVALS
     return {
-        machine: max(_one_class(sigma, nu, *parts) for sigma in SIGMAS for nu in NUS),
+        one_class: max(_one_class(sigma, nu, *parts) for sigma in SIGMAS for nu in NUS),
         linear: max(_linear(q, *parts) for q in counts),
         parzen: max(_auc(sigma, 0, *parts) for sigma in SIGMAS),
         "distance to the mean": _linear(0, *parts),
@@ -154,7 +158,11 @@ def _rivals(train: Matrix, test: Matrix, novel: Flags) -> dict[str, float]:
 EXPERIMENT = Experiment(
     "novelty-rates",
     "Hoffmann (2007), breast cancer and digit 0",
-    "Novelty detection against one-class machine, PCA and Parzen",
+    "Novelty detection against one-class SVM, PCA and Parzen",
     ("cancer", "usps"),
     run,
+    "The paper's text could not be opened: sigma, q and the cancer split are those of an "
+    "independent run, and USPS digits stand in for MNIST. Every rival gets the best setting "
+    "tried, judged on the test rows; the setting of kernel PCA is from a run that was judged on "
+    "them too.",
 )

@@ -3,11 +3,11 @@
 The numbers of Aguilera and Antonanzas (2019) come out, on what their public script does and the
 paper leaves open: kernel PCA of the raw attributes of the 2,100 rows of ``segmentation.test``,
 components of variance above 1e-4, each brought to unit variance (as kernlab's ``ksvm`` does unless
-told otherwise), a linear machine with C = 1 for each pair of classes, errors on the 210 rows of
+told otherwise), a linear SVM with C = 1 for each pair of classes, errors on the 210 rows of
 ``segmentation.data``. One error is .0048. Two things the authors could not see in their numbers:
 
 - every one of those 210 rows is also among the 2,100 trained on, so that an error of 0 is
-  memory. Beside each number stands the honest one, those rows left out of training, and a second
+  memory. Beside each number stands that without the repeated rows in training, and a second
   table has the direction the data were made for;
 - the last row of the table was not run at sigma 0.01: the script passes ``par`` where ``ksvm``
   reads ``kpar``, and sigma was estimated from the data, at about 0.09.
@@ -15,7 +15,7 @@ told otherwise), a linear machine with C = 1 for each pair of classes, errors on
 Variances of the polynomial kernel span 14 digits over raw attributes. In a Gram matrix the last of
 them drown in rounding, so its components are taken from the monomials themselves, by a singular
 value decomposition: the same components to twice as many digits, and all variances around 1e-4 are
-firm. The published errors do not depend on it, the honest ones do.
+firm. The published errors do not depend on it, those on new test rows do.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ PAPER: dict[str, tuple[float, float | None]] = {
 }
 """Test errors with all components and with 50."""
 
-MACHINE = 0.0381
-"""Of the machine on the rows themselves, without components."""
+SVM_ALONE = 0.0381
+"""Of the SVM on the rows themselves, without components."""
 
 ROUNDING = (
     "The last components of the polynomial kernel drown in rounding when they are taken from the "
-    "Gram matrix: an independent implementation, which cut by it, had .0381 where the honest error "
-    "with all components is .0571 here, and .1189 for .1562 the other way round. Here they are "
-    "taken from the monomials, and which variances exceed 1e-4 is firm."
+    "Gram matrix: an independent implementation, which cut by it, had 0.0381 where the error on "
+    "new test rows with all components is 0.0571 here, and 0.1189 for 0.1562 the other way round. "
+    "Here they are taken from the monomials, and which variances exceed 1e-4 is firm."
 )
 
 ONE_ERROR = 0.005
 LEAST_VARIANCE = 1e-4
-MEMORY = "every test row is also a training row; without them the error is that called honest"
+MEMORY = "every test row is also a training row; the table has the error without the repeated rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class _Split:
         return (train - centre) @ onto, (test - centre) @ onto
 
     def error(self, features: tuple[Matrix, Matrix], count: int | None = None) -> float:
-        """Return the test error of linear machines on the first components."""
+        """Return the test error of linear SVMs on the first components."""
         train, test = (part[:, :count] for part in features)
         machine = SVC(kernel="linear", C=1.0).fit(train, self.train_names)
         return float(np.mean(machine.predict(test) != self.test_names))
@@ -113,7 +113,7 @@ class _Split:
         return (self.train - centre) / scale, (self.test - centre) / scale
 
     def alone(self, sigma: float) -> float:
-        """Return the test error of the machine with the Laplace kernel and no components."""
+        """Return the test error of the SVM with the Laplace kernel and no components."""
         kernel, (train, test) = Laplacian(sigma), self.standardised()
         machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
         return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))
@@ -123,31 +123,30 @@ Features = dict[str, tuple[Matrix, Matrix]]
 
 
 def run(data: PaperData) -> Outcome:
-    """Run the table as published, and honestly; then the curves."""
+    """Run the table as published, and without the repeated rows; then the curves."""
     small, small_names, large, large_names = data.segmentation()
     published = _Split(large, large_names, small, small_names)
     known = {row.tobytes() for row in small}
     new = np.array([row.tobytes() not in known for row in large])
-    honest = _Split(large[new], large_names[new], small, small_names)
+    fresh = _Split(large[new], large_names[new], small, small_names)
     features, fair = (
         {name: split.features(kernel) for name, kernel in KERNELS.items()}
-        for split in (published, honest)
+        for split in (published, fresh)
     )
-    ours, true = _errors(published, features), _errors(honest, fair)
+    ours, true = _errors(published, features), _errors(fresh, fair)
     sigma = estimated_sigma(published.standardised()[0])
-    machines = published.alone(sigma), honest.alone(sigma)
-    curves, more = _curves(published, features, honest, fair)
+    machines = published.alone(sigma), fresh.alone(sigma)
+    curves, more = _curves(published, features, fresh, fair)
     claims = (
         *_published(ours),
         *_alone(sigma, machines[0], published.alone(0.01)),
-        _new(small, large),
         *_caption(features, ours, true, machines),
         *more,
     )
     others = np.intersect1d(np.flatnonzero(new), np.unique(large, axis=0, return_index=True)[1])
     turned = _other_way(_Split(small, small_names, large[others], large_names[others]))
     tables = (_table(features, ours, true, machines), turned)
-    return Outcome(claims, (curves,), tables, (ROUNDING,))
+    return Outcome(claims, (curves,), tables, (_repeated(small, large), ROUNDING))
 
 
 def _errors(split: _Split, features: Features) -> dict[str, tuple[float, float]]:
@@ -166,15 +165,14 @@ def _published(ours: dict[str, tuple[float, float]]) -> list[Claim]:
     return claims
 
 
-def _new(small: Matrix, large: Matrix) -> Claim:
+def _repeated(small: Matrix, large: Matrix) -> str:
+    """Say how many of the test rows are trained on."""
     known = {row.tobytes() for row in large}
-    inside = float(np.mean([row.tobytes() in known for row in small]))
-    return stated(
-        "the test rows are new to the classifier",
-        "a test set of 210 rows",
-        f"{inside:.0%} of them are in the training set, with the same attributes",
-        inside < 0.01,
-        reason="segmentation.data is contained in segmentation.test",
+    inside = sum(row.tobytes() in known for row in small)
+    told = "All" if inside == len(small) else f"{inside} of the"
+    return (
+        f"{told} {len(small)} test rows are also in the training set, with the same "
+        "attributes: segmentation.data is contained in segmentation.test."
     )
 
 
@@ -198,28 +196,28 @@ def _caption(
             all(count > 100 for name, count in counts.items() if name != "linear"),
         ),
         stated(
-            "50 components of the polynomial and Laplace kernels beat PCA and the kernel machine",
+            "50 components of the polynomial and Laplace kernels beat PCA and the kernel SVM",
             "enough",
             ", ".join(f"{name} {ours[name][1]:.4f}" for name in ("polynomial", "Laplace"))
-            + f", linear {ours['linear'][0]:.4f}, machine {alone:.4f}",
+            + f", linear {ours['linear'][0]:.4f}, SVM {alone:.4f}",
             max(ours["polynomial"][1], ours["Laplace"][1]) < min(ours["linear"][0], alone),
-            condition="on rows trained on; honestly polynomial "
+            condition="on rows trained on; on new test rows polynomial "
             f"{true['polynomial'][1]:.4f}, Laplace {true['Laplace'][1]:.4f}, linear {linear:.4f}, "
-            f"machine {fair:.4f}",
+            f"SVM {fair:.4f}",
         ),
         stated(
-            "the kernel machine does not perform as well as the other methods",
+            "the kernel SVM does not perform as well as the other methods",
             "does not",
             f"{alone:.4f}, linear {ours['linear'][0]:.4f}",
             alone > max(error for error, _ in ours.values()),
             reason=f"it makes {round(210 * alone)} errors of 210, linear components "
             f"{round(210 * ours['linear'][0])}, and both 8 in the paper; "
-            f"honestly {fair:.4f}, and {everywhere}",
+            f"on new test rows {fair:.4f}, and {everywhere}",
         ),
         stated(
             "with more components kernel PCA does better than linear PCA",
             "0 against 0.0380",
-            f"honestly {best[0]:.4f} with the {best[1]} kernel against {linear:.4f}",
+            f"on new test rows {best[0]:.4f} with the {best[1]} kernel against {linear:.4f}",
             best[0] < linear,
             condition=f"by {round(210 * (linear - best[0]))} rows of 210, which may be chance, and "
             f"with the kernel picked on the test rows; the others are worse: {others}",
@@ -242,12 +240,13 @@ def _table(
         else:
             cells += [f"{error:.4f}" for error in (few, ours[name][1], true[name][1])]
         rows.append(tuple(cells))
-    alone = (f"{error:.4f}" for error in (MACHINE, *machines))
+    alone = (f"{error:.4f}" for error in (SVM_ALONE, *machines))
     rows.append(("Laplace, no components", "none", *alone, "n.a.", "n.a.", "n.a."))
     heads = (
-        "kernel", "components", "paper", "ours", "honest", "paper, 50", "ours, 50", "honest, 50",
+        "kernel", "components", "paper", "ours", "new test rows", "paper, 50", "ours, 50",
+        "new test rows, 50",
     )  # fmt: skip
-    note = "Honest: the test rows left out of the training rows, among which all of them are."
+    note = "New test rows: trained without the 210 rows that are also test rows."
     return Table("Test error", heads, tuple(rows), note)
 
 
@@ -278,18 +277,18 @@ def estimated_sigma(X: Matrix) -> float:
 
 
 def _alone(sigma: float, estimated: float, printed: float) -> list[Claim]:
-    """Return the claims on the kernel machine without components, on standardised attributes."""
+    """Return the claims on the kernel SVM without components, on standardised attributes."""
     return [
         close_to(
-            "machine with the Laplace kernel, sigma as ksvm estimates it",
-            MACHINE,
+            "SVM with the Laplace kernel, sigma as ksvm estimates it",
+            SVM_ALONE,
             estimated,
             ONE_ERROR,
             condition=f"sigma {sigma:.3f}, not the 0.01 of the table; test rows trained on",
         ),
         close_to(
-            "machine with the Laplace kernel, sigma 0.01 as printed",
-            MACHINE,
+            "SVM with the Laplace kernel, sigma 0.01 as printed",
+            SVM_ALONE,
             printed,
             ONE_ERROR,
             reason="the script's sigma did not reach ksvm, which estimated its own",
@@ -298,22 +297,22 @@ def _alone(sigma: float, estimated: float, printed: float) -> list[Claim]:
 
 
 def _curves(
-    published: _Split, features: Features, honest: _Split, fair: Features
+    published: _Split, features: Features, fresh: _Split, fair: Features
 ) -> tuple[Curves, tuple[Claim, ...]]:
-    """Return Fig. 5, the honest errors beside it, and what its caption claims."""
+    """Return Fig. 5, the errors on new test rows beside it, and what its caption claims."""
     few, both = np.arange(1, 15), np.array([*range(1, 15), *range(15, 101, 5)])
     linear, laplace, true = (
         np.array([split.error(parts, int(n)) for n in counts])
         for split, parts, counts in (
             (published, features["linear"], few),
             (published, features["Laplace"], both),
-            (honest, fair["Laplace"], both),
+            (fresh, fair["Laplace"], both),
         )
     )
     series = {
         "linear": (few.astype(float), linear),
         "Laplace": (both.astype(float), laplace),
-        "Laplace, honest": (both.astype(float), true),
+        "Laplace, new test rows": (both.astype(float), true),
     }
     title = "Fig. 5: test error by number of components"
     figure = Curves(title, "components", "test error", series)
@@ -322,7 +321,7 @@ def _curves(
         stated(
             "Fig. 5: PCA beats kernel PCA for the first 14 dimensions",
             "in all of them",
-            f"in all but {len(worse)} ({', '.join(map(str, worse))})" if worse else "in all",
+            "in all" if not worse else f"in all but {_counted(worse)}",
             len(worse) <= 1,
             condition="but for one number of components" if worse else "",
         ),
@@ -331,15 +330,25 @@ def _curves(
             "very low",
             f"{laplace[-1]:.4f} with 100",
             bool(laplace[-1] < linear.min()),
-            condition=f"on rows trained on; honestly {true[-1]:.4f}",
+            condition=f"on rows trained on; {true[-1]:.4f} on new test rows",
         ),
     )
+
+
+def _counted(numbers: list[int]) -> str:
+    """Say how many numbers of components, and which."""
+    which = f"{', '.join(map(str, numbers))} component{'s' if numbers != [1] else ''}"
+    return f"{'one' if len(numbers) == 1 else len(numbers)} ({which})"
 
 
 EXPERIMENT = Experiment(
     "segmentation",
     "Aguilera and Antonanzas (2019), Table I and Fig. 5",
-    "Image segmentation: linear machines on components",
+    "Image segmentation: linear SVM on components",
     ("segmentation",),
     run,
+    "As the authors' public script has it: kernel PCA of the raw attributes, components of "
+    f"variance above {LEAST_VARIANCE:g} brought to unit variance, then one-vs-one linear support "
+    "vector machines with C = 1. That components are brought to unit variance is assumed, as "
+    "kernlab does.",
 )

@@ -2,7 +2,7 @@
 
 The report believes that local translation invariance would improve its results, by examples or by
 a kernel, and does not try. Tried here with examples: every training digit again, moved by one pixel
-up, down, left and right, for the linear machine on the same components; degree 3, 512 components,
+up, down, left and right, for the linear SVM on the same components; degree 3, 512 components,
 and what the experiment usps assumes: smoothing, C = 10 and scale. Five times the rows weigh as a
 larger C would, so a smaller one is run beside it. The report gives no number.
 """
@@ -53,7 +53,7 @@ def run(data: PaperData) -> Outcome:
         f"{with_them:.2f} % errors with them, {without:.2f} % without, degree {DEGREE}, "
         f"{COMPONENTS} components",
         with_them < min(without, other[1]) - LEAST_GAIN and other[0] < other[1] - LEAST_GAIN,
-        condition=f"images smoothed over .75 pixels, C = {MACHINE_C[0]:g}, as in the experiment "
+        condition=f"images smoothed over 0.75 pixels, C = {MACHINE_C[0]:g}, as in the experiment "
         f"usps; with C = {MACHINE_C[1]:g} {other[0]:.2f} % and {other[1]:.2f} %",
     )
     return Outcome((claim,))
@@ -80,4 +80,6 @@ EXPERIMENT = Experiment(
     "USPS digits: translated copies as further examples",
     ("usps",),
     run,
+    "Every training digit again, moved by one pixel up, down, left and right. Smoothing, C = 10 "
+    "and scale are assumed as in the experiment usps, and a smaller C is run beside it.",
 )
