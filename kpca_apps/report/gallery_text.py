@@ -133,7 +133,8 @@ def cell(value: float | str, tolerance: float | None, *, known: bool = False) ->
     value : float or str
     tolerance : float or None
     known : bool
-        Whether the value is quoted, so that no decimals are added to those it is given with.
+        Whether the value is quoted: it has the decimals that it is given with, and those that
+        the tolerance knows of, for a zero at the end.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def cell(value: float | str, tolerance: float | None, *, known: bool = False) ->
     decimals = max(math.ceil(-math.log10(tolerance)), 0) + 1
     if known:
         exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-        decimals = min(decimals, max(-int(exponent), 0))
+        decimals = min(decimals, max(-int(exponent), math.floor(-math.log10(tolerance)), 0))
     return f"{value:,.{decimals}f}"
 
 

@@ -27,7 +27,7 @@ from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.gallery import gallery_figures, render_gallery
 from kpca_apps.report.gallery_figures import MAX_POINTS, draw
 from kpca_apps.report.gallery_rows import FULL_WIDTH, GAP, rows_of
-from kpca_apps.report.gallery_text import headline, left_out, most_of_the_rest, standing
+from kpca_apps.report.gallery_text import cell, headline, left_out, most_of_the_rest, standing
 from kpca_apps.report.gallery_words import claim_lines, table_view
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples
@@ -110,6 +110,22 @@ def test_a_threshold_is_drawn_where_it_stands() -> None:
     assert "the accented one is the threshold, 0.73" in drawing.caption
     named = replace(examples.slope(0.73), threshold_words="the largest error of a training row")
     assert "is the largest error of a training row, 0.73" in draw(named, "slope").caption
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance", "written"),
+    [
+        (0.003016, 1e-6, "0.003016"),
+        (0.08467, 1e-6, "0.084670"),
+        (0.9642, 1e-4, "0.9642"),
+        (8.9, 0.5, "8.9"),
+        (1.6, 0.08, "1.6"),
+        (187.66, 9.4, "187.7"),
+        (2.0, 0.0, "2"),
+    ],
+)
+def test_a_quoted_value_has_no_digits_that_nobody_gave(value, tolerance, written) -> None:
+    assert cell(value, tolerance, known=True) == written
 
 
 def test_every_row_is_a_dot_in_the_colour_of_its_group() -> None:

@@ -39,14 +39,14 @@ Matrix = NDArray[np.float64]
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-NOISY = {"Gaussian": 63.74, "speckle": 187.66}
+NOISY = {"Gaussian": 63.74, "Speckle": 187.66}
 LINEAR = {
     "Gaussian": (106.4, 81.2, 45.7, 32.6, 27.0, 35.4, 63.7),
-    "speckle": (111.8, 92.9, 71.7, 68.3, 77.8, 111.1, 187.7),
+    "Speckle": (111.8, 92.9, 71.7, 68.3, 77.8, 111.1, 187.7),
 }
 KERNEL = {
     "Gaussian": (111.5, 87.9, 58.5, 46.7, 37.0, 29.6, 24.8, 21.6, 19.8),
-    "speckle": (119.5, 107.5, 87.8, 80.1, 74.3, 69.9, 67.5, 66.3, 65.8),
+    "Speckle": (119.5, 107.5, 87.8, 80.1, 74.3, 69.9, 67.5, 66.3, 65.8),
 }
 """Mean squared distances of an independent implementation, by number of components."""
 
@@ -55,7 +55,7 @@ SHOWN = 150
 """The digit shown at each of them: the first 3 of the test digits."""
 
 WITHIN = 0.05
-FACTORS = {"Gaussian": 1.6, "speckle": 1.1}
+FACTORS = {"Gaussian": 1.6, "Speckle": 1.1}
 """The paper's: linear over kernel, each at its best, as they are remembered."""
 
 
@@ -94,7 +94,7 @@ def digits(data: PaperData) -> tuple[Matrix, Matrix]:
 
 
 def spoil(kind: str, clean: Matrix, rng: np.random.Generator) -> Matrix:
-    """Return digits with "Gaussian" noise or "speckle"."""
+    """Return digits with "Gaussian" noise or "Speckle"."""
     if kind == "Gaussian":
         return clean + 0.5 * rng.normal(size=clean.shape)
     hit, white = rng.random(clean.shape) < 0.4, rng.random(clean.shape) < 0.5

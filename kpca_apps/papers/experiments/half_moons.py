@@ -56,7 +56,7 @@ def run(data: PaperData) -> Outcome:
     figures = (
         Scatter("Rows and linear principal axes", "x", "y", X, labels, pca.components_),
         Scatter(WIDE, "component 1", "component 2", wide.project(X)[:, :2], labels),
-        scree(f"Scree plot of {WIDE}", {WIDE: wide}),
+        scree("Scree plot, sigma 0.01", {WIDE: wide}),
         Scatter(NARROW, "component 1", "component 2", narrow.project(X), labels),
     )
     drawn = [_shape(*half_moons(np.random.default_rng(draw))) for draw in range(DRAWS)]
