@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.files.names import one_line
@@ -53,16 +55,20 @@ class Console:
         """Say a paragraph on stderr, wrapped to the terminal; control characters are escaped."""
         if self.quiet:
             return
-        sys.stderr.write(_wrapped(text) + "\n")
+        _tell(_wrapped(text) + "\n")
 
     def lines(self, lines: list[str]) -> None:
         """Say lines that are laid out already."""
         if not self.quiet:
-            sys.stderr.writelines(f"{one_line(line, terminal_width())}\n" for line in lines)
+            _tell("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
 
     def data(self, text: str) -> None:
         """Put data on stdout, as it is."""
         sys.stdout.write(text.rstrip("\n") + "\n")
+
+    def data_path(self, path: Path) -> None:
+        """Put a path on stdout: as it is for a program, in one line that steers no terminal."""
+        self.data(one_line(str(path), MAX_LINE) if sys.stdout.isatty() else str(path))
 
     def data_lines(self, lines: list[str]) -> None:
         """Put lines for people on stdout; control characters are escaped."""
@@ -81,10 +87,17 @@ class Console:
         from rich.console import Console as Terminal
         from rich.text import Text
 
-        with Terminal(stderr=True, highlight=False).status(
+        shown = Terminal(stderr=True, highlight=False).status(
             Text(one_line(text, terminal_width() - 4))
-        ):
+        )
+        # A terminal that is closed meanwhile does not end the work.
+        with suppress(OSError):
+            shown.__enter__()
+        try:
             yield
+        finally:
+            with suppress(OSError):
+                shown.__exit__(None, None, None)
 
 
 def say_error(message: str) -> None:
@@ -94,9 +107,18 @@ def say_error(message: str) -> None:
 
 def say_line(message: str) -> None:
     """Say one line on stderr, if anybody listens; control characters are escaped."""
-    with suppress(BrokenPipeError):
-        sys.stderr.write(f"{one_line(message, 2_000)}\n")
+    _tell(f"{one_line(message, MAX_LINE)}\n")
+
+
+def _tell(text: str) -> None:
+    """Write to stderr; where that cannot be written to, the work goes on without words."""
+    try:
+        sys.stderr.write(text)
         sys.stderr.flush()
+    except OSError:
+        # What is left in the buffer goes nowhere: flushed again at the end, it would fail again.
+        with suppress(OSError), open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
@@ -191,4 +213,4 @@ def terminal_width() -> int:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(one_line(text, 2_000), terminal_width(), break_on_hyphens=False)
+    return textwrap.fill(one_line(text, MAX_LINE), terminal_width(), break_on_hyphens=False)

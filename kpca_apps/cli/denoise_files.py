@@ -99,7 +99,7 @@ def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
             }
         )
     else:
-        console.data(str(params["model"]))
+        console.data_path(params["model"])
 
 
 def print_noise(

@@ -131,7 +131,7 @@ def _try_first(
     if as_json:
         console.data(result_to_json(result))
     else:
-        console.data(str(near(folder.path) / REPORT_FILE))
+        console.data_path(near(folder.path) / REPORT_FILE)
 
 
 def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
@@ -197,4 +197,4 @@ def _print_outcome(
     if as_json:
         console.data(result_to_json(result))
     else:
-        console.data(str(near(folder.path) / REPORT_FILE))
+        console.data_path(near(folder.path) / REPORT_FILE)

@@ -172,7 +172,7 @@ def fit(
     if json:
         console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})
     else:
-        console.data(str(model))
+        console.data_path(model)
 
 
 @_command

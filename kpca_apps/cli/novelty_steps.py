@@ -209,7 +209,7 @@ def print_outcome(
     if as_json:
         console.data(result_to_json(result))
     else:
-        console.data(str(near(folder.path) / REPORT_FILE))
+        console.data_path(near(folder.path) / REPORT_FILE)
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:

@@ -80,7 +80,7 @@ def fetch_files(console: Console, folder: Path) -> int:
         ) from None
     console.say(f"{n_there + n_new} of {len(files)} files are there, {n_there} from before.")
     if n_there + n_new == len(files):
-        console.data(str(folder))
+        console.data_path(folder)
     return len(files) - n_there - n_new
 
 

@@ -113,7 +113,7 @@ def run_experiments(
 
         console.data(result_to_json(result))
     else:
-        console.data(str(page))
+        console.data_path(page)
     return result.n_failed
 
 

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from kpca_apps.cli.console import Console, explanation_lines, say_error, summary_lines
+from kpca_apps.cli.console import (
+    Console,
+    explanation_lines,
+    say_error,
+    say_line,
+    summary_lines,
+)
 from kpca_apps.files.tables import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.options import ScreeningOptions
@@ -82,3 +93,62 @@ def test_explain_escapes_the_name_of_a_row(kpca: Run, folder: Path) -> None:
     assert said.code == 0
     assert "RED" in said.out
     assert "\x1b" not in said.out
+
+
+@contextmanager
+def stderr_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    read, write = os.pipe()
+    os.close(read)
+    stream = open(write, "w", encoding="utf-8")  # noqa: PTH123
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        yield
+    with suppress(OSError):
+        stream.close()
+
+
+def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    with stderr_nobody_reads(monkeypatch):
+        Console().say("a paragraph")
+        Console().lines(["a", "b"])
+        say_line("a line")
+        sys.stderr.flush()
+
+
+@pytest.mark.parametrize("errors", ["/dev/full", "a pipe"])
+def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path, errors: str) -> None:
+    code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
+    words = [sys.executable, "-c", code, "papers", "run", "chairs", "--out", "x"]
+    if errors == "a pipe":
+        read, write = os.pipe()
+        os.close(read)
+    else:
+        write = os.open(errors, os.O_WRONLY)
+    done = subprocess.run(
+        words, stdout=subprocess.PIPE, stderr=write, text=True, cwd=tmp_path, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stdout) == (0, "x/report.html\n")
+    assert (tmp_path / "x" / "report.html").is_file()
+
+
+def test_a_terminal_that_is_closed_does_not_end_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Closed(nullcontext[None]):
+        def __enter__(self) -> None:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("rich.console.Console.status", lambda self, text: Closed())
+    with Console().stage("Reading"):
+        pass
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_path_is_data_and_steers_no_terminal(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    Console().data_path(Path("t/\x1b[31mred"))
+    assert capsys.readouterr().out == ("t/\\x1b[31mred\n" if terminal else "t/\x1b[31mred\n")
