@@ -75,18 +75,10 @@ class OutputFolder:
         Path
             The temporary folder; it takes its final name when the block ends without error.
         """
-        self.check()
+        self._refuse()
         remove_leftovers(self.path)
-        building = unfinished_path(self.path)
-        try:
-            # Not tempfile: its folders are private, and this one should be as any other.
-            building.mkdir()
-        except OSError as error:
-            raise InputError(
-                f"{self._label}: cannot be made ({error.strerror}); choose another folder."
-            ) from None
-        self._building = building
-        return building
+        self._building = self._begun()
+        return self._building
 
     def __exit__(
         self,
@@ -118,8 +110,24 @@ class OutputFolder:
         RefusedError
             If it exists and may not be replaced.
         InputError
-            If its parent does not exist.
+            If its parent does not exist or cannot be written to.
         """
+        self._refuse()
+        self._begun().rmdir()
+
+    def _begun(self) -> Path:
+        """Make the temporary folder, or say why none can be made."""
+        building = unfinished_path(self.path)
+        try:
+            # Not tempfile: its folders are private, and this one should be as any other.
+            building.mkdir()
+        except OSError as error:
+            raise InputError(
+                f"{self._label}: cannot be made ({error.strerror}); choose another folder."
+            ) from None
+        return building
+
+    def _refuse(self) -> None:
         if not self.path.parent.is_dir():
             raise InputError(
                 f'{self._label}: the folder "{one_line(str(Path(self._label).parent))}" does not '
@@ -151,10 +159,11 @@ class OutputFolder:
             return str(error.filename or self.path)
 
     def _swap(self, building: Path) -> None:
-        self.check()
+        self._refuse()
         retired = unfinished_path(self.path, "old")
         try:
-            if self.path.exists():
+            # Without force nothing gives way, not even what came after the question.
+            if self.force and self.path.exists():
                 self.path.rename(retired)
             try:
                 building.rename(self.path)
@@ -163,6 +172,7 @@ class OutputFolder:
                     retired.rename(self.path)
                 raise
         except OSError as error:
+            self._refuse()
             raise InputError(
                 f"{self._label}: cannot be replaced ({error.strerror}); choose another folder."
             ) from None

@@ -187,6 +187,36 @@ def test_a_folder_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_of_two_runs_at_once_without_force_the_first_to_end_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run"
+    rename = Path.rename
+
+    def other_first(self: Path, target: Path) -> Path:
+        """Let the other end between the question and the move."""
+        monkeypatch.setattr(Path, "rename", rename)
+        make_run(path, "first")
+        return self.rename(target)
+
+    with pytest.raises(RefusedError, match="exists already"), OutputFolder(path) as building:
+        (building / MARKER).write_text('{"text": "second"}', encoding="utf-8")
+        monkeypatch.setattr(Path, "rename", other_first)
+    assert text_of(path) == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_asking_leaves_nothing(tmp_path: Path) -> None:
+    OutputFolder(tmp_path / "run").check()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a place without folders")
+def test_a_place_that_cannot_be_written_to_is_told_when_asked() -> None:
+    with pytest.raises(InputError, match=r"^/proc/run: cannot be made \("):
+        OutputFolder("/proc/run").check()
+
+
 def test_the_folder_above_may_be_named_by_dots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
