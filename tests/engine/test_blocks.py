@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from kpca_apps.engine.blocks import BLOCK, map_row_blocks, reduce_row_blocks
+from kpca_apps.engine.blocks import BLOCK, map_row_blocks, one_blas_thread, reduce_row_blocks
 
 from .kernels import normal_rows
 
@@ -48,3 +51,62 @@ def test_reduce_goes_in_the_order_of_the_blocks_for_any_number_of_workers():
             lambda rows: [rows[0, 0]], X, lambda a, b: a + b, block=3, n_jobs=n_jobs
         )
         assert order == list(X[::3, 0])
+
+
+def blas_threads():
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
+
+
+@pytest.fixture
+def two_blas_threads():
+    """Two threads, whatever the environment says; set by a thread that is gone by then."""
+    before = max(blas_threads())
+    set_blas_threads(2)
+    yield
+    set_blas_threads(before)
+
+
+def set_blas_threads(number):
+    setter = threading.Thread(target=threadpool_limits, args=(number, "blas"))
+    setter.start()
+    setter.join()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize("first_leaves_first", [True, False])
+def test_one_blas_thread_holds_until_the_last_of_two_threads_has_left(first_leaves_first):
+    inside, leave, left, end = (threading.Event() for _ in range(4))
+
+    def first():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(10.0)
+        left.set()
+        end.wait(10.0)
+
+    before = blas_threads()
+    other = threading.Thread(target=first)
+    other.start()
+    assert inside.wait(10.0)
+    with one_blas_thread():
+        if first_leaves_first:
+            leave.set()
+            assert left.wait(10.0)
+        assert blas_threads() == {1}
+    if not first_leaves_first:
+        assert blas_threads() == {1}
+        leave.set()
+        assert left.wait(10.0)
+    assert blas_threads() == before
+    end.set()
+    other.join()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_one_blas_thread_is_given_back_after_an_error():
+    before = blas_threads()
+    with pytest.raises(KeyError), one_blas_thread(), one_blas_thread():
+        raise KeyError
+    assert blas_threads() == before
