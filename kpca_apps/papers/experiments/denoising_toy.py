@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.papers.data import PaperData
@@ -56,7 +57,9 @@ def run(data: PaperData) -> Outcome:
     """Return the median ratio over draws for each width and number of components."""
     sigmas = tuple(PAPER)
     jobs = (delayed(ratios)(draw, sigma) for sigma in sigmas for draw in range(DRAWS))
-    found, tries, restarts = zip(*Parallel(n_jobs=THREADS, require="sharedmem")(jobs), strict=True)
+    with one_blas_thread():
+        results = Parallel(n_jobs=THREADS, require="sharedmem")(jobs)
+    found, tries, restarts = zip(*results, strict=True)
     median = np.median(np.reshape(found, (len(sigmas), DRAWS, len(COUNTS))), axis=1)
     rows = tuple(
         (f"{sigma:g}", who, *map(_cell, values))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from sklearn.svm import LinearSVC
 
+from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.measuring import components
@@ -82,7 +83,8 @@ def run(data: PaperData) -> Outcome:
     counts = tuple(PAPER)
     jobs = [delayed(errors)(degree, smooth, counts) for degree in reversed(DEGREES)]
     jobs += [delayed(errors)(degree, raw, tuple(known)) for degree, known in RAW.items()]
-    columns = Parallel(n_jobs=THREADS, require="sharedmem")(jobs)
+    with one_blas_thread():
+        columns = Parallel(n_jobs=THREADS, require="sharedmem")(jobs)
     ours, paper = np.array(columns[len(DEGREES) - 1 :: -1]).T, np.array(list(PAPER.values()))
     plain = dict(zip(RAW, columns[len(DEGREES) :], strict=True))
     figure = Curves(
