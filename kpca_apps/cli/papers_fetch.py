@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from kpca_apps.cli.console import Console, say_line
 from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
-
-if TYPE_CHECKING:
-    from kpca_apps.papers.data import PaperFile
+from kpca_apps.papers.data import (
+    FILES,
+    MOST_BYTES,
+    MissingDataError,
+    PaperFile,
+    is_the_file,
+    read_paper_file,
+)
 
 __all__ = ["fetch_files"]
 
-MOST_BYTES = 20_000_000
+SCHEMES = ("https",)
 SECONDS = 60  # without a byte, before a server is given up
+SECONDS_A_FILE = 600
+PIECE = 1 << 16
+MOST_DIGITS = 19  # of a length that a server may state
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 
@@ -56,17 +65,15 @@ def fetch_files(console: Console, folder: Path) -> int:
     StoppedError
         If it was interrupted; what was fetched is kept.
     """
-    from kpca_apps.papers.data import FILES
-
     files = [file for group in FILES.values() for file in group]
     n_there = n_new = 0
     try:
         with _folder(folder):
             for file in files:
-                if _is_there(file, folder / file.path):
-                    n_there += 1
-                elif _kept(console, file, folder / file.path):
-                    n_new += 1
+                if os.path.lexists(folder / file.path):
+                    n_there += _is_right(folder, file)
+                else:
+                    n_new += _kept(console, file, folder / file.path)
     except _NoServerError as error:
         say_line(
             f"failed: {error}; {n_there + n_new} of {len(files)} files are there: run the same "
@@ -84,20 +91,18 @@ def fetch_files(console: Console, folder: Path) -> int:
     return len(files) - n_there - n_new
 
 
-def _is_there(file: PaperFile, target: Path) -> bool:
-    from kpca_apps.papers.data import is_the_file
-
+def _is_right(folder: Path, file: PaperFile) -> bool:
+    """Tell whether what is there is the file, or say why not."""
     try:
-        return is_the_file(file, target.read_bytes())
-    except OSError:
+        read_paper_file(folder, file)
+    except MissingDataError as error:
+        say_line(f"failed: {error}")
         return False
+    return True
 
 
 def _kept(console: Console, file: PaperFile, target: Path) -> bool:
     """Fetch a file and keep it, or say why it cannot be had."""
-    if os.path.lexists(target):
-        say_line(f"failed: {file.path}: something else of that name is there; remove it first.")
-        return False
     with _folder(target.parent):
         try:
             with console.stage(f"Fetching {file.path}"):
@@ -116,7 +121,7 @@ def _kept(console: Console, file: PaperFile, target: Path) -> bool:
 @contextmanager
 def _folder(folder: Path) -> Iterator[None]:
     """Make a folder where there is none; one that stays empty is removed again."""
-    is_new = not folder.exists()
+    is_new = not os.path.lexists(folder)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -130,17 +135,28 @@ def _folder(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
+class _Redirects(HTTPRedirectHandler):
+    """Follows a server to another address only where that is as safe."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        """Refuse an address that anybody on the way could answer for."""
+        if urlsplit(newurl).scheme not in SCHEMES:
+            raise HTTPError(newurl, code, "sent on to an address without https", headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _fetched(file: PaperFile) -> bytes:
     """Return the bytes of a file, or say why they cannot be had."""
-    from kpca_apps.papers.data import is_the_file
-
     try:
-        with urlopen(file.address, timeout=SECONDS) as answer:
-            content: bytes = answer.read(MOST_BYTES)
-            length = answer.headers["Content-Length"]
-    except (OSError, http.client.HTTPException) as error:
+        with _opened(file.address) as answer:
+            content = _received(answer)
+            length = str(answer.headers["Content-Length"])
+    except (OSError, HTTPException, ValueError) as error:
         raise _failure(file, error) from None
-    if str(length).isdecimal() and len(content) < min(int(length), MOST_BYTES):
+    is_told = length.isdecimal() and len(length) <= MOST_DIGITS
+    if is_told and len(content) < min(int(length), MOST_BYTES):
         raise InputError(
             f"{file.path}: broke off after {len(content):,} of {int(length):,} bytes; try again."
         )
@@ -152,6 +168,21 @@ def _fetched(file: PaperFile) -> bytes:
     return content
 
 
+def _opened(address: str) -> HTTPResponse:
+    answer: HTTPResponse = build_opener(_Redirects).open(address, timeout=SECONDS)
+    return answer
+
+
+def _received(answer: HTTPResponse) -> bytes:
+    """Read an answer piece by piece, so that a server that drips is given up too."""
+    content, until = bytearray(), time.monotonic() + SECONDS_A_FILE
+    while len(content) < MOST_BYTES and (piece := answer.read1(PIECE)):
+        content += piece
+        if time.monotonic() > until:
+            raise TimeoutError(f"only {len(content):,} bytes in {SECONDS_A_FILE} seconds")
+    return bytes(content)
+
+
 def _failure(file: PaperFile, error: Exception) -> InputError:
     """Say in a line why a file could not be fetched."""
     cause = error.reason if type(error) is URLError else error
@@ -161,4 +192,5 @@ def _failure(file: PaperFile, error: Exception) -> InputError:
     if isinstance(cause, NO_SERVER):
         server = urlsplit(file.address).hostname
         return _NoServerError(f"{file.path}: {server} cannot be reached ({why})")
-    return InputError(f"{file.path}: cannot be fetched ({why}).")
+    # Of a circle of redirects the library says three lines.
+    return InputError(f"{file.path}: cannot be fetched ({why.partition(chr(10))[0]}).")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,18 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 
-__all__ = ["FILES", "MissingDataError", "PaperData", "PaperFile", "is_the_file"]
+__all__ = [
+    "FILES",
+    "MOST_BYTES",
+    "MissingDataError",
+    "PaperData",
+    "PaperFile",
+    "is_the_file",
+    "read_paper_file",
+]
+
+MOST_BYTES = 20_000_000
+"""No file of the papers is longer."""
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -111,6 +123,53 @@ def is_the_file(file: PaperFile, content: bytes) -> bool:
     return hashlib.sha256(content).hexdigest() == file.sha256
 
 
+def read_paper_file(folder: Path, file: PaperFile) -> bytes:
+    """Read a file of the data folder, if it is the one it should be.
+
+    A pipe, a device or a file longer than `MOST_BYTES` is not read at all.
+
+    Parameters
+    ----------
+    folder : Path
+        The data folder.
+    file : PaperFile
+
+    Returns
+    -------
+    bytes
+        Its content.
+
+    Raises
+    ------
+    MissingDataError
+        If it is not there, cannot be read, or is another file; naming it, and what to do.
+    """
+    path = folder / file.path
+    other = ""
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            other = "it is no regular file"
+        elif facts.st_size > MOST_BYTES:
+            other = f"it is longer than {MOST_BYTES / 1e6:.0f} MB"
+        elif not is_the_file(file, content := path.read_bytes()):
+            other = "its SHA-256 differs"
+    except FileNotFoundError as error:
+        if not path.is_symlink():
+            raise MissingDataError(
+                f"{file.path}: not in the data folder; kpca papers fetch gets it."
+            ) from error
+        other = "it is a link that leads nowhere"
+    except OSError as error:
+        raise MissingDataError(f"{file.path}: cannot be read ({error.strerror}).") from error
+    if other:
+        raise MissingDataError(
+            f"{file.path}: not the file the figures were made with ({other}); remove it, and "
+            "kpca papers fetch gets the right one."
+        )
+    return content
+
+
 @dataclass(frozen=True)
 class PaperData:
     """The data folder, or none.
@@ -144,18 +203,7 @@ class PaperData:
                 f"needs {file.path}: get the data with kpca papers fetch FOLDER, then name the "
                 "folder with --data."
             )
-        try:
-            content = (self.folder / file.path).read_bytes()
-        except OSError as error:
-            raise MissingDataError(
-                f"{file.path}: not in the data folder; kpca papers fetch gets it."
-            ) from error
-        if not is_the_file(file, content):
-            raise MissingDataError(
-                f"{file.path}: not the file the figures were made with (its SHA-256 differs); "
-                "remove it, and kpca papers fetch gets the right one."
-            )
-        return content
+        return read_paper_file(self.folder, file)
 
     def usps(self) -> tuple[Matrix, Labels, Matrix, Labels]:
         """Return training and test digits: pixels in [-1, 1] and labels 0 to 9.

@@ -6,6 +6,7 @@ import hashlib
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,17 @@ from tests.cli.conftest import Run
 CONTENT = b"1 2\n" * 500
 
 
+ANSWERS = {
+    "/circle": b"302 Found\r\nLocation: /circle\r\nContent-Length: 0\r\n\r\n",
+    "/unsafe": b"302 Found\r\nLocation: ftp://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n",
+    "/nowhere": b"302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n",
+    "/digits": b"200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nabc",
+    "/chunks": b"200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+}
+
+
 class Host(BaseHTTPRequestHandler):
-    """Answers by path: /whole, /truncated, /moved, /other, /silent; anything else is not found."""
+    """Answers by path, as ANSWERS and `do_GET` have it; anything else is not found."""
 
     released = threading.Event()
 
@@ -31,6 +41,13 @@ class Host(BaseHTTPRequestHandler):
         body = {"/other": b"another file"}.get(self.path, CONTENT)
         if self.path == "/silent":
             self.released.wait(10.0)
+        elif self.path in ANSWERS:
+            self.wfile.write(b"HTTP/1.1 " + ANSWERS[self.path])
+        elif self.path == "/drip":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            with suppress(OSError):
+                while not self.released.wait(0.02):
+                    self.wfile.write(b"x")
         elif self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "/whole")
@@ -63,6 +80,7 @@ def address() -> Iterator[str]:
 def served(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let the data be files of the server, a path each."""
     monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(papers_fetch, "SCHEMES", ("https", "http"))
     digest = hashlib.sha256(CONTENT).hexdigest()
 
     def set_files(*paths: str) -> None:
@@ -110,8 +128,9 @@ def test_nothing_is_replaced(papers: Run, served: Any) -> None:
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5
     assert done.err.splitlines() == [
-        f"failed: set/{name}.csv: something else of that name is there; remove it first."
-        for name in ("whole", "moved")
+        f"failed: set/{name}.csv: not the file the figures were made with ({why}); remove it, and "
+        "kpca papers fetch gets the right one."
+        for name, why in (("whole", "its SHA-256 differs"), ("moved", "it is no regular file"))
     ]
     assert Path("data/set/whole.csv").read_bytes() == b"mine"
 
@@ -148,7 +167,7 @@ def test_a_name_that_is_not_known_ends_it_too(
     def unknown(*words: Any, **options: Any) -> None:
         raise URLError(socket.gaierror(-2, "Name or service not known"))
 
-    monkeypatch.setattr(papers_fetch, "urlopen", unknown)
+    monkeypatch.setattr(papers_fetch, "_opened", unknown)
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5 and len(done.err.splitlines()) == 1
     assert "cannot be reached (Name or service not known)" in done.err
@@ -170,3 +189,35 @@ def test_an_interrupt_keeps_what_was_fetched(
     assert done.code == 130
     assert done.err.startswith("error: interrupted; 1 of 2 files are there: run the same command")
     assert Path("data/set/whole.csv").read_bytes() == CONTENT
+
+
+def test_what_a_server_answers_amiss_is_one_line_a_file(
+    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(papers_fetch, "SECONDS_A_FILE", 0.5)
+    told = {
+        "circle": "cannot be fetched (HTTP Error 302: The HTTP server returned a redirect error",
+        "unsafe": "cannot be fetched (HTTP Error 302: sent on to an address without https).",
+        "nowhere": "cannot be fetched (Invalid IPv6 URL).",
+        "digits": "another file stands at",
+        "chunks": "cannot be fetched (",
+        "drip": "bytes in 0.5 seconds).",
+    }
+    served(*told)
+    done = papers("fetch", "data", "--quiet")
+    assert done.code == 5 and not Path("data").exists()
+    lines = done.err.splitlines()
+    assert len(lines) == len(told)
+    for line, (name, words) in zip(lines, told.items(), strict=True):
+        assert line.startswith(f"failed: set/{name}.csv: ") and words in line
+        assert "\\n" not in line
+
+
+def test_a_server_cannot_send_on_to_an_address_without_https(
+    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served("moved")
+    monkeypatch.setattr(papers_fetch, "SCHEMES", ("https",))
+    done = papers("fetch", "data", "--quiet")
+    assert done.code == 5 and not Path("data").exists()
+    assert done.err.endswith("(HTTP Error 302: sent on to an address without https).\n")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -38,6 +39,55 @@ def test_another_file_of_that_name_is_refused(tmp_path):
         PaperData(tmp_path).require("cancer")
 
 
+def fifo(path):
+    os.mkfifo(path)
+
+
+def folder(path):
+    path.mkdir()
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+def long_file(path):
+    with path.open("wb") as stream:
+        stream.truncate(3_000_000_000)
+
+
+def loop(path):
+    path.symlink_to(path.name)
+
+
+def nowhere(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (fifo, r"\(it is no regular file\); remove it"),
+        (folder, r"\(it is no regular file\); remove it"),
+        (device, r"\(it is no regular file\); remove it"),
+        (long_file, r"\(it is longer than 20 MB\); remove it"),
+        (loop, r"cannot be read \(Too many levels of symbolic links\)"),
+        (nowhere, r"\(it is a link that leads nowhere\); remove it"),
+    ],
+)
+def test_what_is_no_file_to_read_is_named_and_left_alone(tmp_path, make, told):
+    (tmp_path / "hoffmann").mkdir()
+    make(tmp_path / "hoffmann" / "cancer.csv")
+    with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{told}"):
+        PaperData(tmp_path).require("cancer")
+
+
+def test_a_file_in_place_of_a_folder_is_no_missing_one(tmp_path):
+    (tmp_path / "hoffmann").touch()
+    with pytest.raises(MissingDataError, match=r"cannot be read \(Not a directory\)"):
+        PaperData(tmp_path).require("cancer")
+
+
 def test_digits_are_read_as_labels_and_pixels(tmp_path, monkeypatch):
     rows = [f"{label}.0 " + " ".join(["-1.0"] * 255 + ["0.5"]) for label in (3, 7)]
     content = gzip.compress("\n".join(rows).encode())
@@ -68,7 +118,8 @@ def test_every_file_has_a_checksum_and_an_address():
     files = [file for group in FILES.values() for file in group]
     assert len({file.path for file in files}) == len(files)
     for file in files:
-        assert len(file.sha256) == 64 and int(file.sha256, 16) and file.address
+        assert len(file.sha256) == 64 and int(file.sha256, 16)
+        assert file.address.startswith("https://")
 
 
 def test_the_sets_themselves(seeds):
