@@ -18,10 +18,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, Values, as_integer, as_number
 from kpca_apps.engine.mapped_inputs import LinearlyMapped
 
@@ -29,6 +31,14 @@ __all__ = ["ImageIntensity", "OverRegions", "SmoothedImage"]
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+LONGEST_SIDE = 2048
+"""Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made
+in seconds for so many, and in minutes for three times as many."""
+
+POINTS_PER_PIXEL = 16
+"""Points of comparison for each pixel, at most: between pixels an image is linear, so that more of
+them add next to nothing."""
 
 
 class _ImageMap(LinearlyMapped):
@@ -42,9 +52,11 @@ class _ImageMap(LinearlyMapped):
         """Return R (r, height) and C (c, width); an image F becomes R F C'."""
 
     def map_rows(self, X: Matrix) -> Matrix:
-        R, C = self._factors()
         _check_pixels(X, self.height, self.width)
-        mapped: Matrix = R @ X.reshape(len(X), self.height, self.width) @ C.T
+        R, C = self._factors()
+        # Values too large are told by whoever uses them, with the name of the kernel.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mapped: Matrix = R @ X.reshape(len(X), self.height, self.width) @ C.T
         return mapped.reshape(len(X), -1)
 
     def pull_back(self, G: Matrix) -> Matrix:
@@ -56,6 +68,10 @@ class _ImageMap(LinearlyMapped):
         self._require_kernel()
         self._set(height=as_integer("height", self.height, at_least=1))
         self._set(width=as_integer("width", self.width, at_least=1))
+        if max(self.height, self.width) > LONGEST_SIDE:
+            raise ValueError(
+                f"height and width must be at most {LONGEST_SIDE}: make the images smaller first."
+            )
 
 
 @dataclass(frozen=True)
@@ -74,10 +90,11 @@ class ImageIntensity(_ImageMap):
     ----------
     kernel : Kernel
         Of the sampled images; `Polynomial(d)` for the report's (f_x.f_y)^d.
-    height, width : int >= 1
+    height, width : int in [1, 2048]
         Pixels of an image.
     resolution : int >= 1
-        q: points of comparison along each side.
+        q: points of comparison along each side; at most 16 for each pixel of the image. A side of
+        one pixel is constant, and one point tells as much as q.
 
     References
     ----------
@@ -101,6 +118,13 @@ class ImageIntensity(_ImageMap):
     def __post_init__(self) -> None:
         self._check()
         self._set(resolution=as_integer("resolution", self.resolution, at_least=1))
+        points = math.prod(self.resolution for side in (self.height, self.width) if side > 1)
+        most = POINTS_PER_PIXEL * self.height * self.width
+        if points > most:
+            raise ValueError(
+                f"resolution must be smaller: images of {self.height} x {self.width} pixels are "
+                f"compared at no more than {most} points in all."
+            )
 
     def _factors(self) -> tuple[Matrix, Matrix]:
         return _sampling(self.height, self.resolution), _sampling(self.width, self.resolution)
@@ -124,7 +148,7 @@ class SmoothedImage(_ImageMap):
     ----------
     kernel : Kernel
         Of images whose inner product is the one above.
-    height, width : int >= 1
+    height, width : int in [1, 2048]
         Pixels of an image.
     sigma : float > 0
         Standard deviation of c, in pixels. Images filtered with a Gaussian of width s before
@@ -254,8 +278,11 @@ class OverRegions(Kernel):
 def _sampling(side: int, q: int) -> Matrix:
     """Return the weights (q, side) of linear interpolation at q midpoints, times sqrt(side / q).
 
-    Beyond the centres of the outermost pixels the image is constant.
+    Beyond the centres of the outermost pixels the image is constant; along a side of one pixel it
+    is so everywhere, and one point with the weight 1 stands for q.
     """
+    if side == 1:
+        return np.ones((1, 1))
     place = np.clip((np.arange(q) + 0.5) * side / q - 0.5, 0.0, side - 1.0)
     left = np.minimum(place.astype(np.intp), max(side - 2, 0))
     share = place - left
@@ -265,17 +292,24 @@ def _sampling(side: int, q: int) -> Matrix:
     return weights * math.sqrt(side / q)
 
 
+@lru_cache(maxsize=4)
 def _smoothing_root(side: int, sigma: float) -> Matrix:
-    """Return the symmetric root (side, side) of exp(-(i - j)^2 / (2 sigma^2)) over its mass."""
+    """Return the symmetric root (side, side) of exp(-(i - j)^2 / (2 sigma^2)) over its mass.
+
+    Made once for all blocks of rows, and not to be written to.
+    """
     if side == 1:
         return np.ones((1, 1))
     lag = np.arange(side, dtype=np.float64)
     # The sum over all integers; from here on it is the integral to the last digit.
     mass = math.sqrt(2.0 * math.pi) * sigma
-    if sigma < 4.0:
-        mass = float(np.exp(-0.5 * (np.arange(-200, 201) / sigma) ** 2).sum())
-    values, vectors = np.linalg.eigh(np.exp(-0.5 * ((lag[:, None] - lag) / sigma) ** 2) / mass)
-    root: Matrix = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    # Next to a very small sigma every distance is endless, and its weight 0.
+    with np.errstate(over="ignore"), one_blas_thread():
+        if sigma < 4.0:
+            mass = float(np.exp(-0.5 * (np.arange(-200, 201) / sigma) ** 2).sum())
+        values, vectors = np.linalg.eigh(np.exp(-0.5 * ((lag[:, None] - lag) / sigma) ** 2) / mass)
+        root: Matrix = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    root.setflags(write=False)
     return root
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, Values, as_number
+from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, Values, as_table
 from kpca_apps.engine.products import squared_lengths
 
 __all__ = ["Iterated"]
@@ -60,10 +60,7 @@ class Iterated(Kernel):
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
             raise ValueError(f"kernel must be a Kernel, got {self.kernel!r}.")
-        points = tuple(tuple(as_number("points", value) for value in row) for row in self.points)
-        if not points or not points[0] or len({len(row) for row in points}) != 1:
-            raise ValueError("points must be one or more rows of the same length.")
-        self._set(points=points)
+        self._set(points=as_table("points", self.points))
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         points = np.array(self.points)

@@ -103,6 +103,12 @@ class Kernel(ABC):
 
     def __call__(self, X: Matrix, Z: Matrix | None = None) -> Matrix:
         """Return the matrix of k(x, z), shape ``(n, m)``; ``Z`` is ``X`` unless given."""
+        for table in (X, X if Z is None else Z):
+            if np.ndim(table) != 2:
+                raise ValueError(
+                    f"A kernel compares the rows of two tables; got an array of shape "
+                    f"{np.shape(table)}: write x[None] for a single row x."
+                )
         return self.against(X if Z is None else Z)(X)
 
     def __add__(self, other: object) -> Kernel:
@@ -300,6 +306,16 @@ def as_integer(name: str, value: Any, *, at_least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}.")
     return int(value)
+
+
+def as_table(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
+    """Return ``value`` as rows of floats; raise ValueError unless they are of one length >= 1."""
+    rows: tuple[tuple[float, ...], ...] = ()
+    with suppress(TypeError):
+        rows = tuple(tuple(as_number(name, number) for number in row) for row in value)
+    if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
+        raise ValueError(f"{name} must be a table of numbers: one or more rows of one length.")
+    return rows
 
 
 def _check_kernel(value: object) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, as_number
+from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, as_table
 
 __all__ = ["LinearlyMapped", "MappedInputs"]
 
@@ -85,10 +85,7 @@ class MappedInputs(LinearlyMapped):
 
     def __post_init__(self) -> None:
         self._require_kernel()
-        rows = tuple(tuple(as_number("matrix", value) for value in row) for row in self.matrix)
-        if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
-            raise ValueError("matrix must have at least one row, and rows of the same length.")
-        self._set(matrix=rows)
+        self._set(matrix=as_table("matrix", self.matrix))
 
     def map_rows(self, X: Matrix) -> Matrix:
         matrix = np.array(self.matrix)
@@ -96,7 +93,9 @@ class MappedInputs(LinearlyMapped):
             raise ValueError(
                 f"matrix has {matrix.shape[1]} columns, but the rows have {X.shape[1]}."
             )
-        mapped: Matrix = X @ matrix.T
+        # Values too large are told by whoever uses them, with the name of the kernel.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mapped: Matrix = X @ matrix.T
         return mapped
 
     def pull_back(self, G: Matrix) -> Matrix:

@@ -41,13 +41,31 @@ class TestImageIntensity:
             1.0,
             points=list(centres),
         )
-        found = ImageIntensity(Linear(), 1, 6, 600)(X)[0, 1]
-        assert found == pytest.approx(6 * integral, rel=1e-5)
+        errors = [
+            abs(ImageIntensity(Linear(), 1, 6, q)(X)[0, 1] / (6 * integral) - 1.0) for q in (48, 96)
+        ]
+        assert errors[1] < 1e-4
+        assert errors[0] == pytest.approx(4.0 * errors[1], rel=0.05)
 
     def test_a_flat_image_weighs_the_same_at_every_resolution(self):
         X = np.full((1, 12), 3.0)
-        values = [ImageIntensity(Linear(), 3, 4, q)(X)[0, 0] for q in (1, 2, 5, 40)]
+        values = [ImageIntensity(Linear(), 3, 4, q)(X)[0, 0] for q in (1, 2, 5, 13)]
         assert_allclose(values, 12 * 9.0, rtol=1e-12)
+
+    def test_a_signal_is_an_image_of_equal_lines(self):
+        """Along a side of one pixel one point tells as much as q: no columns are made for more."""
+        X = images(4, 1, 7)
+        signal = ImageIntensity(Linear(), 1, 7, 12)
+        assert signal.map_rows(X).shape == (4, 12)
+        repeated = np.tile(X, 7)
+        assert_allclose(signal(X), ImageIntensity(Linear(), 7, 7, 12)(repeated) / 7, rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("height", "width", "q"), [(4, 4, 17), (4, 4, 10**9), (2, 32, 33), (1, 6, 97)]
+    )
+    def test_refuses_points_that_add_nothing(self, height, width, q):
+        with pytest.raises(ValueError, match="compared at no more than"):
+            ImageIntensity(Linear(), height, width, q)
 
 
 class TestSmoothedImage:
@@ -78,6 +96,11 @@ class TestSmoothedImage:
     def test_without_smoothing_it_is_the_kernel_inside(self):
         X = images(5, 3, 3)
         assert_allclose(SmoothedImage(RBF(0.4), 3, 3, 0.05)(X), RBF(0.4)(X), rtol=1e-10)
+
+    @pytest.mark.parametrize("sigma", [1e-300, 5e-324])
+    def test_hardly_any_smoothing_is_none(self, sigma):
+        X = images(5, 3, 3)
+        assert_allclose(SmoothedImage(Linear(), 3, 3, sigma)(X), X @ X.T, rtol=1e-14)
 
 
 class TestOverRegions:
@@ -129,3 +152,21 @@ def test_what_is_inside_must_be_a_kernel():
     ):
         with pytest.raises(ValueError, match="must be a Kernel"):
             make()
+
+
+@pytest.mark.parametrize(("height", "width"), [(10**8, 10**8), (15_000, 1), (1, 10**400)])
+def test_a_side_is_bounded_before_anything_is_made(height, width):
+    for make in (ImageIntensity, SmoothedImage):
+        with pytest.raises(ValueError, match="height and width must be at most 2048"):
+            make(Linear(), height, width, 1)
+
+
+def test_columns_are_counted_before_the_sides_are_mapped(monkeypatch):
+    monkeypatch.setattr(np.linalg, "eigh", None)
+    with pytest.raises(ValueError, match="have 1999 pixels, but the rows have 16"):
+        SmoothedImage(Linear(), 1, 1999, 1.0)(np.zeros((2, 16)))
+
+
+def test_huge_pixels_are_no_warning_of_their_own():
+    mapped = ImageIntensity(Linear(), 4, 4, 1).map_rows(np.full((1, 16), 1e308))
+    assert not np.isfinite(mapped).any()

@@ -51,7 +51,9 @@ def test_squares_the_eigenvalues_of_its_own_points():
     assert_allclose(iterated, np.sort(values**2) / 30, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("points", [(), ((),), ((1.0,), (1.0, 2.0)), ((np.inf,),)])
+@pytest.mark.parametrize(
+    "points", [(), ((),), ((1.0,), (1.0, 2.0)), ((np.inf,),), (1, 2), None, np.ones(3)]
+)
 def test_refuses_what_are_no_points(points):
     with pytest.raises(ValueError, match="points"):
         Iterated(Linear(), points)

@@ -251,6 +251,9 @@ def test_only_numbers_and_kernels_combine():
         "2" * RBF(1.0)
 
 
+LINEAR = Linear().to_state()
+
+
 def _nested(depth):
     state = Linear().to_state()
     for _ in range(depth):
@@ -273,9 +276,29 @@ def _nested(depth):
         {"type": "RBF", "gamma": 10**400},
         {"type": "Sum", "kernels": 3},
         {"type": "Scaled", "factor": 1.0, "kernel": {"type": "eval"}},
+        {"type": "SmoothedImage", "kernel": LINEAR, "height": 15_000, "width": 1, "sigma": 1.0},
+        {"type": "SmoothedImage", "kernel": LINEAR, "height": 2, "width": 2, "sigma": math.nan},
+        {"type": "ImageIntensity", "kernel": LINEAR, "height": 1, "width": 4, "resolution": 10_000},
+        {"type": "ImageIntensity", "kernel": LINEAR, "height": 4, "width": 4, "resolution": 10**9},
+        {"type": "ImageIntensity", "kernel": LINEAR, "height": 10**8, "width": 10**8}
+        | {"resolution": 3},
+        {"type": "MappedInputs", "kernel": LINEAR, "matrix": None},
+        {"type": "MappedInputs", "kernel": LINEAR, "matrix": [1, 2]},
+        {"type": "MappedInputs", "kernel": LINEAR, "matrix": [LINEAR]},
+        {"type": "Iterated", "kernel": LINEAR, "points": 3},
+        {"type": "Iterated", "kernel": LINEAR, "points": [[1.0], [1.0, 2.0]]},
         _nested(100),
     ],
 )
 def test_a_damaged_state_is_refused(state):
     with pytest.raises(ModelFileError):
         kernel_from_state(state)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_single_row_is_refused_with_the_way_to_write_it(name):
+    X = normal_rows(3)
+    with pytest.raises(ValueError, match=r"got an array of shape \(\d+,\): write x\[None\]"):
+        KERNELS[name](X[0])
+    with pytest.raises(ValueError, match=r"write x\[None\]"):
+        KERNELS[name](X, X[0])

@@ -33,7 +33,9 @@ def test_a_rotation_changes_no_kernel_of_distance_or_product():
         assert_allclose(MappedInputs(kernel, turned)(X), kernel(X), rtol=1e-10)
 
 
-@pytest.mark.parametrize("matrix", [(), ((),), ((1.0,), (1.0, 2.0)), ((np.nan,),)])
+@pytest.mark.parametrize(
+    "matrix", [(), ((),), ((1.0,), (1.0, 2.0)), ((np.nan,),), (1, 2), None, 3, np.ones(3)]
+)
 def test_refuses_what_is_no_matrix(matrix):
     with pytest.raises(ValueError, match="matrix"):
         MappedInputs(Linear(), matrix)
@@ -44,3 +46,7 @@ def test_refuses_rows_of_another_length():
         MappedInputs(Linear(), A)(normal_rows(3, d=3))
     with pytest.raises(ValueError, match="must be a Kernel"):
         MappedInputs("rbf", A)
+
+
+def test_huge_products_are_no_warning_of_their_own():
+    assert np.isinf(MappedInputs(RBF(1.0), [[1e300, 0.0]]).map_rows(np.full((1, 2), 1e10))).all()
