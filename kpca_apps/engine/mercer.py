@@ -32,6 +32,7 @@ from scipy.linalg import eigh, eigvalsh
 
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.gram import centre_in_place
+from kpca_apps.engine.kernel_algebra import as_number
 
 __all__ = ["MercerCheck", "mercer_check"]
 
@@ -56,6 +57,8 @@ class MercerCheck:
         Unit vector c with the least c'Kc: below 0, it refutes the kernel.
     tolerance : float
         Size of what counts as rounding, in the units of K.
+    precision : float
+        Machine's precision of the numbers in K: 2.2e-16, or that of a coarser type.
     """
 
     n: int
@@ -64,11 +67,12 @@ class MercerCheck:
     centred_smallest: float
     witness: Matrix
     tolerance: float
+    precision: float
 
     @property
     def is_symmetric(self) -> bool:
         """Whether K_ij = K_ji up to rounding."""
-        return self.asymmetry <= self.n * 1e-14
+        return self.asymmetry <= 50 * self.n * self.precision
 
     @property
     def is_psd(self) -> bool:
@@ -104,8 +108,8 @@ def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck
     K : array-like of shape (n, n), n >= 1
         Kernel values between the same rows; `gram_matrix` makes one from a `Kernel`.
     tolerance : float >= 0, optional
-        Negative eigenvalues down to minus this are rounding; n times the machine's precision
-        times the largest eigenvalue by modulus if None.
+        Negative eigenvalues down to minus this are rounding; n times the precision of K's own
+        type times the largest eigenvalue by modulus if None.
 
     Returns
     -------
@@ -114,7 +118,8 @@ def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck
     Raises
     ------
     ValueError
-        If K is not a square matrix of finite numbers.
+        If K is not a square matrix of finite real numbers, if they are so large that eigenvalues
+        overflow, or if the tolerance is no finite number >= 0.
 
     Examples
     --------
@@ -124,11 +129,11 @@ def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck
     >>> mercer_check(-((X - X.T) ** 2)).describe()
     'conditionally positive semi-definite: smallest eigenvalue -10.25 on these 3 rows'
     """
-    gram = np.array(K, dtype=np.float64)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
-        raise ValueError(f"A Gram matrix is square, n x n; got shape {gram.shape}.")
-    if not np.isfinite(gram).all():
-        raise ValueError("The Gram matrix holds values that are not finite numbers.")
+    given = _real_matrix(K)
+    precision = float(np.finfo(given.dtype).eps)
+    gram = given.astype(np.float64)
+    if tolerance is not None:
+        tolerance = as_number("tolerance", tolerance, at_least=0.0)
     largest = float(np.abs(gram).max())
     asymmetry = float(np.abs(gram - gram.T).max()) / largest if largest else 0.0
     gram = 0.5 * (gram + gram.T)
@@ -138,5 +143,22 @@ def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck
         centre_in_place(gram)
         centred = float(eigvalsh(gram, check_finite=False, subset_by_index=(0, 0))[0])
     if tolerance is None:
-        tolerance = len(gram) * float(np.finfo(np.float64).eps) * float(np.abs(values).max())
-    return MercerCheck(len(gram), asymmetry, values, centred, witness[:, 0], tolerance)
+        tolerance = len(gram) * precision * float(np.abs(values).max())
+    return MercerCheck(len(gram), asymmetry, values, centred, witness[:, 0], tolerance, precision)
+
+
+def _real_matrix(K: ArrayLike) -> NDArray[np.floating]:
+    """Return a square matrix of finite numbers, in its own type where that is a coarser one."""
+    given = np.asarray(K)
+    if np.iscomplexobj(given):
+        raise ValueError("A Gram matrix holds real numbers; these are complex.")
+    coarser = given.dtype in (np.float16, np.float32)
+    gram: NDArray[np.floating] = given if coarser else given.astype(np.float64)
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
+        raise ValueError(f"A Gram matrix is square, n x n; got shape {gram.shape}.")
+    if not np.isfinite(gram).all():
+        raise ValueError("The Gram matrix holds values that are not finite numbers.")
+    # No eigenvalue is larger than n entries, and a sum of moduli takes n of them.
+    if float(np.abs(gram).max()) > float(np.finfo(np.float64).max) / (4.0 * gram.size):
+        raise ValueError("The eigenvalues of the Gram matrix overflow: divide it by a number.")
+    return gram

@@ -65,7 +65,35 @@ def test_a_matrix_of_zeros_is_semi_definite():
     assert check.is_psd and check.negative_share == 0.0
 
 
-@pytest.mark.parametrize("K", [np.ones(3), np.ones((2, 3)), np.ones((0, 0)), [[np.nan]]])
+@pytest.mark.parametrize("K", [np.ones(3), np.ones((2, 3)), np.ones((0, 0)), [[np.nan]], [[1j]]])
 def test_refuses_what_is_no_gram_matrix(K):
     with pytest.raises(ValueError, match="Gram matrix"):
         mercer_check(K)
+
+
+@pytest.mark.parametrize("K", [np.full((3, 3), 1e308), [[1e308, -1e308], [1e308, 1e308]]])
+def test_refuses_values_whose_eigenvalues_overflow(K):
+    with pytest.raises(ValueError, match="overflow"):
+        mercer_check(K)
+
+
+def test_values_near_the_bound_are_checked_without_a_warning():
+    check = mercer_check(np.full((3, 3), 4e306))
+    assert check.is_psd and check.negative_share == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("tolerance", [np.nan, -5.0, np.inf, "1"])
+def test_refuses_what_is_no_tolerance(tolerance):
+    with pytest.raises(ValueError, match="tolerance must be a finite number >= 0"):
+        mercer_check(np.eye(2), tolerance=tolerance)
+
+
+def test_rounding_is_that_of_the_type_the_matrix_came_in():
+    X = normal_rows(200)
+    K = np.exp(-0.1 * cdist(X, X, "sqeuclidean")).astype(np.float32)
+    assert mercer_check(K).is_psd
+    assert not mercer_check(K.astype(np.float64)).is_psd
+    K[0, 1] *= np.float32(1.0 + 1e-6)
+    assert mercer_check(K).is_symmetric
+    assert not mercer_check(K.astype(np.float64)).is_symmetric
+    assert not mercer_check(K - 0.1 * np.eye(200, dtype=np.float32)).is_psd
