@@ -73,8 +73,15 @@ class LandmarkBasis:
         points : ndarray of shape (m, d)
         cut : float
             Relative to the largest eigenvalue; 1e-6 would cost 6e-4 in the reconstruction error.
+
+        Raises
+        ------
+        ValueError
+            If there are no points, or the kernel is indefinite.
         """
         _require_psd(kernel)
+        if not len(points):
+            raise ValueError("There are no landmarks: no row has length in feature space.")
         with one_blas_thread():
             values, vectors = eigh(gram_matrix(kernel, points), check_finite=False)
             keep = values > cut * max(values[-1], 0.0)

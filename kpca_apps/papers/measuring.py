@@ -118,7 +118,7 @@ def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
     """Return the share of rows that the best cuts of one coordinate put right.
 
     One cut between each two neighbouring groups, whatever the order of the groups along the
-    coordinate.
+    coordinate; a cut lies between two values, never between two rows of the same one.
 
     Parameters
     ----------
@@ -135,11 +135,15 @@ def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
     k = int(labels.max()) + 1
     hits = np.zeros((len(values) + 1, k))
     hits[1:] = np.cumsum(labels[order][:, None] == np.arange(k), axis=0)
-    return float(_best_cuts(hits, tuple(range(k))) / len(values))
+    apart = np.concatenate([[True], np.diff(values[order]) != 0.0, [True]])
+    return float(_best_cuts(hits[apart], tuple(range(k))) / len(values))
 
 
 def _best_cuts(hits: Matrix, groups: tuple[int, ...]) -> float:
-    """Return the most rows put right by intervals, one a group, in the best order of groups."""
+    """Return the most rows put right by intervals, one a group, in the best order of groups.
+
+    Row i of ``hits`` counts the rows of each group before the i-th place for a cut.
+    """
     states: dict[frozenset[int], Matrix] = {
         frozenset(): np.where(np.arange(len(hits)) == 0, 0.0, -np.inf)
     }

@@ -38,6 +38,12 @@ def test_the_best_cuts_are_those_of_trying_all(seed):
     assert best_threshold_accuracy(values, labels) == pytest.approx(hits / 12)
 
 
+def test_no_cut_lies_between_equal_values():
+    labels = np.array([0, 0, 1, 1])
+    assert best_threshold_accuracy(np.zeros(4), labels) == 0.5
+    assert best_threshold_accuracy(np.array([0.0, 1.0, 1.0, 2.0]), labels) == 0.75
+
+
 def test_shares_within_groups():
     labels = np.repeat([0, 1], 50)
     T = np.column_stack([labels + 0.0, np.tile([0.0, 1.0], 50)])

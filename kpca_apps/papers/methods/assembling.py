@@ -9,7 +9,7 @@ from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 
-__all__ = ["assembled", "both_grams"]
+__all__ = ["assembled", "both_grams", "check_count", "variance_floor"]
 
 Matrix = NDArray[np.float64]
 
@@ -20,6 +20,26 @@ def both_grams(kernel: Kernel, X: Matrix) -> tuple[Matrix, Matrix]:
     centred = gram.copy()
     centre_in_place(centred)
     return gram, centred
+
+
+def variance_floor(gram: Matrix, centred: Matrix) -> float:
+    """Return what rounding may leave of an eigenvalue of the centred Gram matrix.
+
+    Raises
+    ------
+    ValueError
+        If the rows have no variance beyond it: they are all one point of feature space.
+    """
+    floor = len(gram) * float(np.finfo(np.float64).eps) * float(np.abs(gram).max(initial=0.0))
+    if float(np.trace(centred)) <= len(gram) * floor:
+        raise ValueError("The rows have no variance in feature space: they have no components.")
+    return floor
+
+
+def check_count(name: str, value: int, most: int, *, least: int = 1) -> None:
+    """Raise ValueError unless a number of rows or components lies in a range."""
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be in [{least}, {most}] for these rows, got {value}.")
 
 
 def assembled(

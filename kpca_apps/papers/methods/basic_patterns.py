@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.products import unit_rows
@@ -50,7 +51,7 @@ def basic_patterns(K: Matrix, threshold: float, *, most: int | None = None) -> I
     K : ndarray of shape (n, n)
     threshold : float in (0, 1]
         Largest cosine between two patterns' kernel vectors, by modulus.
-    most : int, optional
+    most : int >= 1, optional
         Stop after so many.
 
     Returns
@@ -65,6 +66,8 @@ def basic_patterns(K: Matrix, threshold: float, *, most: int | None = None) -> I
     """
     if not 0.0 < threshold <= 1.0:
         raise ValueError(f"threshold must be in (0, 1], got {threshold!r}.")
+    if most is not None:
+        as_integer("most", most, at_least=1)
     directions = unit_rows(K)
     nearest = np.zeros(len(K))
     chosen: list[int] = []
@@ -101,6 +104,11 @@ def basic_pattern_components(
     -------
     KernelSubspace
         Over the patterns only; centred on the mean of all rows.
+
+    Raises
+    ------
+    ValueError
+        If no row has length in feature space.
 
     Examples
     --------

@@ -82,6 +82,11 @@ def component_svm(
     random_state : int
         Of the solver.
 
+    Raises
+    ------
+    ValueError
+        If the subspace has no components.
+
     Examples
     --------
     >>> from kpca_apps.engine.exact import fit_exact
@@ -91,6 +96,8 @@ def component_svm(
     >>> component_svm(subspace, X, [1, 1, 0, 0, 1, 1], C=100.0).predict(X)
     array([1, 1, 0, 0, 1, 1])
     """
+    if not len(subspace.variances):
+        raise ValueError("The subspace has no components to train a machine on.")
     scale = float(np.sqrt(subspace.variances[0]))
     machine = LinearSVC(C=C, random_state=random_state, max_iter=20_000)
     machine.fit(subspace.project(X) / scale, y)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.pivoted_cholesky import greedy_pivots
@@ -64,10 +65,15 @@ def greedy_components(
     kernel : Kernel
         Positive semi-definite.
     X : ndarray of shape (n, d)
-    m : int in [1, n]
+    m : int >= 1
         Fewer are chosen where they span the rest.
     n_components : int, optional
         All that rounding leaves if None.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite, or no row has length in feature space.
 
     Examples
     --------
@@ -77,6 +83,9 @@ def greedy_components(
     >>> found.chosen, found.missed
     (array([1]), array([ 0.,  0., 16.]))
     """
+    if not np.isfinite(X).all():
+        raise ValueError("The rows hold values that are not finite numbers.")
+    as_integer("m", m, at_least=1)
     chosen = greedy_pivots(kernel, X, m)
     basis = LandmarkBasis.from_eigen(kernel, X[chosen])
     z = basis.features()(X)

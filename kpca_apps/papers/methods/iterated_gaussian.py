@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 
+from kpca_apps.engine.kernel_algebra import as_number
 from kpca_apps.engine.kernels import RBF, Scaled
 
 __all__ = ["iterated_gaussian"]
@@ -29,4 +30,5 @@ def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
     >>> iterated_gaussian(0.5, 2).describe()
     '3.14159 (exp(-0.25 |x - y|^2))'
     """
+    gamma = as_number("gamma", gamma, above=0.0)
     return Scaled((math.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))

@@ -27,9 +27,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.methods.assembling import assembled, both_grams
+from kpca_apps.papers.methods.assembling import assembled, both_grams, check_count, variance_floor
 
 __all__ = ["hebbian_components"]
 
@@ -66,6 +67,12 @@ def hebbian_components(
     KernelSubspace
         Directions brought to unit length; ``variances`` are those of the projections on them.
 
+    Raises
+    ------
+    ValueError
+        If the kernel is indefinite, the rows have no variance in feature space, or ``q`` or
+        ``passes`` is out of range.
+
     Examples
     --------
     >>> from kpca_apps.engine.kernels import Linear
@@ -73,8 +80,13 @@ def hebbian_components(
     >>> hebbian_components(Linear(), X, 1, np.random.default_rng(0)).variances.round(2)
     array([4.])
     """
+    if not kernel.is_psd:
+        raise ValueError(f"Directions have no length with {kernel.describe()}: it is indefinite.")
     n = len(X)
     gram, centred = both_grams(kernel, X)
+    variance_floor(gram, centred)
+    check_count("q", q, n - 1)
+    as_integer("passes", passes, at_least=1)
     A = rng.normal(size=(q, n))
     A /= np.sqrt(np.einsum("ai,ij,aj->a", A, centred, A))[:, None]
     first_rate = rate * n / float(np.trace(centred))

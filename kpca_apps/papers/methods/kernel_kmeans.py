@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
 
 __all__ = ["KernelMeans", "batch_kernel_kmeans", "online_kernel_kmeans"]
@@ -131,6 +132,7 @@ def batch_kernel_kmeans(
     >>> batch_kernel_kmeans(Linear(), X, np.array([0, 1, 1, 1])).labels
     array([0, 0, 1, 1])
     """
+    as_integer("max_iter", max_iter, at_least=1)
     gram = gram_matrix(kernel, X)
     k = int(labels.max()) + 1
     gamma = np.zeros((k, len(X)))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.papers.methods.assembling import check_count
 
 __all__ = ["neighbourhood_components"]
 
@@ -45,6 +46,11 @@ def neighbourhood_components(
     n_components : int, optional
         All that rounding leaves if None.
 
+    Raises
+    ------
+    ValueError
+        If ``n_neighbours`` is out of range.
+
     Examples
     --------
     >>> from kpca_apps.engine.kernels import Linear
@@ -54,6 +60,7 @@ def neighbourhood_components(
     array([[0., 0.],
            [1., 0.]])
     """
+    check_count("n_neighbours", n_neighbours, len(X), least=2)
     gaps = X - x
     squared = np.einsum("ij,ij->i", gaps, gaps)
     nearest = np.sort(np.argsort(squared, kind="stable")[:n_neighbours])

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.methods.assembling import assembled, both_grams
+from kpca_apps.papers.methods.assembling import assembled, both_grams, check_count, variance_floor
 
 __all__ = ["PowerPairs", "power_components", "power_pairs"]
 
@@ -74,7 +74,8 @@ def power_pairs(
     Raises
     ------
     ValueError
-        If a pair does not settle, as where eigenvalues are nearly, but not quite, equal.
+        If a pair does not settle, as where eigenvalues are nearly, but not quite, equal; or if K
+        has fewer than ``q`` positive eigenvalues beyond rounding.
 
     Examples
     --------
@@ -82,27 +83,50 @@ def power_pairs(
     >>> found.values.round(6)
     array([3., 2.])
     """
+    check_count("q", q, len(K))
     left = K.copy()
     values, vectors = np.empty(q), np.empty((len(K), q))
     products = np.zeros(q, dtype=np.int64)
+    rounding = 0.0
     with one_blas_thread():
         for a in range(q):
-            v = rng.normal(size=len(K))
-            v /= np.linalg.norm(v)
-            for products[a] in range(1, max_iter + 1):
-                image = left @ v
-                value = float(v @ image)
-                if np.linalg.norm(image - value * v) <= tolerance * abs(value):
-                    break
-                v = image / np.linalg.norm(image)
-            else:
+            start = rng.normal(size=len(K))
+            value, v, products[a] = _settled(left, start, tolerance, rounding, max_iter)
+            if value <= rounding:
+                raise ValueError(
+                    f"The matrix has only {a} positive eigenvalues beyond rounding before one that "
+                    f"is not: ask for no more than those, or use KernelPCA."
+                )
+            if not products[a]:
                 raise ValueError(
                     f"Eigenpair {a + 1} has not settled after {max_iter} products: its "
                     "neighbours are too close; use KernelPCA."
                 )
+            rounding = max(rounding, len(K) * float(np.finfo(np.float64).eps) * value)
             values[a], vectors[:, a] = value, v
             left -= value * np.outer(v, v)
     return PowerPairs(values, vectors, products)
+
+
+def _settled(
+    K: Matrix, v: Matrix, tolerance: float, rounding: float, max_iter: int
+) -> tuple[float, Matrix, int]:
+    """Return an eigenvalue, its vector and the products it took; 0 of them if it has not settled.
+
+    Of a matrix that is nothing but rounding the value is 0.
+    """
+    v = v / np.linalg.norm(v)
+    value = 0.0
+    for product in range(1, max_iter + 1):
+        image = K @ v
+        length = float(np.linalg.norm(image))
+        if length <= rounding:
+            return 0.0, v, product
+        value = float(v @ image)
+        if np.linalg.norm(image - value * v) <= tolerance * abs(value):
+            return value, v, product
+        v = image / length
+    return abs(value), v, 0
 
 
 def power_components(
@@ -120,6 +144,11 @@ def power_components(
     tolerance : float > 0
         As in `power_pairs`.
 
+    Raises
+    ------
+    ValueError
+        As `power_pairs`; if the rows have no variance in feature space.
+
     Examples
     --------
     >>> from kpca_apps.engine.kernels import Linear
@@ -128,7 +157,11 @@ def power_components(
     array([4.])
     """
     gram, centred = both_grams(kernel, X)
+    check_count("q", q, len(X))
+    floor = variance_floor(gram, centred)
     pairs = power_pairs(centred, q, rng, tolerance=tolerance)
+    if pairs.values[-1] <= floor:
+        raise ValueError(f"The rows have fewer than {q} components beyond rounding.")
     n = len(X)
     return assembled(
         kernel,
