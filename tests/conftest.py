@@ -34,9 +34,9 @@ def datasets() -> Path:
 
 
 @pytest.fixture(scope="session")
-def seeds() -> Path:
-    """Folder of material that is not in the repository, named by ``KPCA_SEEDS``."""
-    folder = os.environ.get("KPCA_SEEDS")
+def papers_folder() -> Path:
+    """Folder of material that is not in the repository, named by ``KPCA_PAPERS``."""
+    folder = os.environ.get("KPCA_PAPERS")
     if not folder:
-        pytest.skip("needs material outside the repository: set KPCA_SEEDS to its folder")
+        pytest.skip("needs material outside the repository: set KPCA_PAPERS to its folder")
     return Path(folder)

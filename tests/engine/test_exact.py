@@ -119,9 +119,9 @@ def hoffmann_cases():
 
 
 @pytest.mark.parametrize("key", hoffmann_cases())
-def test_hoffmanns_reconstruction_errors(key, seeds):
+def test_hoffmanns_reconstruction_errors(key, papers_folder):
     name, sigma, q = key.split("|")
-    X = np.loadtxt(seeds / "hoffmann" / f"{name}.csv")
+    X = np.loadtxt(papers_folder / "hoffmann" / f"{name}.csv")
     kernel = RBF.from_sigma(float(sigma.removeprefix("sigma")))
     subspace = exact(kernel, X, n_components=int(q.removeprefix("q")))
     with np.load(ORACLES / "hoffmann_train_reconstruction_errors.npz") as oracle:

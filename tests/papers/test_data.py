@@ -122,9 +122,9 @@ def test_every_file_has_a_checksum_and_an_address():
         assert file.address.startswith("https://")
 
 
-def test_the_sets_themselves(seeds):
+def test_the_sets_themselves(papers_folder):
     """The counts that the papers and their authors state."""
-    data = PaperData(seeds)
+    data = PaperData(papers_folder)
     X, y, new, _ = data.usps()
     assert (X.shape, new.shape) == ((7291, 256), (2007, 256))
     assert (X.min(), X.max(), np.unique(y).size) == (-1.0, 1.0, 10)

@@ -1,4 +1,4 @@
-"""Experiments on data that are not in the repository, where ``KPCA_SEEDS`` names their folder."""
+"""Experiments on data that are not in the repository, where ``KPCA_PAPERS`` names their folder."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class FewDigits(PaperData):
         return X[:600], y[:600], new[:300], truth[:300]
 
 
-def claims_of(name, seeds):
-    outcome = all_experiments()[name].run(PaperData(seeds))
+def claims_of(name, papers_folder):
+    outcome = all_experiments()[name].run(PaperData(papers_folder))
     return {claim.what: claim for claim in outcome.claims}, outcome
 
 
-def test_the_published_table_of_segmentation_comes_out(seeds):
-    small, small_names, large, large_names = PaperData(seeds).segmentation()
+def test_the_published_table_of_segmentation_comes_out(papers_folder):
+    small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     split = segmentation._Split(large, large_names, small, small_names)
     for name, count, paper in (("linear", None, 8 / 210), ("Laplace", 50, 7 / 210)):
         features = split.features(segmentation.KERNELS[name])
@@ -50,9 +50,9 @@ def test_the_published_table_of_segmentation_comes_out(seeds):
     assert all(row.tobytes() in known for row in small)
 
 
-def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(seeds):
+def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_folder):
     """Those of an independent implementation; 0.0048 is one row."""
-    small, small_names, large, large_names = PaperData(seeds).segmentation()
+    small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     known = {row.tobytes() for row in small}
     new = np.array([row.tobytes() not in known for row in large])
     split = segmentation._Split(large[new], large_names[new], small, small_names)
@@ -61,9 +61,9 @@ def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(seeds):
         assert split.error(features, count) == pytest.approx(error, abs=1e-4)
 
 
-def test_the_last_components_of_the_polynomial_kernel_are_those_of_its_monomials(seeds):
+def test_the_last_components_of_the_polynomial_kernel_are_those_of_its_monomials(papers_folder):
     """scikit-learn's monomials, weighted by hand: their singular values say how many there are."""
-    small, small_names, large, large_names = PaperData(seeds).segmentation()
+    small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     for rows, names, count in ((large, large_names, 113), (small, small_names, 106)):
         split = segmentation._Split(rows, names, small, small_names)
         train, test = split.features(segmentation.KERNELS["polynomial"])
@@ -92,8 +92,8 @@ def test_the_estimated_width_is_that_of_every_pair():
     assert segmentation.estimated_sigma(X) == pytest.approx((1.0 / low + 1.0 / high) / 2.0)
 
 
-def test_hoffmanns_sets_have_the_errors_of_another_implementation(seeds):
-    claims, outcome = claims_of("novelty-sets", seeds)
+def test_hoffmanns_sets_have_the_errors_of_another_implementation(papers_folder):
+    claims, outcome = claims_of("novelty-sets", papers_folder)
     assert {claim.verdict for claim in claims.values()} == {"reproduced with a condition"}
     assert all(claim.origin != "the paper" for claim in claims.values())
     rows = {row[0]: row for row in outcome.tables[0].rows}
@@ -103,13 +103,13 @@ def test_hoffmanns_sets_have_the_errors_of_another_implementation(seeds):
             assert row[4:6] == (f"{known.max():.4f}", f"{known.mean():.4f}")
 
 
-def test_novelty_rates_are_those_of_the_inventory(seeds):
-    claims, outcome = claims_of("novelty-rates", seeds)
+def test_novelty_rates_are_those_of_another_implementation(papers_folder):
+    claims, outcome = claims_of("novelty-rates", papers_folder)
     assert {claim.verdict for claim in claims.values()} == {"reproduced with a condition"}
     areas = {row[:2]: float(row[2]) for row in outcome.tables[0].rows}
     assert areas["digit 0", "one-class SVM, best of 12"] == pytest.approx(0.9875, abs=2e-4)
     assert areas["digit 0", "linear PCA, best"] == pytest.approx(0.9861, abs=2e-4)
-    X, malignant = PaperData(seeds).cancer()
+    X, malignant = PaperData(papers_folder).cancer()
     X = X + np.random.default_rng(0).uniform(-0.05, 0.05, X.shape)
     train = X[~malignant][:200]
     far = (((X - train.mean(axis=0)) / train.std(axis=0)) ** 2).sum(axis=1)
@@ -120,16 +120,16 @@ def test_novelty_rates_are_those_of_the_inventory(seeds):
 
 
 @pytest.mark.parametrize("smooth", [False, True])
-def test_errors_on_a_slice_of_the_digits_are_those_of_scikit_learn(seeds, smooth):
-    digits = Digits(*FewDigits(seeds).usps())
+def test_errors_on_a_slice_of_the_digits_are_those_of_scikit_learn(papers_folder, smooth):
+    digits = Digits(*FewDigits(papers_folder).usps())
     digits = digits.smoothed() if smooth else digits
     found = errors(2, digits, (16, 64), 300)
     assert_allclose(found, errors_by_scikit_learn(2, digits, (16, 64), 300))
     assert found[1] < found[0] < 50.0
 
 
-def test_noise_and_linear_pca_of_the_digits_are_as_far_off_as_elsewhere(seeds):
-    train, clean = denoising_digits.digits(PaperData(seeds))
+def test_noise_and_linear_pca_of_the_digits_are_as_far_off_as_elsewhere(papers_folder):
+    train, clean = denoising_digits.digits(PaperData(papers_folder))
     assert (train.shape, clean.shape) == ((3000, 256), (500, 256))
     linear, rng = components(Linear(), train, 64), np.random.default_rng(1)
     pca = PCA(64).fit(train)
@@ -143,9 +143,9 @@ def test_noise_and_linear_pca_of_the_digits_are_as_far_off_as_elsewhere(seeds):
         assert distance == pytest.approx(known_at_64, rel=denoising_digits.WITHIN)
 
 
-def test_cleaned_digits_are_fixed_points(seeds):
+def test_cleaned_digits_are_fixed_points(papers_folder):
     """At z the weighted mean of the training digits, weights g_i k(z, x_i), is z itself."""
-    train, clean = (rows[::25] for rows in denoising_digits.digits(PaperData(seeds)))
+    train, clean = (rows[::25] for rows in denoising_digits.digits(PaperData(papers_folder)))
     gamma = 2.0 / 256.0
     subspace = components(RBF(gamma), train, 16)
     noisy = denoising_digits.spoil("Gaussian", clean, np.random.default_rng(0))
@@ -157,10 +157,10 @@ def test_cleaned_digits_are_fixed_points(seeds):
     assert_allclose(again, cleaned, atol=1e-4)
 
 
-def test_virtual_examples_are_judged_by_their_errors(seeds, monkeypatch):
+def test_virtual_examples_are_judged_by_their_errors(papers_folder, monkeypatch):
     monkeypatch.setattr(virtual_examples, "COMPONENTS", 32)
     monkeypatch.setattr(virtual_examples, "FITTED_ROWS", 300)
-    data = FewDigits(seeds)
+    data = FewDigits(papers_folder)
     (claim,) = virtual_examples.run(data).claims
     with_them, without = (float(words.split()[0]) for words in str(claim.ours).split("them, "))
     (known,) = errors_by_scikit_learn(3, Digits(*data.usps()).smoothed(), (32,), 300)
