@@ -21,6 +21,14 @@ app = typer.Typer(
 )
 _command = command_of(app)
 
+
+def _folder(text: str) -> Path:
+    """Take the name of a folder; an empty one, as of an unset variable, is not the current one."""
+    if not text:
+        raise typer.BadParameter("the name is empty; the current folder is called .")
+    return Path(text)
+
+
 Json = Annotated[bool, option("--json", help="Print the result as JSON.", panel=TALK)]
 
 
@@ -40,7 +48,13 @@ def run(
     ],
     data: Annotated[
         Path | None,
-        option("--data", help="Folder of the data files.", panel=FILES, metavar="DIR"),
+        option(
+            "--data",
+            help="Folder of the data files.",
+            panel=FILES,
+            metavar="DIR",
+            parser=_folder,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -49,6 +63,7 @@ def run(
             help="Folder of the results; kpca-papers-NAME unless told.",
             panel=FILES,
             metavar="DIR",
+            parser=_folder,
         ),
     ] = None,
     force: Annotated[
@@ -75,7 +90,9 @@ def run(
 def fetch(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False),
+        typer.Argument(
+            metavar="DIR", help="Folder of the data files.", show_default=False, parser=_folder
+        ),
     ],
     quiet: Quiet = False,
 ) -> None:

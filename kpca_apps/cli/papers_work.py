@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
@@ -14,6 +15,7 @@ from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
 from kpca_apps.cli.shared import near
+from kpca_apps.engine.interrupts import interrupts_ignored
 from kpca_apps.errors import ConfigError, InputError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
@@ -71,6 +73,9 @@ def run_experiments(
 ) -> int:
     """Run experiments and write their page, figures and numbers.
 
+    Once they are run an interrupt waits until they are written. What an interrupted run has done
+    replaces no earlier result: it goes beside it.
+
     Returns
     -------
     int
@@ -85,36 +90,96 @@ def run_experiments(
     StoppedError
         If it was interrupted; what was done is written.
     """
-    from kpca_apps.papers.elsewhere import ELSEWHERE
-    from kpca_apps.papers.running import gathered
-
     chosen = _chosen(name)
-    folder = OutputFolder(out or f"kpca-papers-{name}", force=force)
-    folder.check()
-    if data is not None and not data.is_dir():
-        raise InputError(f"{one_line(str(data), 200)}: no folder; kpca papers fetch makes one.")
-    clock = Clock()
-    done, interrupted = _run(console, chosen, data, clock)
-    places = ELSEWHERE if len(chosen) > 1 else ()
-    result = gathered(done, command=reproduce(context, replacing=False), elsewhere=places)
-    if result.n_failed == len(chosen):
-        raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
-    with console.stage("Drawing"):
-        _write(result, folder, clock)
-    page = near(folder.path) / REPORT_FILE
+    complete, partial = _folders(out or Path(f"kpca-papers-{name}"), force=force)
+    _check_data(data)
+    from kpca_apps.cli.papers_runs import write_papers
+
+    clock, interrupted = Clock(), False
+    done: list[Reproduction] = []
+    try:
+        _run(console, chosen, data, clock, done)
+    except KeyboardInterrupt:
+        interrupted = True
+    with interrupts_ignored():
+        result = _gathered(context, chosen, done)
+        folder = partial if interrupted else complete
+        if interrupted:
+            _say_interrupted(console, result)
+        elif result.n_failed == len(chosen):
+            raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
+        with console.stage("Drawing"):
+            write_papers(result, folder, clock)
     if interrupted:
-        n_done = len(chosen) - result.n_failed
-        raise StoppedError(
-            f"interrupted; {n_done} of {len(chosen)} experiments were done, and are kept in {page}"
-        )
+        raise _interruption(result, folder, kept=folder is not complete)
     _say(console, result)
     if as_json:
         from kpca_apps.report.result_json import result_to_json
 
         console.data(result_to_json(result))
     else:
-        console.data_path(page)
+        console.data_path(near(folder.path) / REPORT_FILE)
     return result.n_failed
+
+
+def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
+    """Name the folder of the results, and that of an interrupted run: beside an earlier result."""
+    folder = OutputFolder(place, force=force)
+    folder.check()
+    if not folder.path.exists():
+        return folder, folder
+    beside = OutputFolder(folder.path.with_name(f"{folder.path.name}.interrupted"), force=True)
+    beside.check()
+    return folder, beside
+
+
+def _check_data(folder: Path | None) -> None:
+    """Refuse what is no data folder before any work."""
+    if folder is None:
+        return
+    label = one_line(str(folder), 200)
+    try:
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except OSError as error:
+        raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
+    if not is_folder:
+        raise InputError(f"{label}: no folder; kpca papers fetch makes one.")
+
+
+def _gathered(
+    context: typer.Context, chosen: list[Experiment], done: list[Reproduction]
+) -> GalleryResult:
+    """Gather what was done, and what an interrupt left undone."""
+    from kpca_apps.papers.elsewhere import ELSEWHERE
+    from kpca_apps.papers.running import gathered, not_run
+
+    left = [not_run(one, "interrupted before it was done.") for one in chosen[len(done) :]]
+    return gathered(
+        [*done, *left],
+        command=reproduce(context, replacing=False),
+        elsewhere=ELSEWHERE if len(chosen) > 1 else (),
+    )
+
+
+def _say_interrupted(console: Console, result: GalleryResult) -> None:
+    """Say at once what becomes of what is done; without any of it there is nothing to write."""
+    n_done = len(result.reproductions) - result.n_failed
+    if not n_done:
+        raise StoppedError("interrupted; nothing was written")
+    plural = "" if n_done == 1 else "s"
+    console.say(f"interrupted; writing the {n_done} experiment{plural} done")
+
+
+def _interruption(result: GalleryResult, folder: OutputFolder, *, kept: bool) -> StoppedError:
+    """Say where what was done is, and that an earlier result was kept."""
+    n_all, page = len(result.reproductions), near(folder.path) / REPORT_FILE
+    earlier = f"; {near(folder.path).with_suffix('')} is as it was" if kept else ""
+    return StoppedError(
+        f"interrupted; {n_all - result.n_failed} of {n_all} experiments were done, and are kept in "
+        f"{page}{earlier}"
+    )
 
 
 def _chosen(name: str) -> list[Experiment]:
@@ -131,33 +196,19 @@ def _chosen(name: str) -> list[Experiment]:
 
 
 def _run(
-    console: Console, chosen: list[Experiment], data: Path | None, clock: Clock
-) -> tuple[list[Reproduction], bool]:
-    """Run experiments one by one, each with a line when it is done.
-
-    Returns
-    -------
-    done : list of Reproduction
-        One for each of those chosen.
-    interrupted : bool
-        Whether the last of them were not tried.
-    """
-    from kpca_apps.papers.running import not_run
-
-    done: list[Reproduction] = []
-    try:
-        for place, experiment in enumerate(chosen, 1):
-            with console.stage(f"{experiment.name} ({place} of {len(chosen)})"):
-                done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
-            clock.lap(experiment.name)
-            if len(chosen) > 1 or not done[-1].failed:
-                _tell(console, done[-1])
-    except KeyboardInterrupt:
-        if all(one.failed for one in done):
-            raise
-        left = chosen[len(done) :]
-        return [*done, *(not_run(one, "interrupted before it was done.") for one in left)], True
-    return done, False
+    console: Console,
+    chosen: list[Experiment],
+    data: Path | None,
+    clock: Clock,
+    done: list[Reproduction],
+) -> None:
+    """Run experiments one by one, each with a line when it is done, which is added to `done`."""
+    for place, experiment in enumerate(chosen, 1):
+        with console.stage(f"{experiment.name} ({place} of {len(chosen)})"):
+            done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
+        clock.lap(experiment.name)
+        if len(chosen) > 1 or not done[-1].failed:
+            _tell(console, done[-1])
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
@@ -184,23 +235,6 @@ def _tell(console: Console, one: Reproduction) -> None:
         console.say(f"not run: {one.name}: {one.outcome.claims[0].why}.")
     else:
         console.say(f"{one.name}: {standing(one)}.")
-
-
-def _write(result: GalleryResult, folder: OutputFolder, clock: Clock) -> None:
-    """Write the page, its figures and its numbers."""
-    from kpca_apps.report.gallery import gallery_figures, render_gallery
-    from kpca_apps.report.result_json import result_to_json
-
-    with folder as building:
-        (building / REPORT_FILE).write_bytes(render_gallery(result).encode())
-        (building / "result.json").write_bytes(result_to_json(result).encode())
-        figures = gallery_figures(result)
-        if figures:
-            (building / "figures").mkdir()
-        for name, png in figures.items():
-            (building / "figures" / f"{name}.png").write_bytes(png)
-        clock.lap("report")
-        (building / "run.json").write_bytes(clock.to_json().encode())
 
 
 def _say(console: Console, result: GalleryResult) -> None:

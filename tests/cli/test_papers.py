@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kpca_apps.cli import papers_runs
 from kpca_apps.papers import registry
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import all_experiments
 from kpca_apps.papers.result import Outcome
+from kpca_apps.report import gallery
 from tests.cli.conftest import Run
 
 
@@ -103,12 +108,17 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
 
 def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("a-file").write_text("", encoding="utf-8")
+    Path("loop").symlink_to("loop")
     for words, code, told in (
         (("run", "nobody"), 2, 'no experiment "nobody". kpca papers list names them all.'),
         (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
         (("run", "clusters", "--data", "a-file"), 3, "a-file: no folder"),
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: no folder"),
+        (("run", "clusters", "--data", "loop/deep"), 3, "loop/deep: cannot be read (Too many"),
         (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
+        (("run", "clusters", "--data", ""), 2, "the name is empty"),
+        (("run", "clusters", "--out", ""), 2, "the name is empty"),
+        (("fetch", ""), 2, "the name is empty"),
     ):
         done = kpca(*words)
         assert done.code == code and told in done.err
@@ -158,6 +168,64 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
     assert "Not run: interrupted before it was done." in html
 
 
+def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an interrupt come while the page is made."""
+    render = gallery.render_gallery
+
+    def interrupted(result: Any) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return render(result)
+
+    monkeypatch.setattr(papers_runs, "render_gallery", interrupted)
+
+
+def test_a_second_interrupt_does_not_lose_what_the_first_kept(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with(monkeypatch, KeyboardInterrupt())
+    _interrupting(monkeypatch)
+    before = signal.getsignal(signal.SIGINT)
+    done = kpca("run", "all")
+    assert done.code == 130
+    assert done.err.splitlines()[-2:] == [
+        "interrupted; writing the 1 experiment done",
+        "error: interrupted; 1 of 3 experiments were done, and are kept in "
+        "kpca-papers-all/report.html",
+    ]
+    assert Path("kpca-papers-all/report.html").is_file()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_while_drawing_comes_too_late(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupting(monkeypatch)
+    done = kpca("run", "chairs")
+    assert (done.code, done.out) == (0, "kpca-papers-chairs/report.html\n")
+
+
+def test_an_interrupted_run_replaces_no_earlier_result(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kpca("run", "chairs", "--out", "x").code == 0
+    before = {path: path.read_bytes() for path in Path("x").iterdir()}
+    _with(monkeypatch, KeyboardInterrupt())
+    for _ in range(2):
+        done = kpca("run", "all", "--out", "x", "--force")
+        assert done.code == 130 and done.err.endswith(
+            "are kept in x.interrupted/report.html; x is as it was\n"
+        )
+    assert {path: path.read_bytes() for path in Path("x").iterdir()} == before
+    assert json.loads(Path("x.interrupted/result.json").read_text(encoding="utf-8"))
+    assert sorted(map(str, Path().iterdir())) == ["x", "x.interrupted"]
+    Path("x.interrupted/mine").touch()
+    refused = kpca("run", "all", "--out", "x", "--force")
+    assert refused.code == 4 and len(refused.err.splitlines()) == 1
+    assert 'x.interrupted: exists and holds something other than an earlier run, "mine"' in (
+        refused.err
+    )
+
+
 def test_an_interrupt_before_anything_is_done_leaves_nothing(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +253,29 @@ def test_what_fails_does_not_lose_the_others(
     assert done.code == 5 and done.err.startswith(told) and len(done.err.splitlines()) == 1
     page = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Statements put to the test" in page and "MPI chairs" in page
+
+
+def test_a_page_that_memory_does_not_suffice_for_has_its_own_sentence(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(result: Any) -> str:
+        raise MemoryError
+
+    monkeypatch.setattr(papers_runs, "render_gallery", too_much)
+    done = kpca("run", "chairs", "--quiet")
+    assert done.code == 4 and len(done.err.splitlines()) == 1
+    assert "run the experiments one by one" in done.err and "--landmarks" not in done.err
+    assert [*Path().iterdir()] == []
+
+
+def test_what_draws_is_imported_before_the_first_experiment(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with(monkeypatch, AssertionError("an experiment was run"))
+    monkeypatch.delitem(sys.modules, "kpca_apps.cli.papers_runs")
+    monkeypatch.setitem(sys.modules, "kpca_apps.report.gallery", None)
+    done = kpca("run", "course")
+    assert done.code == 1 and "kpca_apps.report.gallery" in done.err
 
 
 def test_a_bug_in_the_only_experiment_is_said_to_be_one(
