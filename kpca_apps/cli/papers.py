@@ -76,7 +76,7 @@ def run(
 
     Each claim of a paper stands with its value beside ours, how far apart they may be, and what
     came of it. Experiments whose data are missing are named, the others run, and the exit code
-    is 5. An interrupt keeps what is done.
+    is 5. An interrupt keeps what is done; beside an earlier result, in DIR.interrupted.
 
     All take about ten minutes with data on two processors, one or two minutes without.
     """
