@@ -36,9 +36,9 @@ LONGEST_SIDE = 2048
 """Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made
 in seconds for so many, and in minutes for three times as many."""
 
-POINTS_PER_PIXEL = 16
-"""Points of comparison for each pixel, at most: between pixels an image is linear, so that more of
-them add next to nothing."""
+FINEST = 4
+"""Points of comparison for each pixel along a side, at most: between pixels an image is linear, so
+that more of them add next to nothing."""
 
 
 class _ImageMap(LinearlyMapped):
@@ -93,8 +93,8 @@ class ImageIntensity(_ImageMap):
     height, width : int in [1, 2048]
         Pixels of an image.
     resolution : int >= 1
-        q: points of comparison along each side; at most 16 for each pixel of the image. A side of
-        one pixel is constant, and one point tells as much as q.
+        q: points of comparison along each side; at most 4 sqrt(height width), or of a signal 4
+        for each of its pixels. A side of one pixel is constant, and one point tells as much as q.
 
     References
     ----------
@@ -118,12 +118,13 @@ class ImageIntensity(_ImageMap):
     def __post_init__(self) -> None:
         self._check()
         self._set(resolution=as_integer("resolution", self.resolution, at_least=1))
-        points = math.prod(self.resolution for side in (self.height, self.width) if side > 1)
-        most = POINTS_PER_PIXEL * self.height * self.width
-        if points > most:
+        # A side of one pixel has one point, so that a signal has all the points of its long side.
+        short, long = sorted((self.height, self.width))
+        most = FINEST * long if short == 1 else math.isqrt(FINEST**2 * short * long)
+        if self.resolution > most:
             raise ValueError(
-                f"resolution must be smaller: images of {self.height} x {self.width} pixels are "
-                f"compared at no more than {most} points in all."
+                f"resolution must be at most {most} for images of {self.height} x {self.width}: "
+                "between pixels they are linear, and more points add nothing."
             )
 
     def _factors(self) -> tuple[Matrix, Matrix]:

@@ -68,7 +68,9 @@ class Iterated(Kernel):
         columns = np.ascontiguousarray(inner(Z).T / len(points), dtype=dtype)
 
         def rows(X: Matrix) -> Values:
-            values: Values = inner(X).astype(dtype, copy=False) @ columns
+            # Values too large are told by whoever uses them, with the name of the kernel.
+            with np.errstate(over="ignore", invalid="ignore"):
+                values: Values = inner(X).astype(dtype, copy=False) @ columns
             return values
 
         return rows

@@ -42,9 +42,9 @@ class TestImageIntensity:
             points=list(centres),
         )
         errors = [
-            abs(ImageIntensity(Linear(), 1, 6, q)(X)[0, 1] / (6 * integral) - 1.0) for q in (48, 96)
+            abs(ImageIntensity(Linear(), 1, 6, q)(X)[0, 1] / (6 * integral) - 1.0) for q in (12, 24)
         ]
-        assert errors[1] < 1e-4
+        assert errors[1] < 1e-2
         assert errors[0] == pytest.approx(4.0 * errors[1], rel=0.05)
 
     def test_a_flat_image_weighs_the_same_at_every_resolution(self):
@@ -61,10 +61,10 @@ class TestImageIntensity:
         assert_allclose(signal(X), ImageIntensity(Linear(), 7, 7, 12)(repeated) / 7, rtol=1e-12)
 
     @pytest.mark.parametrize(
-        ("height", "width", "q"), [(4, 4, 17), (4, 4, 10**9), (2, 32, 33), (1, 6, 97)]
+        ("height", "width", "q"), [(4, 4, 17), (4, 4, 10**9), (2, 32, 33), (1, 6, 25)]
     )
     def test_refuses_points_that_add_nothing(self, height, width, q):
-        with pytest.raises(ValueError, match="compared at no more than"):
+        with pytest.raises(ValueError, match="resolution must be at most"):
             ImageIntensity(Linear(), height, width, q)
 
 
