@@ -73,7 +73,7 @@ def greedy_components(
     Raises
     ------
     ValueError
-        If a value is not finite, or no row has length in feature space.
+        If a value or the kernel of a row is not finite, or no row has length in feature space.
 
     Examples
     --------
@@ -83,13 +83,16 @@ def greedy_components(
     >>> found.chosen, found.missed
     (array([1]), array([ 0.,  0., 16.]))
     """
-    if not np.isfinite(X).all():
-        raise ValueError("The rows hold values that are not finite numbers.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = kernel.diagonal(X)
+    # No value of a kernel is larger than the largest k(x, x): k(x, y)^2 <= k(x, x) k(y, y).
+    if not (np.isfinite(X).all() and np.isfinite(length).all()):
+        raise ValueError("The rows, or the kernel of them, hold values that are not finite.")
     as_integer("m", m, at_least=1)
     chosen = greedy_pivots(kernel, X, m)
     basis = LandmarkBasis.from_eigen(kernel, X[chosen])
     z = basis.features()(X)
-    missed = np.maximum(kernel.diagonal(X) - np.einsum("ij,ij->i", z, z), 0.0)
+    missed = np.maximum(length - np.einsum("ij,ij->i", z, z), 0.0)
     sums = CovarianceSums.of_rows(basis, X)
     return GreedyComponents(
         subspace_from_sums(basis, sums, n_components=n_components), chosen, missed

@@ -15,6 +15,7 @@ References
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 from kpca_apps.engine.kernel_algebra import as_number
 from kpca_apps.engine.kernels import RBF, Scaled
@@ -25,10 +26,18 @@ __all__ = ["iterated_gaussian"]
 def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
     """Return the iterated kernel of exp(-gamma |x - y|^2) over R^d, d = ``n_features``.
 
+    Raises
+    ------
+    ValueError
+        If gamma is not a number > 0, or the factor before the kernel overflows.
+
     Examples
     --------
     >>> iterated_gaussian(0.5, 2).describe()
     '3.14159 (exp(-0.25 |x - y|^2))'
     """
     gamma = as_number("gamma", gamma, above=0.0)
-    return Scaled((math.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))
+    factor = math.inf
+    with suppress(OverflowError):
+        factor = (math.pi / (2.0 * gamma)) ** (0.5 * n_features)
+    return Scaled(factor, RBF(0.5 * gamma))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.kernels import RBF, Linear, Scaled, Sigmoid
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Scaled, Sigmoid
 from kpca_apps.papers.methods.basic_patterns import basic_pattern_components, basic_patterns
 from kpca_apps.papers.methods.component_svm import component_svm
 from kpca_apps.papers.methods.greedy import greedy_components
@@ -93,6 +93,8 @@ def test_greedy_choice_needs_finite_rows_and_a_number():
     X[3, 0] = np.nan
     with pytest.raises(ValueError, match="not finite"):
         greedy_components(RBF(0.5), X, 3)
+    with pytest.raises(ValueError, match="not finite"):
+        greedy_components(Polynomial(3), 1e150 * clouds(12), 3)
 
 
 def test_numbers_out_of_range_are_refused():
@@ -106,6 +108,8 @@ def test_numbers_out_of_range_are_refused():
         batch_kernel_kmeans(RBF(0.5), X, np.arange(12) % 2, max_iter=0)
     with pytest.raises(ValueError, match="gamma must be a finite number > 0"):
         iterated_gaussian(0.0, 2)
+    with pytest.raises(ValueError, match="factor must be a finite number"):
+        iterated_gaussian(1e-9, 1000)
 
 
 def test_a_machine_needs_components():
