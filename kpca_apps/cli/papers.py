@@ -78,7 +78,7 @@ def run(
     came of it. Experiments whose data are missing are named, the others run, and the exit code
     is 5. An interrupt keeps what is done; beside an earlier result, in DIR.interrupted.
 
-    All take about ten minutes with data on two processors, one or two minutes without.
+    All take about five minutes with data on two processors, one without.
     """
     from kpca_apps.cli.papers_work import run_experiments
 
