@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.result import Curves, Isolines
+from kpca_apps.papers.figures import Curves, Isolines
 
 __all__ = [
     "best_threshold_accuracy",

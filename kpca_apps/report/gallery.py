@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from kpca_apps.papers.result import GalleryResult, Isolines, Outcome, Pictures, Reproduction
+from kpca_apps.papers.figures import Isolines, Pictures
+from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.drawing import Drawing, to_png, to_svg
 from kpca_apps.report.gallery_figures import draw
 from kpca_apps.report.gallery_rows import Spot, rows_of

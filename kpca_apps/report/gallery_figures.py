@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
-from kpca_apps.papers.result import Curves, Figure, Isolines, Pictures, Scatter
+from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
 from kpca_apps.report.drawing import PALETTE, Drawing, house_style, new_axes, plain_ticks
 from kpca_apps.report.drawing import shown as words
 from kpca_apps.report.isolines import COLOURS, draw_dots, draw_isolines, drawn

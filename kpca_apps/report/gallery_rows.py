@@ -14,7 +14,7 @@ from itertools import combinations, groupby
 
 import numpy as np
 
-from kpca_apps.papers.result import Curves, Figure, Isolines, Pictures, Scatter
+from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
 
 __all__ = ["FULL_WIDTH", "Spot", "panels_of", "rows_of"]
 

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from kpca_apps.papers.result import Claim, Table
+from kpca_apps.papers.figures import Table
+from kpca_apps.papers.result import Claim
 from kpca_apps.report.gallery_text import MARKS, cell, tolerance
 
 __all__ = ["ClaimLine", "TableView", "claim_lines", "table_view"]

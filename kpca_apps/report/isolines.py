@@ -13,7 +13,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from kpca_apps.papers.result import Isolines
+from kpca_apps.papers.figures import Isolines
 from kpca_apps.report.components import evenly
 from kpca_apps.report.drawing import PALETTE, Drawing, plain_ticks
 from kpca_apps.report.drawing import shown as words

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from kpca_apps.papers.figures import Curves, Isolines, Pictures, Scatter, Table
 from kpca_apps.papers.result import (
     Claim,
-    Curves,
     GalleryResult,
-    Isolines,
     Outcome,
-    Pictures,
     Place,
     Reference,
     Reproduction,
-    Scatter,
-    Table,
     close_to,
     stated,
 )

@@ -14,15 +14,8 @@ from matplotlib.patches import PathPatch
 from PIL import Image
 from scipy.ndimage import label
 
-from kpca_apps.papers.result import (
-    Claim,
-    GalleryResult,
-    Outcome,
-    Reproduction,
-    Scatter,
-    Table,
-    close_to,
-)
+from kpca_apps.papers.figures import Scatter, Table
+from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, close_to
 from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.gallery import gallery_figures, render_gallery
 from kpca_apps.report.gallery_figures import MAX_POINTS, draw

@@ -20,9 +20,10 @@ from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import cassini
+from kpca_apps.papers.figures import Scatter
 from kpca_apps.papers.measuring import components, isolines, scree
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, Scatter, close_to, stated
+from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 

@@ -10,8 +10,9 @@ is run as ``usps``; its protocol would serve here as it stands.
 from __future__ import annotations
 
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Table
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, Table
+from kpca_apps.papers.result import Claim, Outcome
 
 __all__ = ["EXPERIMENT"]
 

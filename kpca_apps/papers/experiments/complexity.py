@@ -28,9 +28,10 @@ from kpca_apps.engine.exact import ExactPlan, fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Curves, Outcome, stated
+from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT", "exponent", "peak_bytes", "series_of"]
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import rings
+from kpca_apps.papers.figures import Curves, Scatter, Table
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
@@ -31,7 +32,7 @@ from kpca_apps.papers.measuring import (
     nearest_mean_accuracy,
 )
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Curves, Outcome, Scatter, Table, stated
+from kpca_apps.papers.result import Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 

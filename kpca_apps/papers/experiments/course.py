@@ -21,6 +21,7 @@ from scipy.optimize import linprog
 from kpca_apps.engine.kernels import Kernel, Linear, Polynomial
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import rings
+from kpca_apps.papers.figures import Curves, Figure, Isolines, Scatter
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
@@ -30,15 +31,7 @@ from kpca_apps.papers.measuring import (
 from kpca_apps.papers.methods.class_means import class_means
 from kpca_apps.papers.methods.component_regression import regress_on_components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import (
-    Claim,
-    Curves,
-    Figure,
-    Isolines,
-    Outcome,
-    Scatter,
-    stated,
-)
+from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 

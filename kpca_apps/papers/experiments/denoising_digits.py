@@ -21,17 +21,10 @@ from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Curves, Pictures, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import (
-    Claim,
-    Curves,
-    Outcome,
-    Pictures,
-    Table,
-    close_to,
-    stated,
-)
+from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 

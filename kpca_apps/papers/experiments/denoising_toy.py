@@ -20,9 +20,10 @@ from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, Table, stated
+from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 

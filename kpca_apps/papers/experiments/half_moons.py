@@ -22,6 +22,7 @@ from sklearn.decomposition import PCA
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import half_moons
+from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.measuring import (
     components,
     line_accuracy,
@@ -29,7 +30,7 @@ from kpca_apps.papers.measuring import (
     scree,
 )
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, Scatter, Table, stated
+from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 

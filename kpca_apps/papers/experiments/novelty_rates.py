@@ -25,9 +25,10 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Origin, Outcome, Table, close_to, stated
+from kpca_apps.papers.result import Claim, Origin, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 

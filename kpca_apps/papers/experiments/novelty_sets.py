@@ -20,9 +20,10 @@ from sklearn.metrics import roc_auc_score
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Isolines, Table
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Isolines, Outcome, Table, close_to, stated
+from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 

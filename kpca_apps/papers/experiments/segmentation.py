@@ -29,10 +29,11 @@ from sklearn.svm import SVC
 
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.methods.explicit_maps import monomials
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Curves, Outcome, Table, close_to, stated
+from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 

@@ -25,9 +25,10 @@ from sklearn.svm import LinearSVC
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Curves, Outcome, Table, close_to, stated
+from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT", "FITTED_ROWS", "Digits", "errors", "smoothed_digits"]
 

@@ -14,9 +14,9 @@ from kpca_apps.papers.experiments import denoising_toy
 from kpca_apps.papers.experiments.cassini import parity
 from kpca_apps.papers.experiments.clusters import largest_angle
 from kpca_apps.papers.experiments.course import separable
+from kpca_apps.papers.figures import Isolines
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import all_experiments
-from kpca_apps.papers.result import Isolines
 
 from ..comparing import clouds
 
