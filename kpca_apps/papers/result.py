@@ -53,7 +53,7 @@ class Claim:
     verdict : str
         "reproduced", "reproduced with a condition", "not reproduced" or "not run".
     why : str
-        The condition, or the reason; empty where nothing needs saying.
+        The condition, or the reason; empty where the origin says it, or nothing needs saying.
     origin : str
         Where the value to come near is from: "the paper"; "quoted from memory", where the paper
         could not be opened; "another implementation", run on the same data.
@@ -81,15 +81,15 @@ class Claim:
         """Hold to what the class says of origins and conditions."""
         if self.verdict == "reproduced" and self.origin != "the paper":
             raise ValueError(f"{self.what}: not the paper's value, so not plainly reproduced.")
-        if self.verdict == "reproduced with a condition" and not self.why:
+        if self.verdict == "reproduced with a condition" and not self.reasons:
             raise ValueError(f"{self.what}: which condition?")
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What `why` tells, in parts: what the claim has of its own, then what its origin asks."""
-        told = _CONDITION_OF[self.origin]
-        own = self.why.removesuffix(told).removesuffix("; ") if told else self.why
-        return tuple(part for part in (own, told if own != self.why else "") if part)
+        """What is told with the verdict: `why`, then the condition that the origin makes."""
+        conditional = self.verdict == "reproduced with a condition"
+        told = _CONDITION_OF[self.origin] if conditional else ""
+        return tuple(part for part in (self.why, told) if part)
 
 
 def close_to(
@@ -154,11 +154,11 @@ def stated(
 
 
 def _judged(holds: bool, condition: str, reason: str, origin: Origin) -> tuple[Verdict, str]:
-    """Return the verdict and what is told with it."""
+    """Return the verdict, and the condition or the reason."""
     if not holds:
         return "not reproduced", reason or condition
-    why = "; ".join(part for part in (condition, _CONDITION_OF[origin]) if part)
-    return ("reproduced with a condition" if why else "reproduced"), why
+    conditional = condition or origin != "the paper"
+    return ("reproduced with a condition" if conditional else "reproduced"), condition
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,7 +81,7 @@ def _curves(shown: Curves, name: str, size: Size) -> Drawing:
     for place, (label, (x, y)) in enumerate(shown.series.items()):
         look = place % len(COLOURS)
         known = np.isfinite(y)
-        few = int(known.sum()) <= 40
+        few = int(known.sum()) <= MOST_MARKS
         axes.plot(
             x[known],
             y[known],

@@ -284,7 +284,7 @@ def test_a_condition_of_several_claims_is_told_once() -> None:
     other = close_to("a", 1.0, 1.0, 0.1, origin="quoted from memory", source="Table 9")
     both = close_to("a", 1.0, 1.0, 0.1, condition="images smoothed", origin="quoted from memory")
     lines, notes = claim_lines((claim, other, both))
-    assert notes == (("a", "images smoothed"), ("b", other.why))
+    assert notes == (("a", "images smoothed"), ("b", other.reasons[0]))
     assert [(line.note, line.why) for line in lines] == [("a", ""), ("b", ""), ("a, b", "")]
     assert [line.origin for line in lines] == [
         "",
@@ -293,10 +293,10 @@ def test_a_condition_of_several_claims_is_told_once() -> None:
     ]
     one = Reproduction("one", "p", "One", Outcome((claim, other, both)), method="By hand.")
     text = Page(render_gallery(GalleryResult((one,)))).text
-    assert text.count("images smoothed") == 1 and text.count(other.why) == 1
+    assert text.count("images smoothed") == 1 and text.count(other.reasons[0]) == 1
     assert "Table 9" in text and "By hand." in text
     (line,), notes = claim_lines((both,))
-    assert line.why == both.why and notes == ()
+    assert line.why == "; ".join(both.reasons) and notes == ()
 
 
 def test_columns_that_would_be_empty_are_left_out() -> None:
