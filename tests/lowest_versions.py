@@ -1,0 +1,56 @@
+"""Run the tests with the lowest version of each dependency that pyproject.toml allows.
+
+Makes .venv-lowest afresh with the Python it is run with, which must be the lowest allowed (old
+versions have no wheels for a newer one), and hands its own arguments on to pytest::
+
+    python3.11 tests/lowest_versions.py
+    python3.11 tests/lowest_versions.py -n 1 tests/files
+
+What the dependencies need themselves comes in its newest version.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def lowest_pins(project: dict[str, Any]) -> list[str]:
+    """Return each requirement of the project and its extras, ``>=`` made ``==``."""
+    extras = project.get("optional-dependencies", {})
+    found = [*project["dependencies"], *(one for extra in extras.values() for one in extra)]
+    for requirement in found:
+        if not re.fullmatch(r"[\w.-]+>=\d+(\.\d+)*", requirement):
+            sys.exit(f"pyproject.toml: {requirement!r} is not a name, >= and a lowest version")
+    return sorted({requirement.replace(">=", "==") for requirement in found})
+
+
+def main(arguments: list[str]) -> int:
+    """Make the environment, install and test; return pytest's exit code."""
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    pins = lowest_pins(project)
+    lowest = project["requires-python"].removeprefix(">=")
+    if ".".join(map(str, sys.version_info[:2])) != lowest:
+        sys.exit(f"run this with Python {lowest}, the lowest that pyproject.toml allows")
+    folder = REPOSITORY / ".venv-lowest"
+    venv.create(folder, clear=True, with_pip=True)
+    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    project_with_extras = f".[{','.join(project['optional-dependencies'])}]"
+    install = [python, "-m", "pip", "install", "-q", "-e", project_with_extras, *pins]
+    for command in (install, [python, "-m", "pip", "check"], [python, "-m", "pytest", *arguments]):
+        code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+        if code:
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""pyproject.toml declares what is imported, with lower bounds that can be tried."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lowest_versions import lowest_pins
+
+# Distributions that another dependency imports on our behalf.
+NOT_IMPORTED_HERE = {"pywavelets"}
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path) -> dict[str, Any]:
+    parsed: dict[str, Any] = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))
+    return dict(parsed["project"])
+
+
+def imported_modules(source: str) -> Iterator[str]:
+    """Top-level names imported by a statement, or by a function that takes a module's name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.split(".")[0]
+        elif isinstance(node, ast.Call) and node.args:
+            function, name = ast.unparse(node.func).split(".")[-1], node.args[0]
+            by_name = function in ("import_module", "importorskip", "find_spec")
+            if by_name and isinstance(name, ast.Constant):
+                yield str(name.value).split(".")[0]
+
+
+def imported_distributions(folder: Path) -> dict[str, str]:
+    """Distributions whose modules are imported below a folder, and a file that does."""
+    distributions = packages_distributions()
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        own = {"kpca_apps", "tests", *(sibling.stem for sibling in path.parent.glob("*.py"))}
+        for module in imported_modules(path.read_text(encoding="utf-8")):
+            if module not in own and module not in sys.stdlib_module_names:
+                for name in set(distributions.get(module, [module])):
+                    found[normalised(name)] = str(path)
+    return found
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {normalised(requirement.split(">=")[0]) for requirement in requirements}
+
+
+def test_what_the_package_imports_is_declared_and_no_more(
+    repository: Path, project: dict[str, Any]
+) -> None:
+    imported = imported_distributions(repository / "kpca_apps")
+    needed = names(project["dependencies"])
+    extras = project["optional-dependencies"]
+    optional = names([*extras["excel"], *extras["dask"]])
+    assert {"numpy", "scikit-learn", "distributed"} < set(imported)
+    assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
+    assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
+
+
+def test_what_the_tests_and_scripts_import_is_declared(
+    repository: Path, project: dict[str, Any]
+) -> None:
+    declared = names([*project["dependencies"], *project["optional-dependencies"]["test"]])
+    contributing = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    peers = set(re.findall(r"`pip install ([\w-]+)`", contributing))
+    for folder, others in (("tests", peers), ("datasets", set())):
+        imported = imported_distributions(repository / folder)
+        assert {k: v for k, v in imported.items() if k not in declared | others} == {}
+
+
+def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
+    extras = project["optional-dependencies"]
+    assert {*extras["excel"], *extras["dask"]} <= set(extras["test"])
+
+
+def test_lowest_versions_are_those_of_pyproject(project: dict[str, Any]) -> None:
+    made_up = {"dependencies": ["a-b>=1.2"], "optional-dependencies": {"x": ["c>=3", "a-b>=1.2"]}}
+    assert lowest_pins(made_up) == ["a-b==1.2", "c==3"]
+    for loose in ("d", "d>=1,<2", "d>1", "d==1"):
+        with pytest.raises(SystemExit, match="is not a name, >= and a lowest version"):
+            lowest_pins({"dependencies": [loose]})
+    pinned = [pin.split("==")[0] for pin in lowest_pins(project)]
+    assert len(pinned) == len(set(pinned)), "one distribution has two lower bounds"
