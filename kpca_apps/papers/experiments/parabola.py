@@ -93,10 +93,11 @@ def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
         f"degree {degree}: shares of the eigenvalues",
         _listed(known),
         f"{_listed(mean)}, mean of {DRAWS} draws",
-        round(off, 1) <= WITHIN,
-        condition=f"the published figure is one draw: it lies at most {off:.1f} standard "
+        off <= WITHIN,
+        condition=f"the published figure is one draw: it lies at most {off:.3f} standard "
         f"deviations of a draw of 100 rows away, where {WITHIN} are allowed",
-        reason=f"{off:.1f} standard deviations of a draw of 100 rows away",
+        reason=f"the published figure is one draw: it lies {off:.3f} standard deviations of a draw "
+        f"of 100 rows away, where {WITHIN} are allowed",
         origin="quoted from memory",
         source="the journal version, 1998",
     )
