@@ -10,7 +10,7 @@ import typer
 from kpca_apps.cli import denoise_options as o
 from kpca_apps.cli import denoise_steps as s
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.shared import Quiet, command_of
+from kpca_apps.cli.shared import Config, Quiet, command_of
 
 __all__ = ["app"]
 
@@ -48,7 +48,7 @@ def run(
     json: o.Json = False,
     quiet: Quiet = False,
     dry_run: o.DryRun = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Denoise images into a folder of the same tree, with a report that shows before and after.
 
@@ -89,7 +89,7 @@ def fit(
     json: o.Json = False,
     quiet: Quiet = False,
     dry_run: o.DryRun = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Learn from clean images what they have in common, to denoise others that resemble them.
 
@@ -115,7 +115,7 @@ def noise(
     data_range: o.DataRange = None,
     json: o.Json = False,
     quiet: Quiet = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Measure the noise of images, without denoising them.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kpca_apps.cli.shared import FILES, TALK, option, read_config
+from kpca_apps.cli.shared import FILES, TALK, option
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line
 
@@ -234,17 +234,6 @@ Jobs = Annotated[
 ]
 Json = Annotated[bool, option("--json", help="Print the result as JSON on stdout.", panel=TALK)]
 DryRun = Annotated[bool, option("--dry-run", help="Print what would be done and stop.", panel=TALK)]
-Config = Annotated[
-    Path | None,
-    option(
-        "--config",
-        help='Take options from a TOML file: quality = "high", luma = 1.2.',
-        panel=TALK,
-        metavar="FILE",
-        is_eager=True,
-        callback=read_config,
-    ),
-]
 
 
 NewModel = Annotated[

@@ -12,7 +12,7 @@ from kpca_apps.cli import novelty_options as o
 from kpca_apps.cli import novelty_steps as s
 from kpca_apps.cli.console import Console, explanation_lines
 from kpca_apps.cli.novelty_progress import executing, working
-from kpca_apps.cli.shared import Quiet, command_of
+from kpca_apps.cli.shared import Config, Quiet, command_of
 from kpca_apps.errors import ConfigError
 
 __all__ = ["app"]
@@ -65,7 +65,7 @@ def screen(
     json: o.Json = False,
     quiet: Quiet = False,
     dry_run: o.DryRun = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Rank the rows of a table, oddest first, with reasons and a threshold.
 
@@ -142,7 +142,7 @@ def fit(
     json: o.Json = False,
     quiet: Quiet = False,
     dry_run: o.DryRun = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Learn a clean reference and save the model.
 
@@ -199,7 +199,7 @@ def score(
     encoding: o.Encoding = None,
     json: o.Json = False,
     quiet: Quiet = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Judge the rows of a table with a saved model, each independently of the others.
 
@@ -243,7 +243,7 @@ def explain(
     encoding: o.Encoding = None,
     json: o.Json = False,
     quiet: Quiet = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
     from kpca_apps.novelty.explaining import explain_row
@@ -295,7 +295,7 @@ def compare(
     json: o.Json = False,
     quiet: Quiet = False,
     dry_run: o.DryRun = False,
-    config: o.Config = None,
+    config: Config = None,
 ) -> None:
     """Set the detector beside its rivals on a table whose outliers are known.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpca_apps.cli.shared import FILES, TALK, option, read_config
+from kpca_apps.cli.shared import FILES, TALK, option
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.options import ScreeningOptions
@@ -253,21 +253,8 @@ Encoding = Annotated[
     str | None,
     option("--encoding", help="Of the text; found out by itself.", panel=FILES, metavar="NAME"),
 ]
-Json = Annotated[
-    bool, option("--json", help="Print the result as JSON instead of a path.", panel=TALK)
-]
+Json = Annotated[bool, option("--json", help="Print the result as JSON on stdout.", panel=TALK)]
 DryRun = Annotated[bool, option("--dry-run", help="Print the column plan and stop.", panel=TALK)]
-Config = Annotated[
-    Path | None,
-    option(
-        "--config",
-        help='Take options from a TOML file: share = 0.02, exclude = ["notes"].',
-        panel=TALK,
-        metavar="FILE",
-        is_eager=True,
-        callback=read_config,
-    ),
-]
 
 _MODEL_NAMES = {"components": "n_components", "landmarks": "n_landmarks"}
 _COLUMN_NAMES = ("label", "id", "exclude", "categorical", "numeric", "hide", "dayfirst")

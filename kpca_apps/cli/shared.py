@@ -13,7 +13,7 @@ import typer
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["FILES", "TALK", "Quiet", "command_of", "near", "option", "read_config"]
+__all__ = ["FILES", "TALK", "Config", "Quiet", "command_of", "near", "option"]
 
 FILES = "Reading and writing"
 TALK = "Talking"
@@ -58,6 +58,17 @@ def option(*flags: str, help: str, panel: str, metavar: str | None = None, **mor
 
 
 Quiet = Annotated[bool, option("--quiet", "-q", help="Say only errors.", panel=TALK)]
+Config = Annotated[
+    Path | None,
+    option(
+        "--config",
+        help="Take options from a TOML file, by their names without dashes: quiet = true.",
+        panel=TALK,
+        metavar="FILE",
+        is_eager=True,
+        callback=read_config,
+    ),
+]
 
 
 def command_of(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:

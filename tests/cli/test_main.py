@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from kpca_apps import __version__
@@ -48,19 +52,37 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"kpca {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *([], ["novelty"], ["denoise"]),
-        *([["novelty", c, "--help"] for c in ("screen", "fit", "score", "compare")]),
-        *([["denoise", c, "--help"] for c in ("run", "fit", "noise")]),
-    ],
-)
-def test_help_fits_80_columns_without_colour(words: list[str]) -> None:
-    shown = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, words)
+def every_command(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Return the words that call each group and command."""
+    yield words
+    for name, below in getattr(command, "commands", {}).items():
+        yield from every_command(below, (*words, name))
+
+
+COMMANDS = sorted(every_command(get_command(app)))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_fits_80_columns_without_colour(words: tuple[str, ...]) -> None:
+    shown = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, [*words, "--help"])
     assert "Usage" in shown.output
     assert "\x1b[" not in shown.output
     assert max(map(len, shown.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_example_of_a_config_file_can_be_used(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, [*words, "--help"])
+    examples = re.findall(r"--config .*: (\w+ = .+?)\.? +\S$", shown.output, re.MULTILINE)
+    assert len(examples) == shown.output.count("--config")
+    for example in examples:
+        (tmp_path / "c.toml").write_text(example, encoding="utf-8")
+        main([*words, "--config", str(tmp_path / "c.toml")])
+        assert "Missing argument" in capsys.readouterr().err, (
+            "read, and then the inputs are asked for"
+        )
 
 
 @pytest.mark.parametrize("command", ["screen", "fit", "score", "compare"])
