@@ -4,12 +4,18 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from kpca_apps.cli.novelty_options import CalibrationName, KernelName
-from kpca_apps.novelty.options import CALIBRATIONS, KERNELS
+from kpca_apps.cli.main import app
+from kpca_apps.cli.novelty_options import CalibrationName, KernelName, screening_options
+from kpca_apps.novelty.columns import ColumnOptions
+from kpca_apps.novelty.options import CALIBRATIONS, KERNELS, ScreeningOptions
 from tests.cli.conftest import Run
+
+SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
 
 
 def result(folder: str = "kpca-novelty-birds") -> dict[str, object]:
@@ -20,6 +26,57 @@ def result(folder: str = "kpca-novelty-birds") -> dict[str, object]:
 def test_choices_are_those_of_the_application() -> None:
     assert tuple(kernel.value for kernel in KernelName) == KERNELS
     assert tuple(name.value for name in CalibrationName) == CALIBRATIONS
+
+
+TOLD_OF_THE_MODEL = {
+    "--share 0.2": {"share": 0.2},
+    "--count 7": {"count": 7},
+    "--alpha 0.1": {"alpha": 0.1},
+    "--fdr 0.3": {"fdr": 0.3},
+    "--explain 9": {"explain": 9},
+    "--kernel linear": {"kernel": "linear"},
+    "--kernel rbf --gamma 0.25": {"kernel": "rbf", "gamma": 0.25},
+    "--kernel rbf --sigma 1.5": {"kernel": "rbf", "sigma": 1.5},
+    "--components 3": {"n_components": 3},
+    "--ridge 0.01": {"ridge": 0.01},
+    "--landmarks 12": {"n_landmarks": 12},
+    "--calibration split": {"calibration": "split"},
+    "--seed 4": {"seed": 4},
+    "--jobs 2": {"jobs": 2},
+}
+TOLD_OF_COLUMNS = {
+    "--id name": {"id": "name"},
+    "--exclude kind --exclude mass": {"exclude": ("kind", "mass")},
+    "--categorical kind": {"categorical": ("kind",)},
+    "--numeric mass": {"numeric": ("mass",)},
+    "--hide mass": {"hide": ("mass",)},
+    "--dayfirst": {"dayfirst": True},
+    "--monthfirst": {"dayfirst": False},
+}
+LABEL = "--label colour --positive red"
+# Of the table, the work and the files; not of what is found.
+OTHERS = (
+    "--reference --workers --scheduler --out --force --format --delimiter --encoding --json "
+    "--quiet --dry-run --config"
+)
+
+
+def told_by(words: str) -> ScreeningOptions:
+    return screening_options(SCREEN.make_context("screen", ["t.csv", *words.split()]).params)
+
+
+def test_every_option_reaches_the_application() -> None:
+    for words, model in TOLD_OF_THE_MODEL.items():
+        assert told_by(words) == ScreeningOptions(**model), words
+    for words, columns in TOLD_OF_COLUMNS.items():
+        assert told_by(words) == ScreeningOptions(columns=ColumnOptions(**columns)), words
+    labelled = ScreeningOptions(positive="red", columns=ColumnOptions(label="colour"))
+    assert told_by(LABEL) == labelled
+    tried = " ".join([*TOLD_OF_THE_MODEL, *TOLD_OF_COLUMNS, LABEL, OTHERS])
+    flags = [flag for one in SCREEN.params for flag in (*one.opts, *one.secondary_opts)]
+    assert {flag for flag in flags if flag.startswith("--")} == {
+        word for word in tried.split() if word.startswith("--")
+    }
 
 
 def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run) -> None:
