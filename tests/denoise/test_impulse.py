@@ -30,6 +30,16 @@ def test_finds_most_random_values() -> None:
     assert found[~places].mean() < 0.02
 
 
+def test_other_noise_beside_random_values_is_neither_taken_for_them_nor_hides_them() -> None:
+    for sigma in (20.0, 25.0):
+        places = hit(0.1)
+        beside = SMOOTH + sigma * RNG.standard_normal(SMOOTH.shape)
+        noisy = np.where(places, RNG.uniform(0, 255, SMOOTH.shape), beside).astype(np.float32)
+        found = detect_impulses(noisy)
+        assert found[places & (np.abs(noisy - SMOOTH) > 4 * sigma)].mean() > 0.88
+        assert found[~places].mean() < 0.03
+
+
 def test_a_white_area_is_not_an_impulse() -> None:
     plane = SMOOTH.copy()
     plane[20:40, 20:40] = 255
