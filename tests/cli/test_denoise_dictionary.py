@@ -91,6 +91,37 @@ def test_patches_of_any_images(kpca: Run) -> None:
     assert (colour.code, "has 3 channels" in " ".join(colour.err.split())) == (5, True)
 
 
+def test_every_option_of_fit_reaches_the_dictionary(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Recorded(DictionaryDenoiser):
+        def check_parameters(self) -> None:
+            made.append({name: getattr(self, name) for name in told})
+
+    told = {
+        "n_components": 7,
+        "bandwidth": 5.0,
+        "patch_size": 4,
+        "stride": 2,
+        "sigma": 3.0,
+        "examples_sigma": 1.5,
+        "max_examples": 40,
+        "n_jobs": 2,
+        "random_state": 9,
+    }
+    flags = {"n_components": "components", "n_jobs": "jobs", "random_state": "seed"}
+    words = [
+        word
+        for name, value in told.items()
+        for word in (f"--{flags.get(name, name).replace('_', '-')}", value)
+    ]
+    monkeypatch.setattr("kpca_apps.denoise.dictionary.DictionaryDenoiser", Recorded)
+    assert kpca("fit", "in/a.png", *MODEL, *words, "--dry-run").code == 0
+    assert made == [told]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
