@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.limits import require_memory
+from kpca_apps.files.limits import require_columns, require_memory
 from kpca_apps.files.names import one_line
 from kpca_apps.files.sniffing import DELIMITER_NAMES, ONE_COLUMN
 
@@ -33,9 +34,9 @@ __all__ = [
 
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\v\f"))
-# Bytes held at the same time: by array code and polars for a row (positions of its ends, counts),
-# a cut and a cell; by the standard library's reader for a row and a cell, which are Python objects.
-_ROW_BYTES, _CUT_BYTES, _CELL_BYTES = 64, 24, 40
+# Bytes held at the same time: by array code and polars for a row (positions of its ends, counts)
+# and a cell; by the standard library's reader for a row and a cell, which are Python objects.
+_ROW_BYTES, _CELL_BYTES = 64, 64
 _ROW_OBJECT, _CELL_OBJECT = 200, 80
 
 IntArray = NDArray[np.int64]
@@ -103,7 +104,8 @@ def cut_rows(text: bytes, delimiter: str, label: str, *, first_line: int = 1) ->
     Raises
     ------
     InputError
-        If rows differ in their number of cells, a quote stays open, or all rows are blank.
+        If rows differ in their number of cells or have too many, a quote stays open, or all rows
+        are blank.
     MemoryLimitError
         If the cells would not fit into memory.
 
@@ -145,16 +147,17 @@ def measure_rows(text: bytes, delimiter: str) -> MeasuredRows | None:
     """
     data = np.frombuffer(text, dtype=np.uint8)
     newlines = np.flatnonzero(data == _NEWLINE)
-    cuts = np.flatnonzero(data == ord(delimiter))
+    is_cut = data == ord(delimiter)
     breaks = newlines
     if b'"' in text:
         inside = _inside_quotes(data, ord(delimiter))
         if inside is None:
             return None
-        breaks, cuts = newlines[~inside[newlines]], cuts[~inside[cuts]]
+        breaks = newlines[~inside[newlines]]
+        is_cut &= ~inside
     starts = np.concatenate(([0], breaks + 1))
     ends = np.concatenate((breaks, [data.size]))
-    cells = np.diff(np.searchsorted(cuts, starts), append=cuts.size) + 1
+    cells = _counts(is_cut, starts) + 1
     keep = _not_blank(data, starts, cells)
     lines = np.searchsorted(newlines, starts[keep]) + 1
     return MeasuredRows(starts, ends, cells, keep, lines)
@@ -163,7 +166,7 @@ def measure_rows(text: bytes, delimiter: str) -> MeasuredRows | None:
 def refuse_ragged(
     cells: IntArray, lines: IntArray, delimiter: str, label: str, *, width: int, first_line: int
 ) -> None:
-    """Refuse rows whose number of cells differs from that of the first row of the file.
+    """Refuse rows of too many cells, or not as many as the first row of the file has.
 
     Parameters
     ----------
@@ -181,15 +184,22 @@ def refuse_ragged(
     InputError
         Naming the line of the first such row.
     """
+    require_columns(label, width, first_line)
     odd = np.flatnonzero(cells != width)
     if odd.size:
         row = odd[0]
-        noun = "cell" if cells[row] == 1 else "cells"
-        raise InputError(
-            f"{label}: line {lines[row]} has {cells[row]} {noun} where line {first_line} has "
-            f"{width}; put cells that contain a "
-            f"{DELIMITER_NAMES.get(delimiter, one_line(delimiter))} in quotes, or repair the row."
-        )
+        raise _ragged(int(cells[row]), int(lines[row]), delimiter, label, width, first_line)
+
+
+def _ragged(
+    n_cells: int, line: int, delimiter: str, label: str, width: int, first_line: int
+) -> InputError:
+    noun = "cell" if n_cells == 1 else "cells"
+    return InputError(
+        f"{label}: line {line} has {n_cells} {noun} where line {first_line} has {width}; put cells "
+        f"that contain a {DELIMITER_NAMES.get(delimiter, one_line(delimiter))} in quotes, or "
+        "repair the row."
+    )
 
 
 def no_rows(label: str) -> InputError:
@@ -222,7 +232,11 @@ def cut_message(error: str, label: str, line: int) -> str:
 
 def _cut_regular(text: bytes, delimiter: str, label: str, first_line: int) -> CutRows | None:
     """Cut with array code and polars; ``None`` where quotes are not regular."""
-    _require_memory(text, delimiter, label)
+    first = text[: text.find(b"\n") + 1]
+    if b'"' not in first:
+        require_columns(label, first.count(delimiter.encode("utf-8")) + 1, first_line)
+    # Positions of the rows, before they are found; then cells, before they are cut.
+    require_memory(label, (text.count(b"\n") + 1) * _ROW_BYTES, copies=1)
     rows = measure_rows(text, delimiter)
     if rows is None:
         return None
@@ -231,6 +245,7 @@ def _cut_regular(text: bytes, delimiter: str, label: str, first_line: int) -> Cu
     lines, cells = rows.lines + (first_line - 1), rows.cells[rows.keep]
     width = int(cells[0])
     refuse_ragged(cells, lines, delimiter, label, width=width, first_line=int(lines[0]))
+    require_memory(label, lines.size * (_ROW_BYTES + width * _CELL_BYTES), copies=1)
     frame = _polars_cut(_kept_bytes(text, rows), delimiter, width)
     if frame is None or frame.shape != (lines.size, width):
         return None
@@ -259,17 +274,14 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
     return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
 
 
-def _require_memory(text: bytes, delimiter: str, label: str, *, exactly: bool = False) -> None:
-    """Refuse cells by the million in a small file: commas or newlines and nothing between them."""
-    n_rows = text.count(b"\n") + 1
-    n_cuts = text.count(delimiter.encode("utf-8"))
-    n_cells = n_rows + n_cuts
-    if exactly:
-        # Texts of one character are shared, so only longer cells are objects of their own.
-        n_bytes = n_rows * _ROW_OBJECT + n_cells * 16 + min(n_cells, len(text)) * _CELL_OBJECT
-    else:
-        n_bytes = n_rows * _ROW_BYTES + n_cuts * _CUT_BYTES + n_cells * _CELL_BYTES
-    require_memory(label, n_bytes, copies=1)
+def _counts(mask: NDArray[np.bool_], starts: IntArray) -> IntArray:
+    """Count what is set from each start to the next, without a list of all places."""
+    counts = np.zeros(starts.size, dtype=np.int64)
+    # The last row may start behind the last byte.
+    begun = starts[starts < mask.size]
+    if begun.size:
+        counts[: begun.size] = np.add.reduceat(mask, begun, dtype=np.int64)
+    return counts
 
 
 def _not_blank(data: ByteArray, starts: IntArray, cells: IntArray) -> NDArray[np.bool_]:
@@ -314,25 +326,45 @@ def _polars_cut(body: bytes, delimiter: str, width: int) -> pl.DataFrame | None:
 
 def _cut_exactly(text: bytes, delimiter: str, label: str, first_line: int) -> CutRows:
     """Cut row by row with the standard library's reader."""
-    _require_memory(text, delimiter, label, exactly=True)
-    file = io.StringIO(text.decode("utf-8"), newline="\n")
-    reader = csv.reader(file, delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
+    for line, row in _read_rows(text, delimiter, label, first_line):
+        if not rows:
+            require_columns(label, len(row), line)
+            _require_objects(text, delimiter, label)
+        elif len(row) != len(rows[0]):
+            raise _ragged(len(row), line, delimiter, label, len(rows[0]), lines[0])
+        rows.append(row)
+        lines.append(line)
+    if not rows:
+        raise no_rows(label)
+    names = [f"column_{number}" for number in range(1, len(rows[0]) + 1)]
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
+    return CutRows(frame, np.array(lines, dtype=np.int64))
+
+
+def _read_rows(
+    text: bytes, delimiter: str, label: str, first_line: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, each with the line it starts on."""
+    decoded = (line.decode("utf-8") for line in io.BytesIO(text))
+    reader = csv.reader(decoded, delimiter=delimiter, strict=True)
     line = first_line
     try:
         for row in reader:
             if row and not (len(row) == 1 and row[0].isspace()):
-                rows.append(row)
-                lines.append(line)
+                yield line, row
             line = reader.line_num + first_line
     except csv.Error as error:
         raise InputError(cut_message(str(error), label, line)) from None
-    if not rows:
-        raise no_rows(label)
-    starts = np.array(lines, dtype=np.int64)
-    cells, width = np.array([len(row) for row in rows]), len(rows[0])
-    refuse_ragged(cells, starts, delimiter, label, width=width, first_line=lines[0])
-    names = [f"column_{number}" for number in range(1, width + 1)]
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    return CutRows(pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)), starts)
+
+
+def _require_objects(text: bytes, delimiter: str, label: str) -> None:
+    """Refuse cells by the million in a small file: each is an object of its own."""
+    n_rows = text.count(b"\n") + 1
+    n_cells = n_rows + text.count(delimiter.encode("utf-8"))
+    # Texts of one character are shared, so only longer cells take more than a pointer.
+    n_objects = min(n_cells, len(text))
+    n_bytes = n_rows * _ROW_OBJECT + n_cells * 16 + n_objects * _CELL_OBJECT
+    require_memory(label, n_bytes, copies=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.files.limits import available_memory
+from kpca_apps.files.limits import COPIES, available_memory, require_columns, require_table
 from kpca_apps.files.names import one_line, unique_names
 
 __all__ = ["looks_like_json_lines", "read_json_lines"]
@@ -60,7 +61,10 @@ def read_json_lines(
     Raises
     ------
     InputError
-        If a line is not one JSON object, repeats a key, or no line holds a key.
+        If a line is not one JSON object, repeats a key, there are too many different keys, or no
+        line holds one.
+    MemoryLimitError
+        If the table would not fit into memory.
 
     Examples
     --------
@@ -68,29 +72,38 @@ def read_json_lines(
     >>> frame.rows(), lines.tolist()
     ([(1.0, None), (2.5, 'a')], [1, 3])
     """
+    # Values from the first row that has the key to the last so far.
     columns: dict[str, list[Any]] = {}
+    starts: dict[str, int] = {}
     lines: list[int] = []
-    budget = available_memory() // (4 * _POINTER_BYTES)
-    for number, line in enumerate(text.decode("utf-8").split("\n"), 1):
+    most_cells, n_cells = available_memory() // (COPIES * _POINTER_BYTES), 0
+    for number, raw in enumerate(io.BytesIO(text), 1):
+        line = raw.decode("utf-8").removesuffix("\n")
         if not line.strip():
             continue
-        record = _parse(line, number, label)
-        for key in record:
-            if key in columns:
-                continue
-            if (len(columns) + 1) * (len(lines) + 1) > budget:
+        for key, value in _parse(line, number, label).items():
+            start = starts.setdefault(key, len(lines))
+            column = columns.setdefault(key, [])
+            n_absent = len(lines) - start - len(column)
+            n_cells += n_absent + 1
+            if n_cells > most_cells:
                 raise MemoryLimitError(
-                    f"{label}: line {number}: {len(columns) + 1} different keys make the table "
-                    "larger than memory; use fewer keys."
+                    f"{label}: line {number}: {len(columns)} different keys make the table larger "
+                    "than memory; use fewer keys, or split the file."
                 )
-            columns[key] = [None] * len(lines)
-        for key, column in columns.items():
-            column.append(record.get(key))
+            column.extend([None] * n_absent)
+            column.append(value)
+        require_columns(label, len(columns), number)
         lines.append(number)
     if not columns:
         raise InputError(f"{label}: no line holds a key and a value; there is nothing to screen.")
+    require_table(label, len(lines), len(columns))
     names, notes = unique_names(columns)
-    series = [_typed(name, column) for name, column in zip(names, columns.values(), strict=True)]
+    series = []
+    for name, (key, column) in zip(names, columns.items(), strict=True):
+        before = [None] * starts[key]
+        after = [None] * (len(lines) - starts[key] - len(column))
+        series.append(_typed(name, [*before, *column, *after]))
     return pl.DataFrame(series), np.array(lines, dtype=np.int64), tuple(notes)
 
 

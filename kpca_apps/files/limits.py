@@ -1,12 +1,22 @@
-"""How much memory a file may take, asked before it is taken."""
+"""What a file may take, asked before it is taken: memory, columns, bytes of a row."""
 
 from __future__ import annotations
 
-from kpca_apps.errors import MemoryLimitError
+from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.files.names import one_line
 from kpca_apps.memory import available_bytes as available_memory
 
-__all__ = ["available_memory", "require_memory", "require_table"]
+__all__ = [
+    "available_memory",
+    "long_row",
+    "require_columns",
+    "require_memory",
+    "require_table",
+]
+
+MOST_COLUMNS = 20_000
+LONGEST_ROW = 1 << 24
+"""Bytes of a row of text; one that is longer is taken for a quote that is never closed."""
 
 # Raw bytes, decoded bytes, masks over them, and the frame live side by side while a file is read.
 COPIES = 8
@@ -40,8 +50,41 @@ def require_memory(label: str, n_bytes: int, copies: int = COPIES) -> None:
         )
 
 
+def long_row(label: str, line: int) -> InputError:
+    """Return the error for a row that does not end, by the line it starts on."""
+    return InputError(
+        f"{label}: the row on line {line} is longer than {LONGEST_ROW / 2**20:g} MB; shorten it, "
+        "or look for a quote that is never closed."
+    )
+
+
+def require_columns(label: str, n_columns: int, line: int | None = None) -> None:
+    """Refuse more columns than are worked with.
+
+    Parameters
+    ----------
+    label : str
+        The file, as the user named it.
+    n_columns : int
+        Columns, or cells of a row.
+    line : int, optional
+        Line the row starts on.
+
+    Raises
+    ------
+    InputError
+        Saying how many there are.
+    """
+    if n_columns > MOST_COLUMNS:
+        place = "the table" if line is None else f"line {line}"
+        raise InputError(
+            f"{label}: {place} has {n_columns:,} columns, and no more than {MOST_COLUMNS:,} are "
+            "read; keep those that matter, or exchange rows and columns."
+        )
+
+
 def require_table(label: str, n_rows: int, n_columns: int) -> None:
-    """Refuse a table whose numbers would not fit into memory, whatever few bytes it is packed in.
+    """Refuse a table of too many columns, or whose numbers would not fit into memory.
 
     Parameters
     ----------
@@ -52,7 +95,11 @@ def require_table(label: str, n_rows: int, n_columns: int) -> None:
 
     Raises
     ------
+    InputError
+        If it has more than `MOST_COLUMNS` columns.
     MemoryLimitError
-        If working on a number a cell, and some for every row, would take more than is available.
+        If working on a number a cell, and some for every row, would take more than is available,
+        whatever few bytes it is packed in.
     """
+    require_columns(label, n_columns)
     require_memory(label, n_rows * (n_columns + _NUMBERS_PER_ROW) * _NUMBER)

@@ -22,6 +22,7 @@ from kpca_apps.files.known import KnownFile
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.parts import PartedTable, parted_table
 from kpca_apps.files.parts_text import TextIndex, index_text
+from kpca_apps.files.raw import bounded_rows
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.spool import Spool, spool
 from kpca_apps.files.stored import StoredFile, hashed
@@ -53,9 +54,12 @@ class _Text:
 
 
 def has_many_lines(file: KnownFile, most: int) -> bool:
-    """Whether a file may hold more rows than `most`, which takes as many ends of lines."""
+    """Whether a text may hold more rows than `most`, which takes as many ends of lines.
+
+    One with fewer is refused here if a row of it does not end.
+    """
     newlines = returns = 0
-    for chunk in file.chunks():
+    for chunk in bounded_rows(file.chunks(), file.label):
         newlines += chunk.count(b"\n")
         returns += chunk.count(b"\r")
         if newlines >= most:
@@ -99,6 +103,9 @@ def parted_text(
     head = text.head()
     refuse_documents(head, stored.label, stored.suffix)
     if is_json_lines(head, stored.suffix, delimiter):
+        # It is read as a whole.
+        for _ in bounded_rows(text.file.chunks(), stored.label):
+            pass
         return None
     try:
         index, cutter, sha256 = _indexed(text, part_rows, delimiter)

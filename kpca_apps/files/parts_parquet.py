@@ -17,6 +17,7 @@ from kpca_apps.files.binary import (
 )
 from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.known import KnownFile
+from kpca_apps.files.limits import require_columns
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.parquet_trial import require_readable
 
@@ -118,6 +119,7 @@ def open_parquet(files: Sequence[KnownFile]) -> ParquetFiles:
             heights.append(int(scan.select(pl.len()).collect().item()))
         except DAMAGE as error:
             raise damaged(file.label, "Parquet", error) from None
+        require_columns(file.label, len(columns))
         first = first or columns
         _refuse_others(columns, first, file.label, files[0].label)
     return ParquetFiles(tuple(files), tuple(heights), tuple(first))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.files import limits
 from kpca_apps.files.cutting import (
     cut_message,
     cut_rows,
@@ -26,10 +28,8 @@ from kpca_apps.files.parts import part_size
 
 __all__ = ["TextIndex", "TextRows", "index_text"]
 
-# A row longer than this is taken for a quote that is never closed.
-_LONGEST_ROW = 1 << 26
 # Text without the end of a row is held for so long before rows are looked for one by one.
-_WAIT = 1 << 25
+_WAIT = 1 << 23
 
 IntArray = NDArray[np.int64]
 
@@ -169,11 +169,8 @@ class _Scan:
         if measured is None and (whole or len(held) > _WAIT):
             whole, measured = self._read(held, final=final)
         if measured is None or not whole:
-            if len(held) > _LONGEST_ROW:
-                raise InputError(
-                    f"{self.label}: the row on line {self.line} is longer than "
-                    f"{_LONGEST_ROW >> 20} MB; shorten it, or look for a quote never closed."
-                )
+            if len(held) > limits.LONGEST_ROW:
+                raise limits.long_row(self.label, self.line)
             return 0
         self._add(held[:whole], *measured)
         self.byte += whole
@@ -214,19 +211,19 @@ class _Scan:
                 read[1] += 1
                 yield even(raw).decode("utf-8")
 
-        found: list[tuple[int, int, int]] = []
+        found = array("q")
         start, line = 0, 1
         try:
             for row in csv.reader(lines(), delimiter=self.delimiter, strict=True):
                 if row and not (len(row) == 1 and row[0].isspace()):
-                    found.append((start, line, len(row)))
+                    found.extend((start, line, len(row)))
                 start, line = read[0], read[1] + 1
         except csv.Error as error:
             if final or "unexpected end" not in str(error):
                 raise InputError(
                     cut_message(str(error), self.label, self.line + line - 1)
                 ) from None
-        table = np.array(found, dtype=np.int64).reshape(-1, 3)
+        table = np.frombuffer(found, dtype=np.int64).reshape(-1, 3)
         return start, (table[:, 0], table[:, 1], table[:, 2])
 
     def _add(self, text: bytes, starts: IntArray, lines: IntArray, cells: IntArray) -> None:
@@ -235,6 +232,7 @@ class _Scan:
             return
         first = 0
         if self.header is None:
+            limits.require_columns(self.label, int(cells[0]), int(lines[0]))
             stop = int(starts[1]) if starts.size > 1 else len(text)
             self.header = self._read_header(text[int(starts[0]) : stop], int(lines[0]))
             first = 0 if self.header.is_data else 1
@@ -258,12 +256,9 @@ class _Scan:
 def _last_row_end(text: bytes) -> int:
     """Bytes up to the last newline that stands outside quotes, if quotes are regular."""
     end = text.rfind(b"\n")
-    if b'"' not in text:
+    if text.count(b'"', 0, end + 1) % 2 == 0:
         return end + 1
-    odd = text.count(b'"', 0, end + 1) % 2
-    while end >= 0 and odd:
-        # The quote that is open here began before every newline behind it.
-        quote = text.rfind(b'"', 0, end)
-        end = text.rfind(b"\n", 0, quote)
-        odd = text.count(b'"', end + 1, quote) % 2
-    return end + 1
+    data = np.frombuffer(text, dtype=np.uint8)
+    inside = np.cumsum(data == ord('"'), dtype=np.uint8) & 1
+    outside = np.flatnonzero((data == ord("\n")) & (inside == 0))
+    return int(outside[-1]) + 1 if outside.size else 0

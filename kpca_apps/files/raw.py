@@ -11,22 +11,37 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.files import limits
 from kpca_apps.files.limits import COPIES, available_memory, require_memory
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["CHUNK", "GZIP", "UNPACKED", "OpenFile", "RawFile", "open_raw", "read_raw", "unpacked"]
+__all__ = [
+    "CHUNK",
+    "GZIP",
+    "UNPACKED",
+    "OpenFile",
+    "RawFile",
+    "bounded_rows",
+    "open_raw",
+    "read_raw",
+    "unpacked",
+]
 
 GZIP = b"\x1f\x8b"
 UNPACKED = "Unpacked from gzip."
 CHUNK = 1 << 24
 """Bytes read at once."""
+
+# A zero byte near the beginning tells what is no text, but for these two marks.
+_HEAD = 4096
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
 _PATIENCE = 10.0
 """Seconds a named pipe is given until something writes to it."""
@@ -136,16 +151,19 @@ def read_raw(path: str | Path) -> RawFile:
     Raises
     ------
     InputError
-        If the file is missing, a folder, unreadable, empty or damaged gzip.
+        If the file is missing, a folder, unreadable, empty, damaged gzip, or a text whose rows do
+        not end.
     MemoryLimitError
         If it would not fit into memory, packed or unpacked.
     """
     with open_raw(path) as file:
         require_memory(file.label, file.size or 0)
-        packed = _joined(file.chunks, file.label)
+        packed = _joined(bounded_rows(file.chunks, file.label), file.label)
     is_gzip = packed.startswith(GZIP)
     label = file.label
-    data = _joined(unpacked(io.BytesIO(packed), label), label) if is_gzip else packed
+    data = packed
+    if is_gzip:
+        data = _joined(bounded_rows(unpacked(io.BytesIO(packed), label), label), label)
     if not data.strip():
         raise InputError(f"{label}: the file is empty; it needs a header and rows.")
     return RawFile(
@@ -181,6 +199,37 @@ def unpacked(file: BinaryIO, label: str) -> Iterator[bytes]:
         raise InputError(
             f"{label}: the gzip data are damaged or cut short; fetch the file again."
         ) from None
+
+
+def bounded_rows(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+    """Pass on the chunks of a file, up to a row of text that is too long to be one.
+
+    Quotes are not looked at: a quoted cell of many lines is of as many rows here.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        The file; what is no text by its first bytes is passed on as it is.
+    label : str
+        Its name for messages.
+
+    Raises
+    ------
+    InputError
+        Naming the line on which that row starts.
+    """
+    line, length, is_text = 1, 0, None
+    for chunk in chunks:
+        if is_text is None:
+            is_text = b"\0" not in chunk[:_HEAD] or chunk.startswith(_WIDE_MARKS)
+        if is_text:
+            end = b"\n" if b"\n" in chunk else b"\r"
+            first = chunk.find(end)
+            if length + (len(chunk) if first < 0 else first) > limits.LONGEST_ROW:
+                raise limits.long_row(label, line)
+            length = length + len(chunk) if first < 0 else len(chunk) - chunk.rindex(end) - 1
+            line += chunk.count(end)
+        yield chunk
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Missing numbers, filled with what the other columns of the row suggest.
 
 The conditional mean of a Gaussian with robustified moments: z-scores clipped at 4, covariance of
-the observed pairs shrunk towards the identity. A row is filled from its own cells and the fitted
-moments alone, so its values do not depend on the batch it comes in. Linear algebra is held to one
-thread, so that they do not depend on the number of cores either.
+the observed pairs shrunk towards the identity. Where there are fewer rows than columns, no pair is
+seen often enough: there, gaps count as the mean at first. A row is filled from its own cells and
+the fitted moments alone, so its values do not depend on the batch it comes in. Linear algebra is
+held to one thread, so that they do not depend on the number of cores either.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.errors import MemoryLimitError
+from kpca_apps.memory import available_bytes
 
 __all__ = ["ConditionalMeanImputer"]
 
@@ -24,6 +27,7 @@ _CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what 
 _SHRINK = 0.05
 _SWEEPS = 2
 _FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
+_MATRICES = 4  # of a number for each pair of columns, held at the same time
 _BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
 
 
@@ -92,7 +96,13 @@ class ConditionalMeanImputer:
         Returns
         -------
         ConditionalMeanImputer
+
+        Raises
+        ------
+        MemoryLimitError
+            If a number for each pair of columns would not fit into memory.
         """
+        _require_memory(x.shape[1])
         seen = ~np.isnan(x)
         count = np.maximum(seen.sum(axis=0), 1)
         mean = np.where(seen, x, 0.0).sum(axis=0) / count
@@ -100,14 +110,14 @@ class ConditionalMeanImputer:
         scale[scale <= 8 * np.finfo(float).eps * np.abs(mean)] = 1.0
         z = _clipped(x, mean, scale)
         zeros = np.where(seen, z, 0.0)
-        pairs = seen.astype(np.float64)
-        covariance = (zeros.T @ zeros) / np.maximum(pairs.T @ pairs, 1.0)
-        if seen.all():
-            return cls(mean, scale, _precision(covariance))
-        for _ in range(_SWEEPS):
-            filled = _conditional_means(z, _precision(covariance))
-            covariance = filled.T @ filled / len(filled)
-        return cls(mean, scale, _precision(covariance))
+        if len(x) < x.shape[1] or seen.all():
+            precision = _precision_of_rows(zeros)
+        else:
+            pairs = seen.astype(np.float64)
+            precision = _precision((zeros.T @ zeros) / np.maximum(pairs.T @ pairs, 1.0))
+        for _ in range(0 if seen.all() else _SWEEPS):
+            precision = _precision_of_rows(_conditional_means(z, precision))
+        return cls(mean, scale, precision)
 
     @one_blas_thread()
     def fill(self, x: FloatArray) -> FloatArray:
@@ -128,6 +138,27 @@ class ConditionalMeanImputer:
 
 def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
     return np.clip((x - mean) / scale, -_CLIP, _CLIP)
+
+
+def _require_memory(n_columns: int) -> None:
+    n_bytes = _MATRICES * 8 * n_columns**2
+    if n_bytes > available_bytes():
+        raise MemoryLimitError(
+            f"{n_columns:,} columns of values need about {n_bytes / 2**30:.1f} GB of memory and "
+            f"{available_bytes() / 2**30:.1f} GB are available; leave columns out."
+        )
+
+
+def _precision_of_rows(z: FloatArray) -> FloatArray:
+    """Inverse of the shrunk covariance of complete rows, which has no more ranks than rows."""
+    n, d = z.shape
+    if n >= d:
+        return _precision(z.T @ z / n)
+    _, singular, vectors = np.linalg.svd(z, full_matrices=False)
+    along = 1 / ((1 - _SHRINK) * singular**2 / n + _SHRINK)
+    inverse: FloatArray = (vectors.T * (along - 1 / _SHRINK)) @ vectors
+    inverse.flat[:: d + 1] += 1 / _SHRINK
+    return inverse
 
 
 def _precision(covariance: FloatArray) -> FloatArray:

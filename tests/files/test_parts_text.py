@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.files import known, parts_text, raw
+from kpca_apps.files import known, limits, parts_text, raw
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import Table, read_table
@@ -124,7 +124,7 @@ def test_a_row_without_end_is_refused_by_its_line(
 ) -> None:
     monkeypatch.setattr(known, "CHUNK", 16)
     monkeypatch.setattr(parts_text, "_WAIT", 32)
-    monkeypatch.setattr(parts_text, "_LONGEST_ROW", 100)
+    monkeypatch.setattr(limits, "LONGEST_ROW", 100)
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n" + row)
     with pytest.raises(InputError, match="row on line 3 is longer than"):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
-from kpca_apps.files import limits, raw
+from kpca_apps.files import known, limits, parts_text, raw
+from kpca_apps.files.opening import open_table
 from kpca_apps.files.tables import read_table
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
 
@@ -60,8 +63,8 @@ def test_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     "data",
-    [b"a,b\n" + b",\n" * 500_000, b"a,b\n1,2\n" + b"\n" * 999_999, b"," * 999_999 + b"\n1"],
-    ids=["empty_cells", "empty_lines", "empty_names"],
+    [b"a,b\n" + b",\n" * 500_000, b"a,b\n1,2\n" + b"\n" * 999_999],
+    ids=["empty_cells", "empty_lines"],
 )
 @pytest.mark.parametrize("quote", [b"", b'1"x,2\n'], ids=["regular", "stray_quote"])
 def test_many_cells_in_few_bytes_are_refused_before_they_are_cut(
@@ -73,6 +76,91 @@ def test_many_cells_in_few_bytes_are_refused_before_they_are_cut(
     monkeypatch.setattr(limits, "available_memory", lambda: 10 * len(data))
     with pytest.raises(MemoryLimitError, match="split the file"):
         read_table(path)
+
+
+@pytest.fixture(params=[0, 100], ids=["in_parts", "whole"])
+def few_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Lower the bounds; return the rows that are read at once."""
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 50)
+    monkeypatch.setattr(limits, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(known, "CHUNK", 256)
+    monkeypatch.setattr(parts_text, "_WAIT", 512)
+    rows: int = request.param
+    return rows
+
+
+WIDE = b",".join(b"x%d" % k for k in range(51)) + b"\n" + b",".join([b"1"] * 51) + b"\n"
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "columns": (WIDE, "line 1 has 51 columns"),
+    "columns_below_a_blank_line": (b"\n" + WIDE, "line 2 has 51 columns"),
+    "columns_with_a_stray_quote": (b'1"' + WIDE, "line 1 has 51 columns"),
+    "columns_with_quoted_names": (b'"a,b",' + WIDE, "line 1 has 52 columns"),
+    "equal_names": (b"x," * 50 + b"x\n" + b"1," * 50 + b"1\n", "line 1 has 51 columns"),
+    "commas": (b"a,b\n1,2\n" + b"," * 1200 + b"\n3,4\n", "row on line 3 is longer"),
+    "long_cell": (b"a,b\n1,2\n3," + b"x" * 1200 + b"\n5,6\n", "row on line 3 is longer"),
+    "long_quoted_cell": (b'a,b\n1,2\n3,"' + b"x" * 1200 + b'"\n', "row on line 3 is longer"),
+    "open_quote": (b'a,b\n1,2\n3,"' + b"x" * 3000, "row on line 3 is longer"),
+    "keys": (b"".join(b'{"k%d": 1}\n' % k for k in range(60)), "line 51 has 51 columns"),
+    "keys_of_one_line": (
+        b'{"a": 1}\n{' + b", ".join(b'"k%d": 1' % k for k in range(60)) + b"}\n",
+        "line 2 has 61 columns",
+    ),
+    "long_record": (b'{"a": 1}\n{"a": "' + b"x" * 1200 + b'"}\n', "row on line 2 is longer"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_exceeds_the_bounds_is_refused_by_its_line(
+    name: str, few_bytes: int, tmp_path: Path
+) -> None:
+    data, words = REFUSED[name]
+    path = tmp_path / "table.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=words):
+        open_table(path, in_memory_rows=few_bytes)
+    path.with_suffix(".csv.gz").write_bytes(gzip.compress(data))
+    with pytest.raises(InputError, match=words):
+        open_table(path.with_suffix(".csv.gz"), in_memory_rows=few_bytes)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_what_keeps_to_the_bounds_is_read(
+    end: bytes, encoding: str, few_bytes: int, tmp_path: Path
+) -> None:
+    header = ",".join(f"x{k}" for k in range(50))
+    rows = [",".join(["1"] * 49 + ['"' + "a,\n" * 100 + '"']) for _ in range(20)]
+    text = "\n".join([header, *rows]).replace("\n", end.decode())
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode(encoding))
+    assert open_table(path, in_memory_rows=few_bytes).source.n_columns == 50
+
+
+def test_columns_of_a_typed_file_are_bounded_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 3)
+    path = tmp_path / "table.parquet"
+    pl.DataFrame({f"x{k}": [1] for k in range(4)}).write_parquet(path)
+    with pytest.raises(InputError, match="the table has 4 columns, and no more than 3"):
+        open_table(path)
+    with pytest.raises(InputError, match="the table has 4 columns, and no more than 3"):
+        read_table(path)
+
+
+def test_memory_grows_with_what_is_held_and_not_with_rows_times_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys.jsonl"
+    path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(3000)))
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 2999)
+    monkeypatch.setattr(raw, "CHUNK", 1 << 16)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="line 3000 has 3,000 columns"):
+        read_table(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3000**2
 
 
 def test_a_long_text_in_every_row_is_refused_however_small_the_file(

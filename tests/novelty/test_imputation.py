@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kpca_apps.errors import MemoryLimitError
+from kpca_apps.novelty import imputation
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
 
 
@@ -51,6 +53,34 @@ def test_complete_tables_give_the_shrunk_correlation_matrix() -> None:
     z = np.clip((x - x.mean(axis=0)) / x.std(axis=0), -4, 4)
     shrunk = 0.95 * z.T @ z / len(z) + 0.05 * np.eye(x.shape[1])
     np.testing.assert_allclose(np.linalg.inv(imputer.precision), shrunk, rtol=1e-8)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_few_rows_of_many_columns_take_no_decomposition_of_all_columns(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, holes = gappy(n=6, d=80, share=share)
+
+    def refuse(matrix: NDArray) -> None:
+        raise AssertionError(f"eigenvalues of {matrix.shape}")
+
+    monkeypatch.setattr(np.linalg, "eigh", refuse)
+    imputer = ConditionalMeanImputer.fit(holes)
+    filled = imputer.fill(holes)
+    z = np.clip((filled - imputer.mean) / imputer.scale, -4, 4)
+    # Eigenvalues of at most 6 directions differ from that of the identity's part.
+    inverse = np.linalg.inv(imputer.precision)
+    values = np.linalg.eigvalsh(inverse)
+    np.testing.assert_allclose(values[:-6], 0.05, rtol=1e-8)
+    if not share:
+        np.testing.assert_allclose(inverse, 0.95 * z.T @ z / 6 + 0.05 * np.eye(80), atol=1e-10)
+        np.testing.assert_array_equal(filled, x)
+
+
+def test_columns_whose_pairs_exceed_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imputation, "available_bytes", lambda: 4 * 8 * 100**2 - 1)
+    with pytest.raises(MemoryLimitError, match="100 columns of values need about"):
+        ConditionalMeanImputer.fit(np.zeros((3, 100)))
 
 
 def test_a_row_does_not_depend_on_its_batch() -> None:
