@@ -47,7 +47,7 @@ def unfinished_path(target: Path, role: str = "partial") -> Path:
 def remove_leftovers(target: Path) -> None:
     """Remove what processes now dead left beside a target when they were killed.
 
-    An ``old`` one is kept while the target is missing: it may be all there is of an earlier run.
+    An ``old`` one is put back where the target is missing: it is all there is of an earlier run.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def remove_leftovers(target: Path) -> None:
             found = shape.fullmatch(item.name)
             if not found or _is_alive(int(found[1])):
                 continue
-            if found[2] == "partial" or target.exists():
+            if found[2] == "old" and not (target.exists() or target.is_symlink()):
+                item.rename(target)
+            else:
                 _remove(item)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -75,8 +77,8 @@ class OutputFolder:
         Path
             The temporary folder; it takes its final name when the block ends without error.
         """
-        self._refuse()
         remove_leftovers(self.path)
+        self._refuse()
         self._building = self._begun()
         return self._building
 
@@ -112,6 +114,7 @@ class OutputFolder:
         InputError
             If its parent does not exist or cannot be written to.
         """
+        remove_leftovers(self.path)
         self._refuse()
         self._begun().rmdir()
 
@@ -164,6 +167,9 @@ class OutputFolder:
         try:
             # Without force nothing gives way, not even what came after the question.
             if self.force and self.path.exists():
+                if _exchanged(building, self.path):
+                    return
+                # Killed here, it leaves the earlier run to be put back by the next.
                 self.path.rename(retired)
             try:
                 building.rename(self.path)
@@ -192,6 +198,19 @@ class OutputFolder:
                 f"{self._label}: is not a usable folder name ({reason}); choose another."
             ) from None
         return path
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders trade names in one step, where the system can: neither is ever missing."""
+    if sys.platform != "linux":
+        return False
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    return done == 0
 
 
 def _sign(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files import output
 from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.leftovers import unfinished_path
 from kpca_apps.files.output import MARKER, OutputFolder
@@ -148,6 +150,75 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     other.touch()
     make_run(tmp_path / "run", "first")
     assert {item.name for item in tmp_path.iterdir()} == {"run", alive.name, other.name}
+
+
+def replace_and_die(path: Path, step: int) -> bool:
+    """Replace a run in another process, killed before that step on the disk; False if it ended."""
+    child = os.fork()
+    if not child:
+        left = [step]
+
+        def count(event: str, arguments: tuple[object, ...]) -> None:
+            if event.startswith(("os.", "shutil.", "open", "ctypes.")):
+                left[0] -= 1
+                if not left[0]:
+                    os._exit(9)
+
+        sys.addaudithook(count)
+        make_run(path, "second")
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed anywhere")
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_a_kill_at_any_step_leaves_a_whole_run(
+    tmp_path: Path, in_one_step: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run"
+    if not in_one_step:
+        monkeypatch.setattr(output, "_exchanged", lambda one, other: False)
+    elif not trades_names(tmp_path):
+        pytest.skip("this disk cannot exchange two folders")
+    step, texts = 1, []
+    make_run(path, "first")
+    while replace_and_die(path, step):
+        if in_one_step:
+            assert text_of(path) in ("first", "second")
+        OutputFolder(path, force=True).check()
+        assert [item.name for item in tmp_path.iterdir()] == ["run"]
+        assert (path / "figures" / "scree.png").read_bytes() == b"png"
+        texts.append(text_of(path))
+        make_run(path, "first")
+        step += 1
+    assert step > 10
+    # From some step on it is the new one.
+    assert texts == sorted(texts)
+    assert text_of(path) == "second"
+
+
+def trades_names(folder: Path) -> bool:
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    (folder / "one" / "it").touch()
+    done = output._exchanged(folder / "one", folder / "other")
+    assert (folder / ("other" if done else "one") / "it").exists()
+    for name in ("one", "other"):
+        shutil.rmtree(folder / name)
+    return done
+
+
+def test_an_earlier_run_that_gave_way_is_put_back_without_force(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", "first")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    retired = unfinished_path(tmp_path / "run", "old")
+    place = tmp_path / retired.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-")
+    (tmp_path / "run").rename(place)
+    with pytest.raises(RefusedError, match="exists already"):
+        OutputFolder(tmp_path / "run").check()
+    assert text_of(tmp_path / "run") == "first"
+    assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
 
 def test_a_link_is_never_followed(tmp_path: Path) -> None:
