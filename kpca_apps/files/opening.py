@@ -20,7 +20,7 @@ from kpca_apps.files.parquet_groups import LONGEST_GROUP, group_rows, regrouped
 from kpca_apps.files.parts import IN_MEMORY_ROWS, PartedTable, part_size, parted, parted_table
 from kpca_apps.files.parts_parquet import ParquetFiles, folder_files, open_parquet
 from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.spool import Spool
+from kpca_apps.files.spool import Spool, remove_spools
 from kpca_apps.files.stored import StoredFile, store
 from kpca_apps.files.tables import Table, table_from_raw
 
@@ -85,6 +85,7 @@ def open_table(
     """
     cutter = checked_delimiter(delimiter)
     limits = _Limits(in_memory_rows, part_rows)
+    remove_spools()
     if str(path) != "-" and Path(path).is_dir():
         return _open_folder(Path(path), limits, cutter, encoding)
     stored = store(path)

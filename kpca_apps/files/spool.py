@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from kpca_apps.errors import InputError
@@ -14,7 +15,15 @@ from kpca_apps.files.atomic import storage_error
 from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
 from kpca_apps.files.names import one_line
 
-__all__ = ["Spool", "require_disk", "spool", "spool_folder", "temporary_folder", "unusable"]
+__all__ = [
+    "Spool",
+    "remove_spools",
+    "require_disk",
+    "spool",
+    "spool_folder",
+    "temporary_folder",
+    "unusable",
+]
 
 _NAME = "kpca-rows"
 # Left to whatever else writes to the same disk.
@@ -46,8 +55,6 @@ class Spool:
 
 def spool(chunks: Iterable[bytes], label: str) -> Spool:
     """Write bytes to a temporary file that only this user can read.
-
-    What a process that was killed left there is removed first.
 
     Parameters
     ----------
@@ -162,10 +169,14 @@ def temporary_folder() -> Path:
         ) from None
 
 
+def remove_spools() -> None:
+    """Remove what processes that were killed left of theirs, however large; every reading asks."""
+    with suppress(InputError):
+        remove_leftovers(temporary_folder() / _NAME)
+
+
 def _new_path() -> Path:
-    target = temporary_folder() / _NAME
-    remove_leftovers(target)
-    return unfinished_path(target)
+    return unfinished_path(temporary_folder() / _NAME)
 
 
 def unusable(error: OSError) -> InputError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError
+from kpca_apps.files.opening import open_table
 from kpca_apps.files.spill import spilled
 from kpca_apps.files.spool import spool, spool_folder
 
@@ -79,3 +82,28 @@ def test_a_copy_that_is_interrupted_is_removed(temporary: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         spool(chunks(), "t.csv")
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
+    is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = "spool_folder()" if is_folder else "spool([b'1'] * 9, 't.csv')"
+    killed = (
+        "import os, signal; from kpca_apps.files.spool import spool, spool_folder\n"
+        f"held = {made}\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    table = tmp_path / "t.csv"
+    table.write_bytes(b"a,b\n1,2\n")
+    done = subprocess.run(
+        [sys.executable, "-c", killed], env={**os.environ, "TMPDIR": str(folder)}, check=False
+    )
+    assert done.returncode == -9
+    assert len(list(folder.iterdir())) == 1
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    alive = spool([b"1"], "other.csv")
+    open_table(table)
+    assert list(folder.iterdir()) == [alive.path]
