@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated
 
 import typer
@@ -20,7 +20,8 @@ import typer
 from kpca_apps import __version__
 from kpca_apps.cli import denoise, novelty, papers
 from kpca_apps.cli.console import say_error
-from kpca_apps.errors import KpcaError
+from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.files.names import one_line
 
 __all__ = ["app", "main"]
 
@@ -72,11 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         in a traceback, unless ``KPCA_DEBUG`` is set.
     """
     _open_closed_streams()
+    # Pictures go into files: whatever windows the environment asks for, or nonsense, is not asked.
+    os.environ["MPLBACKEND"] = "agg"
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        words = None if arguments is None else list(arguments)
+        words = None if arguments is None else [_sayable(word) for word in arguments]
         with _end_in_order():
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
@@ -92,6 +95,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KPCA_DEBUG") == "1":
             raise
         return _end(error)
+
+
+def _sayable(word: str) -> str:
+    """Refuse a word that no command line can hold; a file name that is not UTF-8 is none."""
+    with suppress(UnicodeEncodeError):
+        if b"\0" not in os.fsencode(word):
+            return word
+    raise ConfigError(f'"{one_line(word)}" holds what is no character; leave it out.')
 
 
 def _open_closed_streams() -> None:

@@ -227,7 +227,8 @@ def find_codec(encoding: str) -> str:
     """
     try:
         return codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, ValueError):
+        # No name at all, with a zero byte or half a character in it, is a ValueError.
         near = suggest(encoding, sorted(set(encodings.aliases.aliases.values())))
         raise ConfigError(f'Unknown encoding "{one_line(encoding)}".{near}') from None
 

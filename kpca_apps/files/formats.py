@@ -57,7 +57,8 @@ def checked_delimiter(delimiter: str | None) -> str | None:
     if delimiter is None:
         return None
     character = _NAMED_DELIMITERS.get(delimiter.lower(), delimiter)
-    if len(character) != 1 or character in '"\r\n' or character.isalnum():
+    is_half = "\ud800" <= character[:1] <= "\udfff"
+    if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
         raise ConfigError(
             f'The delimiter "{one_line(delimiter)}" is not one character that can cut cells; '
             'give one such as ";", or "tab".'

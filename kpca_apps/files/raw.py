@@ -128,6 +128,8 @@ def open_raw(path: str | Path) -> Iterator[OpenFile]:
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes and not standard else ""
     with _named_errors(Path(path), label), ExitStack() as stack:
+        if standard and sys.stdin is None:
+            raise InputError(f"{label}: is closed; name a file, or pipe a table to the command.")
         if standard:
             size, chunks = None, _chunks(sys.stdin.buffer)
         else:

@@ -259,3 +259,65 @@ def test_output_that_cannot_be_written_is_no_bug(tmp_path: Path) -> None:
     )
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1].startswith("error: output cannot be written: No space left")
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "\ud800", "\udcff"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["novelty", "screen", "BAD"],
+        *(
+            ["novelty", "screen", "birds.csv", option, "BAD"]
+            for option in ("--encoding", "--delimiter", "--label", "--reference")
+        ),
+        ["novelty", "score", "BAD", "birds.csv"],
+        ["novelty", "fit", "birds.csv", "--model", "no/BAD"],
+        ["denoise", "run", "BAD"],
+        ["denoise", "noise", "BAD"],
+        ["denoise", "run", "birds.csv", "--model", "BAD"],
+        ["papers", "run", "BAD"],
+        ["papers", "run", "usps", "--data", "BAD"],
+        ["papers", "run", "usps", "--data", "no", "--out", "no/BAD"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_character_is_told_in_one_line(
+    words: list[str], bad: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([word.replace("BAD", bad) for word in words])
+    said = capsys.readouterr().err
+    assert code in (2, 3), said
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert said.strip().isprintable()
+
+
+def test_a_zero_byte_in_a_config_is_told_in_one_line(whole_kpca: Run, folder: Path) -> None:
+    (folder / "c.toml").write_text('encoding = "a\\u0000b"\n', encoding="utf-8")
+    done = whole_kpca("screen", "birds.csv", "--config", "c.toml")
+    assert done.code == 2
+    assert done.err.startswith(r'error: Unknown encoding "a\x00b"')
+
+
+def test_a_closed_standard_input_is_told_in_one_line(tmp_path: Path) -> None:
+    code = "import sys; from kpca_apps.cli.main import main; sys.exit(main())"
+    command = f"{sys.executable} -c '{code}' novelty screen - <&-"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert done.stderr == (
+        "error: standard input: is closed; name a file, or pipe a table to the command.\n"
+    )
+
+
+def test_a_nonsense_backend_of_matplotlib_is_not_asked() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from kpca_apps.cli.main import main; print(main(['--version']));"
+         "import matplotlib; print(matplotlib.get_backend())"],
+        env={**os.environ, "MPLBACKEND": "nonsense"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.split()[-2:] == ["0", "agg"], done.stderr
