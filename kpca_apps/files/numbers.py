@@ -150,7 +150,7 @@ def read_numbers(cells: pl.Series, format: NumberFormat) -> pl.Series:
 
 def _finite(cells: pl.Series) -> pl.Series:
     """Cells as floats; null where they are none, or infinite ("inf", "1e999"), or "nan"."""
-    numbers = cells.cast(pl.Float64, strict=False)
+    numbers = pl.lit(cells).cast(pl.Float64, strict=False)
     return pl.select(pl.when(numbers.is_finite()).then(numbers)).to_series()
 
 

@@ -98,12 +98,12 @@ def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
     folder.mkdir()
     table = tmp_path / "t.csv"
     table.write_bytes(b"a,b\n1,2\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    alive = spool([b"1"], "other.csv")
     done = subprocess.run(
         [sys.executable, "-c", killed], env={**os.environ, "TMPDIR": str(folder)}, check=False
     )
     assert done.returncode == -9
-    assert len(list(folder.iterdir())) == 1
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    alive = spool([b"1"], "other.csv")
+    assert len(list(folder.iterdir())) == 2
     open_table(table)
     assert list(folder.iterdir()) == [alive.path]
