@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import json
 import logging
+import re
 import zipfile
+import zlib
 from collections.abc import Collection
 from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 
-from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.sniffing import header_is_missing
@@ -31,6 +34,9 @@ __all__ = [
 
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
+# Where a cell or row of a sheet stands: r="XFD1048576".
+_PLACE = re.compile(rb"""\br=["']([A-Z]{0,3})([0-9]{1,7})["']""")
+_LONGEST_PLACE, _CHUNK = 14, 1 << 22
 # Bytes of a value in a list, as text.
 _LEAF = 8
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -376,11 +382,48 @@ def _hush(library: str) -> None:
 
 
 def _bound_workbook(data: bytes, label: str) -> None:
+    """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far."""
     if not data.startswith(b"PK"):
         return
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            entries = archive.infolist()
+            require_memory(label, sum(entry.file_size for entry in entries))
+            for entry in entries:
+                _bound_entry(archive, entry, label)
+    except (
+        zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError
+    ) as error:  # fmt: skip
+        if isinstance(error, KpcaError):
+            raise
         raise damaged(label, "Excel", error) from None
-    require_memory(label, size)
+
+
+def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:
+    declared = entry.file_size
+    # Otherwise it is read as far as it declares, and not found to go on.
+    entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]
+    is_sheet = entry.filename.startswith("xl/worksheets/")
+    left, rows, columns, tail = declared, 0, 0, b""
+    with archive.open(entry) as file:
+        while chunk := file.read(_CHUNK):
+            left -= len(chunk)
+            if left < 0:
+                raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
+            found = set(_PLACE.findall(tail + chunk)) if is_sheet else ()
+            rows = max([rows, *(int(row) for _, row in found)])
+            columns = max([columns, *(_column(letters) for letters, _ in found)])
+            tail = chunk[-_LONGEST_PLACE:]
+    try:
+        # The reader makes a cell of every place up to the last.
+        require_table(label, rows, columns)
+    except MemoryLimitError:
+        raise MemoryLimitError(
+            f"{label}: {one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, "
+            "and its cells do not fit into memory; delete what stands far off."
+        ) from None
+
+
+def _column(letters: bytes) -> int:
+    """Turn the letters of a column into its number: A is 1, AA 27; 0 for none."""
+    return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)

@@ -116,10 +116,13 @@ def cell_rows(start: int, count: int, width: int = 3) -> Iterator[str]:
         yield f'<row r="{row}">{inside}</row>'
 
 
-def padding(n_bytes: int) -> Iterator[bytes]:
-    yield from cells(*cell_rows(1, 5))
+def long_text(n_bytes: int) -> Iterator[bytes]:
+    *before, end = cells(*cell_rows(1, 5))
+    yield from before
+    yield b'<row r="6"><c r="A6" t="inlineStr"><is><t>'
     for _ in range(n_bytes // MEGABYTE):
-        yield b" " * MEGABYTE
+        yield b"x" * MEGABYTE
+    yield b"</t></is></c></row>" + end
 
 
 FILES: dict[str, tuple[str, Make]] = {
@@ -140,7 +143,7 @@ FILES: dict[str, tuple[str, Make]] = {
     "many_keys": (".jsonl", many_keys),
     "many_keys_a_line": (".jsonl", many_keys_a_line),
     "long_json_line": (".jsonl", repeated((b'{"a": "', 1), (b"x", 500_000_000), (b'"}\n', 1))),
-    "workbook_unpacks_to_more": (".xlsx", workbook(padding(2 << 30), shrink=True)),
+    "workbook_unpacks_to_more": (".xlsx", workbook(long_text(2 << 30), shrink=True)),
     "far_cells_declared_near": (
         ".xlsx", workbook(cells(*cell_rows(1, 5), *cell_rows(100, 5))),
     ),

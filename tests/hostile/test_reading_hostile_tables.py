@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
+import zipfile
 from pathlib import Path
 
+import openpyxl
 import polars as pl
 import pytest
 
@@ -145,6 +147,43 @@ def test_columns_of_a_typed_file_are_bounded_too(
     with pytest.raises(InputError, match="the table has 4 columns, and no more than 3"):
         open_table(path)
     with pytest.raises(InputError, match="the table has 4 columns, and no more than 3"):
+        read_table(path)
+
+
+def write_workbook(path: Path, far: str | None = None) -> None:
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    for row in (("a", "b"), *((k, k * k) for k in range(200))):
+        sheet.append(row)
+    if far:
+        sheet[far] = 1
+    workbook.save(path)
+
+
+def test_a_workbook_that_holds_more_than_it_declares_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.xlsx"
+    write_workbook(path)
+    assert read_table(path).frame.shape == (200, 2)
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
+    data = path.read_bytes()
+    told = (size // 2).to_bytes(4, "little")
+    assert data.count(size.to_bytes(4, "little")) >= 1
+    path.write_bytes(data.replace(size.to_bytes(4, "little"), told))
+    with pytest.raises(InputError, match=r"sheet1\.xml holds more than it declares"):
+        read_table(path)
+
+
+def test_a_stray_cell_far_off_is_refused_before_the_cells_between_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.xlsx"
+    write_workbook(path, far="ZZ9000")
+    monkeypatch.setattr(limits, "available_memory", lambda: 100_000_000)
+    with pytest.raises(MemoryLimitError, match=r"reaches to row 9,000 and column 702, .* far off"):
+        read_table(path)
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 701)
+    with pytest.raises(InputError, match="702 columns"):
         read_table(path)
 
 
