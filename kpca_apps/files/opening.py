@@ -95,7 +95,7 @@ def open_table(
     if kind == "parquet":
         refuse_text_options(kind, stored.label, cutter, encoding)
         found = _parted_parquet(stored, limits)
-    elif kind is None and has_many_lines(stored.file, limits.in_memory):
+    elif kind is None and has_many_lines(stored.file, limits.in_memory, encoding):
         found = parted_text(stored, limits.in_memory, limits.part, cutter, encoding)
     if found is not None:
         return found

@@ -53,13 +53,13 @@ class _Text:
         return self.file.read(self.skip, max(stop, self.skip))
 
 
-def has_many_lines(file: KnownFile, most: int) -> bool:
+def has_many_lines(file: KnownFile, most: int, encoding: str | None = None) -> bool:
     """Whether a text may hold more rows than `most`, which takes as many ends of lines.
 
     One with fewer is refused here if a row of it does not end.
     """
     newlines = returns = 0
-    for chunk in bounded_rows(file.chunks(), file.label):
+    for chunk in bounded_rows(file.chunks(), file.label, encoding):
         newlines += chunk.count(b"\n")
         returns += chunk.count(b"\r")
         if newlines >= most:

@@ -137,13 +137,15 @@ def open_raw(path: str | Path) -> Iterator[OpenFile]:
         yield OpenFile(label, name, suffix, size, chunks)
 
 
-def read_raw(path: str | Path) -> RawFile:
+def read_raw(path: str | Path, encoding: str | None = None) -> RawFile:
     """Read a file, or standard input for ``"-"``, and unpack gzip.
 
     Parameters
     ----------
     path : str or Path
         The file.
+    encoding : str, optional
+        Of a text, if it is known.
 
     Returns
     -------
@@ -160,12 +162,13 @@ def read_raw(path: str | Path) -> RawFile:
     """
     with open_raw(path) as file:
         require_memory(file.label, file.size or 0)
-        packed = _joined(bounded_rows(file.chunks, file.label), file.label)
+        packed = _joined(bounded_rows(file.chunks, file.label, encoding), file.label)
     is_gzip = packed.startswith(GZIP)
     label = file.label
     data = packed
     if is_gzip:
-        data = _joined(bounded_rows(unpacked(io.BytesIO(packed), label), label), label)
+        chunks = bounded_rows(unpacked(io.BytesIO(packed), label), label, encoding)
+        data = _joined(chunks, label)
     if not data.strip():
         raise InputError(f"{label}: the file is empty; it needs a header and rows.")
     return RawFile(
@@ -203,7 +206,9 @@ def unpacked(file: BinaryIO, label: str) -> Iterator[bytes]:
         ) from None
 
 
-def bounded_rows(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+def bounded_rows(
+    chunks: Iterable[bytes], label: str, encoding: str | None = None
+) -> Iterator[bytes]:
     """Pass on the chunks of a file, up to a row of text that is too long to be one.
 
     Quotes are not looked at: a quoted cell of many lines is of as many rows here.
@@ -214,6 +219,8 @@ def bounded_rows(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
         The file; what is no text by its first bytes is passed on as it is.
     label : str
         Its name for messages.
+    encoding : str, optional
+        As given; a text in one that ends lines with other bytes is passed on as it is.
 
     Raises
     ------
@@ -224,6 +231,7 @@ def bounded_rows(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     for chunk in chunks:
         if is_text is None:
             is_text = b"\0" not in chunk[:_HEAD] or chunk.startswith(_WIDE_MARKS)
+            is_text = is_text and _ends_lines(encoding)
         if is_text:
             end = b"\n" if b"\n" in chunk else b"\r"
             first = chunk.find(end)
@@ -232,6 +240,14 @@ def bounded_rows(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
             length = length + len(chunk) if first < 0 else len(chunk) - chunk.rindex(end) - 1
             line += chunk.count(end)
         yield chunk
+
+
+def _ends_lines(encoding: str | None) -> bool:
+    """Whether lines end with a newline byte in an encoding, as they do in all but EBCDIC."""
+    try:
+        return encoding is None or b"\n" in "\n".encode(encoding)
+    except (LookupError, ValueError):
+        return True
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def read_table(
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
     cutter = checked_delimiter(delimiter)
-    return table_from_raw(read_raw(path), cutter, encoding)
+    return table_from_raw(read_raw(path, encoding), cutter, encoding)
 
 
 def table_from_raw(raw: RawFile, delimiter: str | None, encoding: str | None) -> Table:

@@ -138,6 +138,14 @@ def test_what_keeps_to_the_bounds_is_read(
     assert open_table(path, in_memory_rows=few_bytes).source.n_columns == 50
 
 
+def test_an_encoding_with_another_end_of_lines_is_read(few_bytes: int, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(("a,b\n" + "1,2\n" * 500).encode("cp037"))
+    assert b"\n" not in path.read_bytes()
+    assert read_table(path, encoding="cp037").frame.shape == (500, 2)
+    assert open_table(path, encoding="cp037", in_memory_rows=few_bytes).source.n_rows == 500
+
+
 def test_columns_of_a_typed_file_are_bounded_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
