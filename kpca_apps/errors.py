@@ -19,6 +19,7 @@ __all__ = [
     "ConfigError",
     "InputError",
     "KpcaError",
+    "KpcaWarning",
     "MemoryLimitError",
     "ModelFileError",
     "RefusedError",
@@ -30,6 +31,10 @@ class KpcaError(Exception):
     """Base of every error the toolkit raises on purpose."""
 
     exit_code = 1
+
+
+class KpcaWarning(UserWarning):
+    """A result is not all that was asked for; the message says why, and what to do about it."""
 
 
 class ConfigError(KpcaError, ValueError):

@@ -8,11 +8,14 @@ from scipy.spatial.distance import pdist
 
 from kpca_apps.engine.landmarks import uniform_landmarks
 
-__all__ = ["median_squared_distance"]
+__all__ = ["COMPARED_ROWS", "median_squared_distance"]
+
+COMPARED_ROWS = 500
+"""Rows whose distances a width is chosen from."""
 
 
 def median_squared_distance(
-    X: NDArray[np.float64], rng: np.random.Generator, *, rows: int = 500
+    X: NDArray[np.float64], rng: np.random.Generator, *, rows: int = COMPARED_ROWS
 ) -> float:
     """Return the median of the squared distances, other than 0, among some of the rows.
 

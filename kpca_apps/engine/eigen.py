@@ -10,6 +10,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
 from kpca_apps.engine.gram import centre_in_place
+from kpca_apps.engine.precision import smallest_eigenvalue
+from kpca_apps.engine.products import is_single
 
 __all__ = [
     "TOLERANCE",
@@ -31,6 +33,9 @@ Solver = Literal["auto", "lapack", "krylov"]
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-8}
 """Residual of an accepted eigenpair, relative to the largest eigenvalue."""
+
+OWN_TOLERANCE = 1e-2
+"""The same, relative to the eigenvalue itself, whose error is of the order of the square."""
 
 SMALL = 1500
 """Up to this many rows LAPACK is as fast as anything."""
@@ -80,18 +85,16 @@ def krylov_basis_limit(n: int, q: int) -> int:
     return max(min(int(0.3 * n), 3 * q + 6 * block_width(q)), 1)
 
 
-def significant(values: Matrix, n: int, *, by_modulus: bool, cut: float = 0.0) -> Mask:
-    """Return which eigenvalues, the leading one first, stand out from rounding.
+def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
+    """Return which eigenvalues stand out from rounding.
 
     Parameters
     ----------
     values : ndarray of shape (q,)
-    n : int
-        Order of the matrix: eigenvalues below n eps times the largest are rounding.
+    smallest : float
+        What they must exceed: `smallest_eigenvalue`.
     by_modulus : bool
         Negative ones count.
-    cut : float
-        A larger share of the largest, where rounding is coarser.
 
     Notes
     -----
@@ -100,9 +103,8 @@ def significant(values: Matrix, n: int, *, by_modulus: bool, cut: float = 0.0) -
     mean at most n - 1 of them are not 0; Scholkopf, Smola and Muller (1996), 4.3, say up to M,
     which is so about the origin.
     """
-    size = np.abs(values)
-    keep: Mask = size > max(n * np.finfo(np.float64).eps, cut) * size[0]
-    return keep if by_modulus else keep & (values > 0.0)
+    keep: Mask = (np.abs(values) if by_modulus else values) > smallest
+    return keep
 
 
 def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:
@@ -128,13 +130,15 @@ def block_krylov(
     by_modulus: bool = False,
     dtype: DTypeLike = np.float64,
     start: Values | None = None,
+    trace: float = 0.0,
 ) -> tuple[Matrix, Matrix] | None:
     """Return the leading eigenpairs of a symmetric operator, or None if it takes too long.
 
     A block Lanczos iteration that keeps its whole basis orthonormal (each block is
     orthogonalised twice) and reads eigenpairs off it by Rayleigh and Ritz, in float64. A basis
     that grows too long is replaced by its leading Ritz vectors. No pair is returned whose true
-    residual |A v - theta v| exceeds ten times the tolerance.
+    residual |A v - theta v| exceeds ten times the tolerances: one for all, and one for each pair
+    that is as far above rounding as `smallest_eigenvalue` says.
 
     Parameters
     ----------
@@ -149,6 +153,8 @@ def block_krylov(
         eigenvalue.
     start : ndarray of shape (n, block_width(q)), optional
         The first block; random numbers if None.
+    trace : float
+        Of the matrix whose rounding the products have, for `smallest_eigenvalue`.
 
     Returns
     -------
@@ -162,7 +168,16 @@ def block_krylov(
        problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
     """
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
-    tolerance = TOLERANCE[dtype.name]
+    precision: Literal["float32", "float64"] = "float32" if is_single(dtype) else "float64"
+    tolerance = TOLERANCE[precision]
+
+    def allowed(values: Matrix) -> Matrix:
+        """Return the residuals that eigenvalues, the leading one first, may have."""
+        size = np.abs(values)
+        least = smallest_eigenvalue(float(size[0]), trace, n, precision)
+        bounds: Matrix = np.minimum(tolerance * size[0], OWN_TOLERANCE * np.maximum(size, least))
+        return bounds
+
     basis, images = (np.empty((n, limit), dtype=dtype, order="F") for _ in range(2))
     ritz = np.zeros((limit, limit))
     size, next_check, multiplied = 0, q, 0
@@ -188,10 +203,10 @@ def block_krylov(
         full = size + b > limit
         if size >= q and (size >= next_check or invariant or full):
             values, vectors = _ritz_pairs(ritz[:size, :size], by_modulus)
-            if _estimate(rest, vectors[-b:, :q]) <= tolerance * abs(values[0]):
+            if (_estimates(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
                 pairs = _refined(known, images[:, :size], vectors[:, :q], by_modulus)
                 believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
-                if believed and pairs[2] <= 10.0 * tolerance:
+                if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
             # All Ritz pairs take about 10 size^3 operations, the next product 2 n^2 b.
@@ -232,11 +247,11 @@ def _ritz_pairs(ritz: Matrix, by_modulus: bool) -> tuple[Matrix, Matrix]:
     return _leading(values, vectors, len(values), by_modulus)
 
 
-def _estimate(rest: Values, last_rows: Matrix) -> float:
-    """Return the largest residual that the newest block leaves to the Ritz pairs."""
+def _estimates(rest: Values, last_rows: Matrix) -> Matrix:
+    """Return the residuals that the newest block leaves to the Ritz pairs."""
     triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
     residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
-    return float(residuals.max())
+    return residuals
 
 
 def _restart(
@@ -259,12 +274,11 @@ def _restart(
 
 def _refined(
     known: Values, images: Values, turn: Matrix, by_modulus: bool
-) -> tuple[Matrix, Matrix, float]:
-    """Return the eigenpairs that Ritz vectors V span, in float64, and their true residual.
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the eigenpairs that Ritz vectors V span, in float64, and their true residuals.
 
     V and its image AV are made of the basis and of its products with A, so the residual
-    |A v - theta v| is what it is whatever the basis has lost of its orthogonality. It is the
-    largest of all, relative to the largest eigenvalue.
+    |A v - theta v| is what it is whatever the basis has lost of its orthogonality.
     """
     n, q = len(known), turn.shape[1]
     narrow = turn.astype(known.dtype)
@@ -281,8 +295,7 @@ def _refined(
         vectors[rows] = V[rows].astype(np.float64) @ mix
         gap = W[rows].astype(np.float64) @ mix - vectors[rows] * values
         squares += np.einsum("ij,ij->j", gap, gap)
-    largest = max(float(np.abs(values[0])), float(np.finfo(np.float64).tiny))
-    return values, vectors, float(np.sqrt(squares.max())) / largest
+    return values, vectors, np.sqrt(squares)
 
 
 def _row_blocks(n: int) -> list[slice]:

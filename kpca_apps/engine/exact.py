@@ -50,7 +50,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.eigen import (
-    TOLERANCE,
     Solver,
     block_krylov,
     block_width,
@@ -59,7 +58,7 @@ from kpca_apps.engine.eigen import (
     lapack_vectors,
     significant,
 )
-from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.engine.gram import about_mean, gram_matrix
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.memory import (
     krylov_fit_bytes,
@@ -69,7 +68,12 @@ from kpca_apps.engine.memory import (
     size_text,
 )
 from kpca_apps.engine.panels import GramPanels, centred
-from kpca_apps.engine.precision import Precision, Resolved, choose_precision
+from kpca_apps.engine.precision import (
+    Precision,
+    Resolved,
+    choose_precision,
+    smallest_eigenvalue,
+)
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import MemoryLimitError
 
@@ -193,16 +197,16 @@ def fit_exact(
         Where the Krylov solver starts.
     n_components : int, optional
         Components kept, by decreasing variance (modulus of it for an indefinite kernel); all
-        whose eigenvalue exceeds n eps times the largest if None. 0 keeps the mean alone:
-        Hoffmann's potential.
+        whose eigenvalue exceeds rounding (`smallest_eigenvalue`) if None. 0 keeps the mean
+        alone: Hoffmann's potential.
     center : bool
         Measure from the mean of the rows in feature space; otherwise from its origin.
     ridge : float > 0, optional
         rho, an absolute variance: a soft cut with gain variance / (variance + rho).
     solver : {"auto", "lapack", "krylov"}
     precision : {"auto", "float32", "float64"}
-        Of kernel values and their products. Float32 leaves out eigenvalues below 1e-5 of the
-        largest.
+        Of kernel values and their products. Float32 leaves out eigenvalues below 1e-3 of the
+        largest: it does not have three digits of them.
     memory_budget : int, optional
         Bytes; a quarter of the available memory if None.
     n_jobs : int, optional
@@ -214,7 +218,8 @@ def fit_exact(
     -------
     KernelSubspace
         With the rows themselves as points. For an indefinite kernel components are normalised
-        by 1 / sqrt(|eigenvalue|).
+        by 1 / sqrt(|eigenvalue|). Its kernel takes the column means away where inner products
+        would lose digits (`about_mean`).
 
     Raises
     ------
@@ -238,6 +243,7 @@ def fit_exact(
         memory_budget=memory_budget,
     )
     n = len(X)
+    kernel = about_mean(kernel, X) if center else kernel
     with one_blas_thread():
         solve = _by_lapack if plan.solver == "lapack" else _by_krylov
         means, values, weights = solve(kernel, X, plan, rng, center, memory_budget, n_jobs)
@@ -273,7 +279,7 @@ def _by_lapack(
     if plan.q == 0:
         return means, np.empty(0), np.empty((len(X), 0))
     values, vectors = lapack_pairs(gram, plan.q, center=center, by_modulus=not kernel.is_psd)
-    return means, *_kept(values, vectors, kernel, plan)
+    return means, *_kept(values, vectors, _trace(kernel, X), kernel, plan)
 
 
 def _by_krylov(
@@ -299,6 +305,7 @@ def _by_krylov(
         by_modulus=not kernel.is_psd,
         dtype=plan.precision,
         start=start - start.mean(axis=0) if center else start,
+        trace=_trace(kernel, X),
     )
     if pairs is None:
         del gram
@@ -307,7 +314,7 @@ def _by_krylov(
         return _by_lapack(kernel, X, lapack, rng, center, memory_budget, n_jobs)
     if center:
         means = gram.row_sums / len(X)
-    return means, *_kept(*pairs, kernel, plan)
+    return means, *_kept(*pairs, _trace(kernel, X), kernel, plan)
 
 
 def _after_krylov(plan: ExactPlan, memory_budget: int | None, *, indefinite: bool) -> ExactPlan:
@@ -323,10 +330,15 @@ def _after_krylov(plan: ExactPlan, memory_budget: int | None, *, indefinite: boo
     return ExactPlan(plan.n, plan.q, "lapack", plan.precision, True, needed)
 
 
+def _trace(kernel: Kernel, X: Matrix) -> float:
+    """Return the trace of the Gram matrix before it is centred, of moduli if it is indefinite."""
+    return float(np.abs(kernel.diagonal(X)).sum())
+
+
 def _kept(
-    values: Matrix, vectors: Matrix, kernel: Kernel, plan: ExactPlan
+    values: Matrix, vectors: Matrix, trace: float, kernel: Kernel, plan: ExactPlan
 ) -> tuple[Matrix, Matrix]:
-    """Leave out eigenpairs that are rounding, or that the check of residuals cannot see."""
-    cut = TOLERANCE["float32"] if plan.precision == "float32" else 0.0
-    keep = significant(values, plan.n, by_modulus=not kernel.is_psd, cut=cut)
+    """Leave out eigenpairs that are rounding, or lose too many digits to it."""
+    smallest = smallest_eigenvalue(abs(float(values[0])), trace, plan.n, plan.precision)
+    keep = significant(values, smallest, by_modulus=not kernel.is_psd)
     return (values, vectors) if keep.all() else (values[keep], vectors[:, keep])

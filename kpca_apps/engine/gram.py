@@ -16,15 +16,27 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.engine.blocks import map_row_blocks
-from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels import (
+    RBF,
+    Kernel,
+    Laplacian,
+    Linear,
+    MultiscaleRBF,
+    OnColumns,
+    Scaled,
+    ScaledInputs,
+    Sum,
+)
+from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
 
-__all__ = ["centre_in_place", "gram_matrix"]
+__all__ = ["about_mean", "centre_in_place", "gram_matrix", "overflow", "require_finite"]
 
 Matrix = NDArray[np.float64]
 Values = NDArray[Any]
@@ -44,10 +56,28 @@ def gram_matrix(
         gram = map_row_blocks(kernel.against(X, dtype), X, n_jobs=n_jobs)
         finite = np.isfinite(gram.sum(axis=0)).all()
     if not finite:
-        raise ValueError(
-            f"The kernel {kernel.describe()} overflows on these rows: scale the columns first."
-        )
+        raise overflow(kernel)
     return gram
+
+
+def require_finite(kernel: Kernel, X: Matrix) -> None:
+    """Refuse rows on which a positive semi-definite kernel overflows: k(x, y)^2 <= k(x,x) k(y,y).
+
+    Raises
+    ------
+    ValueError
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(kernel.diagonal(X)).all()
+    if not finite:
+        raise overflow(kernel)
+
+
+def overflow(kernel: Kernel) -> ValueError:
+    """Return the error for rows whose kernel values are no numbers."""
+    return ValueError(
+        f"The kernel {kernel.describe()} overflows on these rows: scale the columns first."
+    )
 
 
 def centre_in_place(K: Values) -> None:
@@ -73,3 +103,36 @@ def centre_in_place(K: Values) -> None:
     K -= means
     K -= means[:, None]
     K += means.mean()
+
+
+def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
+    """Return a kernel with the same centred Gram matrix that loses fewer digits to rounding.
+
+    Inner products of rows far from 0 are large, and centring takes nearly all of them away again:
+    the digits that remain are few. Where the kernel is made of inner products and of functions of
+    the difference of rows, column means may be taken from the rows first.
+
+    Examples
+    --------
+    >>> about_mean(Linear(), np.array([[7.0], [9.0]]))
+    Translated(kernel=Linear(), origin=(8.0,))
+    >>> about_mean(RBF(1.0), np.array([[7.0], [9.0]]))
+    RBF(gamma=1.0)
+    """
+    leaves = set(_leaves(kernel))
+    if Linear not in leaves or not leaves <= {Linear, RBF, MultiscaleRBF, Laplacian}:
+        return kernel
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = X.mean(axis=0)
+    return Translated(kernel, tuple(mean)) if np.isfinite(mean).all() else kernel
+
+
+def _leaves(kernel: Kernel) -> Iterator[type[Kernel]]:
+    """Yield the types of the kernels that sums, multiples and maps of rows are made of."""
+    if isinstance(kernel, Sum):
+        for part in kernel.kernels:
+            yield from _leaves(part)
+    elif isinstance(kernel, (Scaled, OnColumns, ScaledInputs, MappedInputs)):
+        yield from _leaves(kernel.kernel)
+    else:
+        yield type(kernel)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,8 +21,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpca_apps.engine.bandwidth import COMPARED_ROWS
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import ExactPlan, fit_exact
+from kpca_apps.engine.gram import about_mean, require_finite
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.kernel_pca_compression import CompressionMixin
 from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
@@ -32,11 +36,11 @@ from kpca_apps.engine.nystroem import (
     missed_share,
     subspace_from_sums,
 )
-from kpca_apps.engine.precision import Precision, scores_agree
-from kpca_apps.engine.regime import choose_landmarks, choose_regime
+from kpca_apps.engine.precision import LARGEST_CHANGE, Precision, scores_agree
+from kpca_apps.engine.regime import NystroemPlan, choose_landmarks, choose_regime
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
-from kpca_apps.errors import MemoryLimitError
+from kpca_apps.errors import KpcaWarning, MemoryLimitError
 
 __all__ = ["KernelPCA"]
 
@@ -64,8 +68,8 @@ class KernelPCA(
     Parameters
     ----------
     n_components : int >= 0, optional
-        Components kept, by decreasing variance; all that rounding leaves if None. 0 keeps the
-        mean alone.
+        Components kept, by decreasing variance; all that rounding leaves if None: those whose
+        variance is right to three digits. 0 keeps the mean alone.
     kernel : str or Kernel
         A name ("rbf", "laplacian" with the Euclidean distance, "poly", "linear", "cosine",
         "sigmoid"), or any object of `kpca_apps.engine.kernels`.
@@ -90,8 +94,9 @@ class KernelPCA(
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
     precision : {"auto", "float32", "float64"}
-        Of kernel values and their products. "auto" is float32 above 2,000 rows where the data
-        allow it, and in scores only where training rows get the same to 1e-3.
+        Of kernel values and their products. "float32" leaves out components of less than a
+        thousandth of the largest variance. "auto" is float32 above 2,000 rows where that leaves
+        out none that was asked for, and in scores only where training rows get the same to 1e-3.
     n_landmarks : int >= 1
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
@@ -100,8 +105,9 @@ class KernelPCA(
         those of an exact fit. For all others it is "residual", rows.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
-        descent for differentiable kernels, or kernel ridge regression learned at ``fit`` for any
-        kernel, as scikit-learn has it. "auto" takes the first of them that the kernel allows.
+        descent for differentiable kernels, or kernel ridge regression for any kernel, as
+        scikit-learn has it, learned at the first `inverse_transform`. "auto" takes the first of
+        them that the kernel allows.
     alpha : float >= 0
         The ridge of the regression.
     memory_budget : int > 0, optional
@@ -129,14 +135,14 @@ class KernelPCA(
         How `inverse_transform` goes back.
     missed_ : float
         Only of a Nystrom fit: the mean share of a row's squared length in feature space that
-        lies outside the landmarks' span.
+        lies outside the landmarks' span; over all rows that were fitted or added.
     sums_ : CovarianceSums
         Only of a Nystrom fit: all it keeps of its rows. Sums of models with the same landmarks
         add up.
     reduced_set_ : ReducedSet
         Only of a model that `compress` returned.
     learned_preimage_ : LearnedPreImage
-        Only if that is "ridge".
+        Only if that is "ridge", learned when first asked for.
     n_features_in_ : int
 
     See Also
@@ -162,6 +168,9 @@ class KernelPCA(
     >>> model.transform(X).shape
     (4, 2)
     """
+
+    plan_: ExactPlan | NystroemPlan
+    sums_: CovarianceSums
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -251,13 +260,16 @@ class KernelPCA(
                 f"n_components = {self.n_components} is more than there are rows, n_samples = "
                 f"{len(rows)}: ask for fewer components, or None for all there are."
             )
-        for name in ("basis_", "sums_", "missed_", "learned_preimage_", "reduced_set_"):
+        for name in ("basis_", "sums_", "missed_", "reduced_set_"):
             self.__dict__.pop(name, None)
-        rng = self._plan(rows, self.method)
-        if not (isinstance(self.plan_, ExactPlan) and self._fit_exact(rows, rng, self.plan_)):
-            self._start_stream(rows, rng)
-            self.sums_ = self._sums(rows)
-            self.subspace_ = self._solve()
+        rng = seeded_generator(self.random_state)
+        self.kernel_ = self._resolve_kernel(rows, rng)
+        self._plan(rows, self.method, self.precision)
+        self._fit_as_planned(rows, rng)
+        if self.precision == "auto" and self.plan_.precision == "float32" and self._is_short():
+            # The rows that spoke for float32 had more components to tell than all rows have.
+            self._plan(rows, self.method, "float64")
+            self._fit_as_planned(rows, rng)
         return self._finish(rows)
 
     @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
@@ -265,8 +277,9 @@ class KernelPCA(
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Add rows to a fit, as if they had been there when it was made.
 
-        Only with ``method="nystroem"``. The first call chooses kernel, precision and landmarks
-        from its rows; later calls, and calls after ``fit``, keep them.
+        Only with ``method="nystroem"``. The first call chooses the width of the kernel, precision
+        and landmarks from its rows; later calls, and calls after ``fit``, keep them, and warn
+        where these rows were fewer than such a choice takes.
 
         Parameters
         ----------
@@ -283,17 +296,40 @@ class KernelPCA(
             )
         goes_on = hasattr(self, "sums_")
         rows = validate_data(self, X, dtype=np.float64, order="C", reset=not goes_on)
-        if not goes_on:
-            self._start_stream(rows, self._plan(rows, "nystroem"))
-        sums = self._sums(rows)
-        self.sums_ = self.sums_ + sums if goes_on else sums
+        if goes_on:
+            require_finite(self.basis_.kernel, rows)
+            self._warn_of_few_first_rows()
+            share, standing_for = missed_share(self.basis_, rows)
+            self._count_missed(share, standing_for)
+            self.sums_ = self.sums_ + self._sums(rows)
+            self.plan_ = replace(self.plan_, n=self.sums_.n)
+        else:
+            rng = seeded_generator(self.random_state)
+            self.kernel_ = self._resolve_kernel(rows, rng)
+            self._plan(rows, "nystroem", self.precision)
+            self._start_stream(rows, rng)
+            self.sums_ = self._sums(rows)
         self.subspace_ = self._solve()
         return self._finish(rows)
 
-    def _plan(self, X: Matrix, method: str) -> np.random.Generator:
-        """Choose kernel and way of fitting; return the generator of this fit's draws."""
-        rng = seeded_generator(self.random_state)
-        self.kernel_ = self._resolve_kernel(X, rng)
+    def _warn_of_few_first_rows(self) -> None:
+        """Say so where rows are added to choices that were made from too few of them."""
+        drawn = isinstance(self.landmarks, str)
+        width = self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None
+        enough = max(int(self.n_landmarks) if drawn else 0, COMPARED_ROWS if width else 0)
+        if self._first_rows >= enough:
+            return
+        chosen = ["the landmarks"] * drawn + ["the width of the kernel"] * width
+        given = ["landmarks"] * drawn + ["gamma"] * width
+        warnings.warn(
+            f"{' and '.join(chosen).capitalize()} come from the first {self._first_rows} rows and "
+            f"stay as they are: begin with at least {enough} rows, or give {' and '.join(given)}.",
+            KpcaWarning,
+            stacklevel=4,
+        )
+
+    def _plan(self, X: Matrix, method: str, precision: Precision) -> None:
+        """Choose the way of fitting."""
         self.plan_ = choose_regime(
             self.kernel_,
             X,
@@ -303,26 +339,42 @@ class KernelPCA(
             landmarks=self.landmarks if isinstance(self.landmarks, str) else "given",
             center=self.center,
             solver=self.solver,
-            precision=self.precision,
+            precision=precision,
             memory_budget=self.memory_budget,
         )
         self.method_ = "exact" if isinstance(self.plan_, ExactPlan) else "nystroem"
-        return rng
 
     def _finish(self, X: Matrix) -> Self:
-        found = self.subspace_.n_components
-        if self.n_components is not None and found < self.n_components:
-            _log.warning(
-                "%d of %d components found: the others have no variance beyond rounding, as with "
-                "repeated rows or fewer landmarks.",
-                found,
-                self.n_components,
+        if self._is_short():
+            warnings.warn(
+                f"{self.subspace_.n_components} of {self.n_components} components found: "
+                f"{self._why_short()}",
+                KpcaWarning,
+                stacklevel=4,
             )
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
-        self.preimage_ = self._resolve_preimage()
-        self._learn_preimage()
+        self._resolve_preimage()
         return self
+
+    def _is_short(self) -> bool:
+        """Return whether fewer components were found than asked for."""
+        return self.n_components is not None and self.subspace_.n_components < self.n_components
+
+    def _why_short(self) -> str:
+        if self.plan_.precision == "float32":
+            return (
+                "in float32 the variances of the others, below 0.1 % of the largest, have less "
+                "than three digits right: use precision='float64' for all there are."
+            )
+        if self.method_ == "nystroem":
+            m, span = self.basis_.transform.shape
+            if m == span <= int(self.n_components or 0):
+                return f"{m} landmarks span no more directions: use more of them."
+        return (
+            "the others have no variance beyond rounding, as with repeated rows, few columns or a "
+            "wide kernel."
+        )
 
     def transform(self, X: ArrayLike) -> Matrix:
         """Return the projections of rows on the components, shape ``(n, q)``."""
@@ -363,6 +415,12 @@ class KernelPCA(
             coef0=float(self.coef0),
         )
 
+    def _fit_as_planned(self, X: Matrix, rng: np.random.Generator) -> None:
+        if not (isinstance(self.plan_, ExactPlan) and self._fit_exact(X, rng, self.plan_)):
+            self._start_stream(X, rng)
+            self.sums_ = self._sums(X)
+            self.subspace_ = self._solve()
+
     def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> bool:
         """Fit all rows; return whether it went, for "auto" has another way where it does not."""
         try:
@@ -381,7 +439,7 @@ class KernelPCA(
             if self.method != "auto" or not self.kernel_.is_psd:
                 raise
             _log.info("%s Landmarks take over.", error)
-            self._plan(X, "nystroem")
+            self._plan(X, "nystroem", self.precision)
             return False
         return True
 
@@ -393,18 +451,32 @@ class KernelPCA(
         if not self.kernel_.is_psd:
             return "float64"
         single, double = (
-            self.subspace_.reconstruction_error(rows, precision=precision)
+            self.subspace_.project_and_error(rows, precision=precision)
             for precision in ("float32", "float64")
         )
-        return "float32" if scores_agree(single, double) else "float64"
+        return "float32" if self._scores_agree(single, double) else "float64"
+
+    def _scores_agree(self, single: tuple[Matrix, Matrix], double: tuple[Matrix, Matrix]) -> bool:
+        """Return whether projections, in standard deviations, and errors are the same to 1e-3."""
+        moved = np.abs(single[0] - double[0]) <= LARGEST_CHANGE * np.sqrt(self.subspace_.variances)
+        return bool(moved.all()) and scores_agree(single[1], double[1])
 
     def _start_stream(self, X: Matrix, rng: np.random.Generator) -> None:
+        kernel = about_mean(self.kernel_, X) if self.center else self.kernel_
+        require_finite(kernel, X)
         points = self._given_landmarks(X)
         if points is None:
             way = choose_landmarks(self.kernel_, str(self.landmarks))
-            points = draw_landmarks(way, self.kernel_, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
-        self.basis_ = LandmarkBasis.from_eigen(self.kernel_, points)
-        self.missed_ = missed_share(self.basis_, X)
+            points = draw_landmarks(way, kernel, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
+        self.basis_ = LandmarkBasis.from_eigen(kernel, points)
+        self._first_rows, self._missed_of = len(X), 0.0
+        self._count_missed(*missed_share(self.basis_, X))
+
+    def _count_missed(self, share: float, standing_for: float) -> None:
+        """Let ``missed_`` count more rows."""
+        total = self._missed_of * getattr(self, "missed_", 0.0) + standing_for * share
+        self._missed_of += standing_for
+        self.missed_ = total / self._missed_of if self._missed_of else 0.0
 
     def _sums(self, X: Matrix) -> CovarianceSums:
         return CovarianceSums.of_rows(
@@ -412,13 +484,15 @@ class KernelPCA(
         )
 
     def _solve(self) -> KernelSubspace:
-        return subspace_from_sums(
+        subspace = subspace_from_sums(
             self.basis_,
             self.sums_,
             n_components=self.n_components,
-            ridge=self.ridge,
             center=self.center,
+            precision=self.plan_.precision,
         )
+        # As in an exact fit, a soft cut is one of the components found.
+        return subspace if self.ridge is None else subspace.with_soft_cut(self.ridge)
 
     def _landmark_count(self, X: Matrix) -> int:
         points = self._given_landmarks(X)

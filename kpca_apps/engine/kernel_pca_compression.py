@@ -56,5 +56,5 @@ class CompressionMixin(PreImageMixin):
         smaller = copy(self)
         smaller.reduced_set_ = reduced_set(self.subspace_, n_points, n_jobs=self.n_jobs)
         smaller.subspace_ = smaller.reduced_set_.subspace
-        smaller._learn_preimage()
+        smaller._learned = None
         return smaller

@@ -27,7 +27,8 @@ class PreImageMixin:
     subspace_: KernelSubspace
     kernel_: Kernel
     preimage_: str
-    learned_preimage_: LearnedPreImage
+    _learned: LearnedPreImage | None
+    _alpha: float
     preimage: str
     alpha: float
     n_jobs: int | None
@@ -93,14 +94,24 @@ class PreImageMixin:
             raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
         return T
 
-    def _learn_preimage(self) -> None:
-        """Learn the way back where it is learned."""
-        if self.preimage_ == "ridge":
-            self.learned_preimage_ = learn_preimage(
-                self.subspace_, float(self.alpha), n_jobs=self.n_jobs
-            )
+    @property
+    def learned_preimage_(self) -> LearnedPreImage:
+        """The learned way back; its regression is solved when it is first asked for.
 
-    def _resolve_preimage(self) -> str:
+        Two threads that ask at once both solve it, and get the same.
+        """
+        if getattr(self, "preimage_", None) != "ridge":
+            raise AttributeError("Pre-images are learned by a model fitted with preimage='ridge'.")
+        if self._learned is None:
+            self._learned = learn_preimage(self.subspace_, self._alpha, n_jobs=self.n_jobs)
+        return self._learned
+
+    def _resolve_preimage(self) -> None:
+        """Choose how to go back; nothing is learned before it is asked for."""
+        self.preimage_ = self._chosen_preimage()
+        self._learned, self._alpha = None, float(self.alpha)
+
+    def _chosen_preimage(self) -> str:
         kernel, chosen = self.kernel_, self.preimage
         descends = kernel.is_psd and is_differentiable(kernel)
         if chosen == "auto":

@@ -47,7 +47,7 @@ from kpca_apps.engine.kernel_algebra import (
     as_integer,
     as_number,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs
+from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
 from kpca_apps.engine.products import (
     Exponents,
     lowest_exponent,
@@ -352,6 +352,7 @@ _KERNELS: Mapping[str, type[Kernel]] = {
         OnColumns,
         ScaledInputs,
         MappedInputs,
+        Translated,
         ImageIntensity,
         SmoothedImage,
         OverRegions,

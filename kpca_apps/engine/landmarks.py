@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
+from kpca_apps.engine.gram import overflow
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.nystroem import LandmarkBasis
@@ -154,7 +155,10 @@ def residual_landmarks(
     inputs = transform or (lambda block: block)
     basis = LandmarkBasis.from_cholesky(kernel, inputs(rows[first]))
     residuals, resolved = _residuals(basis, inputs(rows[:PROBE]), len(pool))
-    residual = map_row_blocks(lambda block: residuals(inputs(block)), rows, n_jobs=n_jobs)
+    with np.errstate(over="ignore", invalid="ignore"):
+        residual = map_row_blocks(lambda block: residuals(inputs(block)), rows, n_jobs=n_jobs)
+    if not np.isfinite(residual).all():
+        raise overflow(kernel)
     # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.
     residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0

@@ -1,4 +1,4 @@
-"""Kernels of linearly mapped inputs: k(Ax, Ay), among them (Ax.Ay)^d.
+"""Kernels of mapped inputs: k(Ax, Ay), among them (Ax.Ay)^d, and k(x - c, y - c).
 
 Whatever A is, the kernel stays positive semi-definite if k is: it is k on other columns. A may
 whiten the columns, weigh directions, keep a few of them, or sample and smooth an image.
@@ -19,21 +19,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, as_table
+from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, as_number, as_table
 
-__all__ = ["LinearlyMapped", "MappedInputs"]
+__all__ = ["LinearlyMapped", "MappedInputs", "Translated"]
 
 Matrix = NDArray[np.float64]
 
 
 class LinearlyMapped(Kernel):
-    """A kernel that sees its rows through a linear map; subclasses say through which."""
+    """A kernel that sees its rows through a linear map, or an affine one; subclasses say which."""
 
     kernel: Kernel
 
     @abstractmethod
     def map_rows(self, X: Matrix) -> Matrix:
-        """Return Ax for each row x of ``X``, ``(n, d)`` to ``(n, m)``."""
+        """Return Ax + b for each row x of ``X``, ``(n, d)`` to ``(n, m)``."""
 
     @abstractmethod
     def pull_back(self, G: Matrix) -> Matrix:
@@ -105,3 +105,42 @@ class MappedInputs(LinearlyMapped):
     def describe(self) -> str:
         m, d = len(self.matrix), len(self.matrix[0])
         return f"{self.kernel.describe()} of Ax and Ay, A {m} x {d}"
+
+
+@dataclass(frozen=True)
+class Translated(LinearlyMapped):
+    """The kernel k(x - c, y - c), which keeps the digits of rows that lie far from 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    origin : sequence of d floats
+        c.
+
+    Examples
+    --------
+    >>> from kpca_apps.engine.kernels import Linear
+    >>> Translated(Linear(), (1e9, 1e9))(np.array([[1e9 + 1.0, 1e9 - 2.0]]))
+    array([[5.]])
+    """
+
+    kernel: Kernel
+    origin: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        self._require_kernel()
+        self._set(origin=tuple(as_number("origin", value) for value in self.origin))
+
+    def map_rows(self, X: Matrix) -> Matrix:
+        if X.shape[1] != len(self.origin):
+            raise ValueError(
+                f"origin has {len(self.origin)} numbers, but the rows have {X.shape[1]} columns."
+            )
+        moved: Matrix = X - np.array(self.origin)
+        return moved
+
+    def pull_back(self, G: Matrix) -> Matrix:
+        return G
+
+    def describe(self) -> str:
+        return f"{self.kernel.describe()} about a fixed point"

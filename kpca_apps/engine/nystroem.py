@@ -29,6 +29,7 @@ from scipy.linalg import blas, cholesky, eigh, lapack
 from kpca_apps.engine.blocks import BLOCK, one_blas_thread, reduce_row_blocks
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel, KernelRows
+from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
 
 __all__ = ["CovarianceSums", "LandmarkBasis", "missed_share", "subspace_from_sums"]
@@ -282,7 +283,7 @@ class CovarianceSums:
         return self.covariance + np.outer(self.mean, self.mean)
 
 
-def missed_share(basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> float:
+def missed_share(basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> tuple[float, float]:
     """Return the mean share of a row's squared length that lies outside the landmarks' span.
 
     Parameters
@@ -294,20 +295,23 @@ def missed_share(basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> float:
 
     Returns
     -------
-    float
+    share : float
         In [0, 1]; 0 where every row looked at is a landmark or has no length.
+    standing_for : float
+        Of how many rows of ``X``, about: those that are neither.
     """
     drawn = X[:: max(len(X) // rows, 1)]
     known = {point.tobytes() for point in basis.points}
     unseen = [row.tobytes() not in known for row in drawn]
     length = basis.kernel.diagonal(drawn)
     seen = (length > 0.0) & np.array(unseen)
+    standing_for = len(X) * float(seen.mean())
     if not seen.any():
-        return 0.0
+        return 0.0, 0.0
     with one_blas_thread():
         z = basis.features()(drawn[seen])
     shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[seen]
-    return float(np.clip(shares, 0.0, 1.0).mean())
+    return float(np.clip(shares, 0.0, 1.0).mean()), standing_for
 
 
 def subspace_from_sums(
@@ -317,6 +321,7 @@ def subspace_from_sums(
     n_components: int | None = None,
     ridge: float | None = None,
     center: bool = True,
+    precision: Resolved = "float64",
 ) -> KernelSubspace:
     """Turn sums over rows into the one fitted form.
 
@@ -332,6 +337,9 @@ def subspace_from_sums(
         components are kept unless ``n_components`` says otherwise.
     center : bool
         Measure from the mean of the rows; otherwise from the origin of feature space.
+    precision : {"float32", "float64"}
+        Of the kernel values that were summed: components whose variance is right to three
+        digits are kept, as in an exact fit.
 
     Returns
     -------
@@ -343,9 +351,11 @@ def subspace_from_sums(
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)
         variances, vectors = variances[::-1], vectors[:, ::-1]
-        rounding = len(variances) * np.finfo(np.float64).eps * max(variances[0], 0.0)
+        length = float(np.trace(sums.second_moment))
+        largest = float(variances.max(initial=0.0))
+        smallest = smallest_eigenvalue(largest, length, len(variances), precision)
         # A soft cut gives components without variance no gain; kept, they complete the span.
-        q = len(variances) if ridge is not None else int(np.count_nonzero(variances > rounding))
+        q = len(variances) if ridge is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)
         weights = basis.combine(vectors[:, :q])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.engine.blocks import in_order
+from kpca_apps.engine.gram import overflow
 from kpca_apps.engine.kernels import Kernel, KernelRows
 
 __all__ = ["PANEL", "TILE", "GramPanels", "centred"]
@@ -107,10 +108,7 @@ class GramPanels:
             W = self._multiplied(np.hstack([V, ones]))
         self._sums = W[:, -1].astype(np.float64)
         if not np.isfinite(self._sums).all():
-            raise ValueError(
-                f"The kernel {self._kernel.describe()} overflows on these rows: scale the columns "
-                "first."
-            )
+            raise overflow(self._kernel)
         return np.ascontiguousarray(W[:, :-1])
 
     def sketch(self, V: Values) -> Values:

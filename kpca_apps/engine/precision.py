@@ -8,11 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.gram import centre_in_place
+from kpca_apps.engine.gram import about_mean, centre_in_place
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import Resolved
 
-__all__ = ["FLOAT64_ROWS", "Precision", "Resolved", "choose_precision", "scores_agree"]
+__all__ = [
+    "FLOAT64_ROWS",
+    "Precision",
+    "Resolved",
+    "choose_precision",
+    "scores_agree",
+    "smallest_eigenvalue",
+]
 
 Matrix = NDArray[np.float64]
 Precision = Literal["auto", "float32", "float64"]
@@ -23,8 +30,11 @@ FLOAT64_ROWS = 2000
 LARGEST_ERROR = 1e-5
 """Error of a float32 kernel value that is put up with, as a share of the mean variance."""
 
-SMALLEST_EIGENVALUE = 1e-3
-"""Below this share of the largest an eigenvalue needs more digits than float32 has."""
+SMALLEST_SHARE = 1e-3
+"""Share of the largest eigenvalue below which float32 gives fewer than three digits of one."""
+
+ROUNDING = 100.0
+"""Eigenvalues below this many eps of the trace are rounding, or lose digits to it."""
 
 LARGEST_CHANGE = 1e-3
 """Relative change of a score that float32 may make."""
@@ -40,23 +50,23 @@ def choose_precision(
 
     Float64 up to 2,000 rows. Above, float32 if on some rows, the farthest from the mean among
     them, its kernel values are right to 1e-5 of the mean variance, and if the ``q``-th
-    eigenvalue of these rows is at least 1e-3 of their first.
+    eigenvalue of these rows is one that a float32 fit keeps (`smallest_eigenvalue`).
 
     Parameters
     ----------
     kernel : Kernel
     X : ndarray of shape (n, d)
     q : int
-        Eigenpairs wanted.
+        Eigenpairs wanted, of an exact fit or one through landmarks.
     precision : {"auto", "float32", "float64"}
     center : bool
         Whether eigenvalues are those of the centred matrix.
 
     Examples
     --------
-    >>> from kpca_apps.engine.kernels import Linear
+    >>> from kpca_apps.engine.kernels import Cosine
     >>> X = np.random.default_rng(0).normal(size=(3000, 20))
-    >>> choose_precision(Linear(), X, 10), choose_precision(Linear(), X + 1e4, 10)
+    >>> choose_precision(Cosine(), X, 10), choose_precision(Cosine(), X + 1e4, 10)
     ('float32', 'float64')
     """
     if precision != "auto":
@@ -67,6 +77,7 @@ def choose_precision(
         return "float64"
     spread = np.linspace(0, n - 1, size).astype(np.intp)
     rows = X[np.union1d(spread, _farthest(X))]
+    kernel = about_mean(kernel, rows) if center else kernel
     with one_blas_thread():
         return "float32" if _is_enough(kernel, rows, q, center) else "float64"
 
@@ -75,14 +86,41 @@ def _is_enough(kernel: Kernel, rows: Matrix, q: int, center: bool) -> bool:
     """Return whether float32 gives the kernel and the leading eigenvalues of some rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         gram, narrow = kernel(rows), kernel.against(rows, np.float32)(rows)
-        error = float(np.abs(gram - narrow).max())
+        error, trace = float(np.abs(gram - narrow).max()), float(np.abs(np.diag(gram)).sum())
         if center:
             centre_in_place(gram)
         variance = float(np.trace(gram)) / len(gram)
     if not error <= LARGEST_ERROR * abs(variance):
         return False
     moduli = np.sort(np.abs(np.linalg.eigvalsh(gram)))[::-1]
-    return q == 0 or bool(moduli[q - 1] >= SMALLEST_EIGENVALUE * moduli[0])
+    return q == 0 or bool(
+        moduli[q - 1] > smallest_eigenvalue(float(moduli[0]), trace, len(gram), "float32")
+    )
+
+
+def smallest_eigenvalue(largest: float, trace: float, order: int, precision: Resolved) -> float:
+    """Return the modulus above which eigenvalues are kept, as right to three digits.
+
+    Parameters
+    ----------
+    largest : float
+        Modulus of the largest eigenvalue.
+    trace : float
+        Of the matrix before it is centred (of the moduli of its diagonal): it is kernel values
+        that are rounded, and a mean that is taken away takes none of their rounding with it.
+    order : int
+        Of the matrix.
+    precision : {"float32", "float64"}
+        Of kernel values and products.
+
+    Examples
+    --------
+    >>> smallest_eigenvalue(2.0, 4.0, 1000, "float32")
+    0.002
+    """
+    eps = float(np.finfo(precision).eps)
+    share = SMALLEST_SHARE if precision == "float32" else order * eps
+    return max(share * largest, ROUNDING * eps * trace)
 
 
 def scores_agree(single: Matrix, double: Matrix) -> bool:

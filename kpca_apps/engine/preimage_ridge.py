@@ -19,17 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 
+from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.gram import gram_matrix
-from kpca_apps.engine.image_kernels import OverRegions
-from kpca_apps.engine.iterated import Iterated
-from kpca_apps.engine.kernel_algebra import Kernel, OnColumns, Scaled, ScaledInputs, Sum
-from kpca_apps.engine.mapped_inputs import LinearlyMapped
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    MultiscaleRBF,
+    Polynomial,
+    Scaled,
+    Sigmoid,
+    Sum,
+)
+from kpca_apps.engine.mapped_inputs import Translated
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["LearnedPreImage", "learn_preimage"]
 
 Matrix = NDArray[np.float64]
+
+OF_ANY_VECTOR = {RBF, MultiscaleRBF, Laplacian, Polynomial, Linear, Cosine, Sigmoid}
+"""Kernels that compare vectors of any length, and are what they are on all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +52,7 @@ class LearnedPreImage:
     Parameters
     ----------
     kernel : Kernel
-        Between projections.
+        Between projections: see `learn_preimage`.
     projections : ndarray of shape (p, q)
         t_i, of the stored points.
     coefficients : ndarray of shape (p, d)
@@ -74,13 +87,15 @@ def learn_preimage(
     Returns
     -------
     LearnedPreImage
-        With the kernel of the subspace itself, as scikit-learn's ``inverse_transform`` has it.
+        With the kernel of the subspace itself where that is a kernel of the field, as
+        scikit-learn's ``inverse_transform`` has it. Others may read certain columns of a row, or
+        be positive semi-definite on rows alone: between projections an RBF kernel takes their
+        place, as wide as the projections lie apart.
 
     Raises
     ------
     ValueError
-        If the kernel reads certain columns of a row, which projections do not have; if the
-        regression has no solution at this ``alpha``.
+        If the regression has no solution at this ``alpha``.
 
     Examples
     --------
@@ -91,15 +106,11 @@ def learn_preimage(
     >>> learn_preimage(subspace, 1e-9)(subspace.project(X[:1])).round(6)
     array([[-1., -1.]])
     """
-    if _reads_columns(subspace.kernel):
-        raise ValueError(
-            f"The kernel {subspace.kernel.describe()} reads the columns of a row, and projections "
-            "have none: use preimage='gradient'."
-        )
     projections = subspace.project(subspace.points, n_jobs=n_jobs)
-    gram = gram_matrix(subspace.kernel, projections, n_jobs=n_jobs)
+    kernel = _between_projections(subspace.kernel, projections)
+    gram = gram_matrix(kernel, projections, n_jobs=n_jobs)
     gram[np.diag_indices_from(gram)] += alpha
-    assume = "pos" if subspace.kernel.is_psd else "sym"
+    assume = "pos" if kernel.is_psd else "sym"
     with one_blas_thread():
         try:
             # The transpose of a symmetric matrix is itself, and in the order LAPACK overwrites.
@@ -108,12 +119,21 @@ def learn_preimage(
             raise ValueError(
                 f"The regression has no solution at alpha = {alpha:g}: use a larger alpha."
             ) from error
-    return LearnedPreImage(subspace.kernel, projections, coefficients)
+    return LearnedPreImage(kernel, projections, coefficients)
 
 
-def _reads_columns(kernel: Kernel) -> bool:
+def _between_projections(kernel: Kernel, projections: Matrix) -> Kernel:
+    """Return the kernel itself where it takes vectors of any length, else an RBF kernel."""
+    if isinstance(kernel, Translated):
+        kernel = kernel.kernel
+    if _takes_any_vector(kernel):
+        return kernel
+    return RBF(1.0 / median_squared_distance(projections, np.random.default_rng(0)))
+
+
+def _takes_any_vector(kernel: Kernel) -> bool:
     if isinstance(kernel, Sum):
-        return any(_reads_columns(part) for part in kernel.kernels)
+        return all(_takes_any_vector(part) for part in kernel.kernels)
     if isinstance(kernel, Scaled):
-        return _reads_columns(kernel.kernel)
-    return isinstance(kernel, (OnColumns, ScaledInputs, LinearlyMapped, OverRegions, Iterated))
+        return _takes_any_vector(kernel.kernel)
+    return type(kernel) in OF_ANY_VECTOR

@@ -155,7 +155,7 @@ def choose_regime(
     require_nystroem(m, d, memory_budget)
     drawing = drawing_bytes(way, n, m, d)
     require(drawing, memory_budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
-    resolved = choose_precision(kernel, X, 0, precision, center=center)
+    resolved = choose_precision(kernel, X, min(q, m), precision, center=center)
     plan = NystroemPlan(n, m, way, resolved, max(nystroem_fit_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.eigen import significant
 from kpca_apps.engine.kernels import Kernel, Polynomial
+from kpca_apps.engine.precision import smallest_eigenvalue
 
 __all__ = ["is_square", "square_expansion"]
 
@@ -68,5 +69,7 @@ def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
         beta, columns = np.linalg.eigh((points.T * alpha) @ points)
     order = np.argsort(-np.abs(beta), kind="stable")
     beta, directions = beta[order], columns.T[order]
-    keep = significant(beta, len(beta), by_modulus=True)
+    size = np.abs(beta)
+    smallest = smallest_eigenvalue(float(size[0]), float(size.sum()), len(beta), "float64")
+    keep = significant(beta, smallest, by_modulus=True)
     return directions[keep], beta[keep]

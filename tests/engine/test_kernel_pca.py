@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
 from kpca_apps.engine.regime import LARGEST_EXACT
-from kpca_apps.errors import MemoryLimitError
+from kpca_apps.errors import KpcaWarning, MemoryLimitError
 
 from .kernels import curved_rows, normal_rows
 
@@ -131,7 +131,8 @@ def test_options_that_contradict_are_refused(options, message):
 def test_fewer_rows_than_components_are_refused_with_both_numbers():
     with pytest.raises(ValueError, match=r"n_components = 9 .* n_samples = 8: ask for fewer"):
         KernelPCA(9).fit(normal_rows(8))
-    assert KernelPCA(8).fit(normal_rows(8)).eigenvalues_.shape == (7,)
+    with pytest.warns(KpcaWarning, match="7 of 8 components found"):
+        assert KernelPCA(8).fit(normal_rows(8)).eigenvalues_.shape == (7,)
 
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
@@ -145,12 +146,10 @@ def test_fewer_rows_than_components_are_refused_with_both_numbers():
     ],
     ids=["duplicates", "rank-deficient", "constant"],
 )
-def test_components_without_variance_are_left_out_and_that_is_said(
-    kernel, X, rank, method, solver, caplog
-):
+def test_components_without_variance_are_left_out_and_that_is_said(kernel, X, rank, method, solver):
     options = {"method": method, "solver": solver, "n_landmarks": 60, "random_state": 0}
-    model = KernelPCA(10, kernel=kernel, **options).fit(X)
-    assert f"{rank} of 10 components found" in caplog.text
+    with pytest.warns(KpcaWarning, match=f"{rank} of 10 components found.* no variance beyond"):
+        model = KernelPCA(10, kernel=kernel, **options).fit(X)
     assert model.transform(X).shape == (180, rank)
     expected = np.linalg.eigvalsh(centred(kernel(X)))
     assert_allclose(model.eigenvalues_, expected[::-1][:rank], rtol=1e-6)
@@ -303,9 +302,11 @@ def test_how_a_fit_was_made_is_told(caplog):
 
 def test_float32_scores_are_refused_where_they_would_be_rounding():
     X = normal_rows(2100, 2)
-    model = KernelPCA(45, gamma=1.0, method="nystroem", landmarks=X[:45]).fit(X[:2050])
-    assert model.plan_.precision == "float32"
-    near = KernelPCA(300, gamma=0.3, method="nystroem", n_landmarks=300, random_state=0).fit(X)
+    flat = normal_rows(2100, 3) * [1.0, 1.0, 1e-4]
+    for method in ("exact", "nystroem"):
+        model = KernelPCA(2, kernel="linear", method=method, random_state=0).fit(flat)
+        assert model.plan_.precision == "float32" and model.scoring_precision_ == "float64"
+    near = KernelPCA(90, gamma=0.3, method="nystroem", n_landmarks=300, random_state=0).fit(X)
     assert near.scoring_precision_ == "float64"
 
 
@@ -318,3 +319,51 @@ def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_t
     assert model.sums_.n == 1600
     with pytest.raises(MemoryLimitError, match="too close together to iterate"):
         KernelPCA(5, method="exact", **options).fit(X)
+
+
+def test_rows_that_are_added_count_in_all_that_is_told_of_a_fit():
+    X = np.vstack([normal_rows(400, 3), 3.0 + normal_rows(600, 3, seed=1)])
+    points = normal_rows(40, 3, seed=2)
+    options = {"gamma": 0.1, "method": "nystroem", "landmarks": points}
+    model = KernelPCA(4, **options).fit(X[:400])
+    before = model.missed_
+    model.partial_fit(X[400:700]).partial_fit(X[700:])
+    whole = KernelPCA(4, **options).fit(X)
+    assert whole.missed_ > 1.2 * before
+    assert model.missed_ == pytest.approx(whole.missed_, rel=1e-12)
+    assert model.plan_.n == whole.plan_.n == 1000
+    assert "n = 1000" in model.plan_.describe()
+    assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
+    assert_array_equal(model.fit(X[:400]).missed_, before)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, r"The landmarks and the width .* first 30 rows .* at least 500 rows"),
+        ({"n_landmarks": 700}, r"at least 700 rows, or give landmarks and gamma"),
+        ({"gamma": 0.1}, r"The landmarks come from the first 30 rows .* at least 100 rows"),
+        ({"landmarks": normal_rows(20)}, r"The width of the kernel come.*, or give gamma"),
+    ],
+)
+def test_adding_to_choices_that_few_rows_made_is_warned_of(options, said):
+    options = {"n_landmarks": 100, "method": "nystroem", "random_state": 0, **options}
+    X = normal_rows(900)
+    for first in ("fit", "partial_fit"):
+        model = getattr(KernelPCA(2, **options), first)(X[:30])
+        with pytest.warns(KpcaWarning, match=said):
+            model.partial_fit(X[30:])
+    # The choices themselves stay, or the sums would not add up.
+    assert len(model.subspace_.points) <= 30
+    KernelPCA(2, **options).fit(X[:800]).partial_fit(X[800:])
+    given = {**options, "gamma": 0.1, "landmarks": X[:20]}
+    KernelPCA(2, **given).fit(X[:30]).partial_fit(X[30:])
+
+
+def test_a_soft_cut_leaves_out_what_a_hard_one_does():
+    X = np.repeat(normal_rows(2), 30, axis=0)
+    options = {"kernel": RBF(0.01), "method": "nystroem", "landmarks": X[25:35]}
+    hard, soft = KernelPCA(**options).fit(X), KernelPCA(ridge=0.01, **options).fit(X)
+    assert hard.subspace_.n_components == 1
+    assert_array_equal(soft.eigenvalues_, hard.eigenvalues_)
+    assert (soft.eigenvalues_ > 0.0).all()

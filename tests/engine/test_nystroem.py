@@ -203,10 +203,12 @@ def test_missed_share_is_that_of_rows_that_are_no_landmarks():
     X = normal_rows(300)
     basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
     z = basis.features()(X[40:])
-    assert_allclose(missed_share(basis, X), (1.0 - (z**2).sum(axis=1)).mean(), rtol=1e-12)
-    assert missed_share(basis, X[:40]) == 0.0
-    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), np.zeros((5, 4))) == 0.0
-    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), 2.0 * X) < 1e-12
+    share, standing_for = missed_share(basis, X)
+    assert_allclose(share, (1.0 - (z**2).sum(axis=1)).mean(), rtol=1e-12)
+    assert standing_for == pytest.approx(260)
+    assert missed_share(basis, X[:40]) == (0.0, 0.0)
+    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), np.zeros((5, 4))) == (0.0, 0.0)
+    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), 2.0 * X)[0] < 1e-12
 
 
 @pytest.mark.parametrize("make", [LandmarkBasis.from_cholesky, LandmarkBasis.from_eigen])

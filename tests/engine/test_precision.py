@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.exact import fit_exact, plan_exact
-from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.engine.precision import choose_precision, scores_agree
 from kpca_apps.errors import MemoryLimitError
 
@@ -39,7 +39,8 @@ def test_distances_keep_their_digits_far_from_the_origin_and_far_apart():
         (RBF(0.05), curved_rows(3000), 2000, "float64"),
         (RBF(1e-9), curved_rows(3000), 2, "float64"),
         (RBF(0.5), normal_rows(3000, 1), 50, "float64"),
-        (Linear(), curved_rows(3000) + 1e5, 2, "float64"),
+        (Linear(), curved_rows(3000) + 1e5, 2, "float32"),
+        (Polynomial(1, 1.0, 1.0), curved_rows(3000) + 1e5, 2, "float64"),
     ],
 )
 def test_automatic_precision(kernel, X, q, expected):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from kpca_apps.engine import kernel_pca_preimages
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, OnColumns
+from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid
+from kpca_apps.engine.mapped_inputs import Translated
+from kpca_apps.engine.preimage_ridge import learn_preimage
 
 from .kernels import normal_rows
 
@@ -107,8 +112,6 @@ def test_landmarks_are_learned_from_where_rows_are_too_many():
     [
         ({"kernel": "linear", "preimage": "fixed-point"}, "is for the RBF kernel"),
         ({"kernel": "sigmoid", "preimage": "gradient"}, "needs a positive semi-definite kernel"),
-        ({"kernel": OnColumns(RBF(1.0), 0, 2), "preimage": "ridge"}, "reads the columns"),
-        ({"kernel": "linear", "preimage": "ridge", "alpha": 0.0}, "use a larger alpha"),
         ({"preimage": "guess"}, "'preimage' parameter of KernelPCA must be"),
         ({"alpha": -1.0}, "'alpha' parameter of KernelPCA must be"),
     ],
@@ -116,6 +119,93 @@ def test_landmarks_are_learned_from_where_rows_are_too_many():
 def test_what_cannot_be_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         KernelPCA(3, **options).fit(np.repeat(normal_rows(10), 2, axis=0))
+
+
+def test_a_regression_without_a_solution_is_told_by_who_asks_for_it():
+    X = np.repeat(normal_rows(10), 2, axis=0)
+    model = KernelPCA(3, kernel="linear", preimage="ridge", alpha=0.0).fit(X)
+    with pytest.raises(ValueError, match="use a larger alpha"):
+        model.inverse_transform(model.transform(X))
+
+
+@dataclass(frozen=True)
+class Intersection(Kernel):
+    """Histogram intersection, sum_j min(x_j, y_j): positive semi-definite on positive rows only."""
+
+    def against(self, Z, dtype=np.float64):
+        return lambda X: np.minimum(X[:, None, :], Z[None]).sum(axis=2).astype(dtype)
+
+    def diagonal(self, X):
+        return X.sum(axis=1)
+
+    def describe(self):
+        return "sum min(x, y)"
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ScaledInputs(Sigmoid(0.1), (1.0, 2.0, 0.5, 1.0)),
+        OnColumns(Sigmoid(0.1), 0, 2),
+        OnColumns(RBF(0.2), 0, 4),
+        Intersection(),
+        RBF(0.2) + Intersection(),
+        Translated(RBF(0.2), (1.0, 0.0, 0.0, 0.0)),
+    ],
+    ids=lambda kernel: kernel.describe(),
+)
+@pytest.mark.parametrize("method", ["exact", "auto"])
+def test_rows_come_back_by_regression_whatever_the_kernel(kernel, method):
+    X, new = np.abs(normal_rows(150)), np.abs(normal_rows(30, seed=1))
+    model = KernelPCA(8, kernel=kernel, method=method, preimage="ridge", alpha=1e-3).fit(X)
+    error = ((model.inverse_transform(model.transform(new)) - new) ** 2).sum()
+    spread = ((new - X.mean(axis=0)) ** 2).sum()
+    if isinstance(kernel, OnColumns):
+        # It sees some of the columns, and can tell those.
+        seen = slice(kernel.start, kernel.stop)
+        error = ((model.inverse_transform(model.transform(new)) - new)[:, seen] ** 2).sum()
+        spread = ((new - X.mean(axis=0))[:, seen] ** 2).sum()
+    assert error < 0.3 * spread
+
+
+def test_a_fit_learns_nothing_that_is_not_asked_for(monkeypatch):
+    calls = []
+
+    def counted(*given, **options):
+        calls.append(given)
+        return learn_preimage(*given, **options)
+
+    monkeypatch.setattr(kernel_pca_preimages, "learn_preimage", counted)
+    X = normal_rows(40)
+    model = KernelPCA(3, kernel="sigmoid", gamma=0.01, alpha=0.1).fit(X)
+    T = model.transform(X)
+    assert model.preimage_ == "ridge" and not calls
+    first = model.inverse_transform(T)
+    # A parameter changed after the fit changes nothing of the fit.
+    model.set_params(alpha=100.0)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(model.inverse_transform(T), first)
+    assert_array_equal(again.inverse_transform(T), first)
+    assert len(calls) == 1
+    unlearned = pickle.loads(pickle.dumps(KernelPCA(3, kernel="sigmoid", gamma=0.01).fit(X)))
+    assert unlearned.inverse_transform(T).shape == X.shape
+    model.set_params(alpha=0.1).fit(X[:20])
+    assert model.learned_preimage_.projections.shape == (20, 3)
+    with pytest.raises(AttributeError, match="preimage='ridge'"):
+        _ = KernelPCA(3).fit(X).learned_preimage_
+
+
+@pytest.mark.parametrize("kernel", [ScaledInputs(Sigmoid(0.1), (1.0,) * 4), Intersection()])
+def test_a_kernel_without_a_way_back_can_be_fitted(kernel):
+    X = np.abs(normal_rows(60))
+    expected = np.linalg.eigvalsh(
+        kernel(X) - kernel(X).mean(axis=0)[:, None] - kernel(X).mean(axis=0) + kernel(X).mean()
+    )
+    expected = expected[np.argsort(-np.abs(expected))][:3]
+    for preimage in ("auto", "ridge"):
+        model = KernelPCA(3, kernel=kernel, preimage=preimage).fit(X)
+        assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
+        assert model.inverse_transform(model.transform(X)).shape == X.shape
 
 
 def test_projections_and_starts_of_another_shape_are_refused():

@@ -27,6 +27,7 @@ from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.eigen import significant
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.methods.assembling import assembled
 
@@ -72,7 +73,9 @@ def mean_components(
         root = np.sqrt(share)
         values, vectors = eigh(root[:, None] * centred * root, check_finite=False)
         values, vectors = values[::-1], vectors[:, ::-1]
-        keep = significant(values, len(values), by_modulus=False)
+        trace = float(share @ np.abs(np.diag(gram)))
+        smallest = smallest_eigenvalue(float(values[0]), trace, len(values), "float64")
+        keep = significant(values, smallest, by_modulus=False)
         if n_components is not None:
             keep[n_components:] = False
         coefficients = root[:, None] * vectors[:, keep] / np.sqrt(values[keep])

@@ -1,0 +1,201 @@
+"""Every component that is returned is right to three digits, and is no rounding."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
+
+from kpca_apps import KpcaWarning
+from kpca_apps.engine import precision as precision_module
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.engine.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, ScaledInputs
+
+from .kernels import normal_rows
+
+ROWS = 5100
+
+
+def squared_singular_values(features):
+    """Eigenvalues of the centred Gram matrix of features; the small ones keep their digits."""
+    return np.linalg.svd(features - features.mean(axis=0), compute_uv=False) ** 2
+
+
+def factor(kernel, X, tolerance=1e-16):
+    """Pivoted Cholesky: F with FF' = K up to a trace that is a tiny share of K's."""
+    residual, F, rank = kernel.diagonal(X), np.zeros((400, len(X))), 0
+    while residual.max() > tolerance * len(X):
+        pivot = int(residual.argmax())
+        column = kernel(X, X[[pivot]])[:, 0] - F[:rank, pivot] @ F[:rank]
+        F[rank] = column / np.sqrt(residual[pivot])
+        residual = np.maximum(residual - F[rank] ** 2, 0.0)
+        residual[pivot], rank = 0.0, rank + 1
+    return F[:rank].T
+
+
+def landmark_features(model, X):
+    """Rows in an orthonormal basis of the landmarks' span, from scikit-learn's recipe."""
+    points, kernel = model.subspace_.points, model.kernel_
+    left, lengths, _ = np.linalg.svd(kernel(points))
+    kept = lengths > 1e-10 * lengths[0]
+    return kernel(X, points) @ (left[:, kept] / np.sqrt(lengths[kept]))
+
+
+@pytest.mark.parametrize("precision", ["auto", "float32"])
+@pytest.mark.parametrize(
+    ("kernel", "d"),
+    [("rbf", 2), ("rbf", 3), ("rbf", 5), (RBF(2.0), 2), ("laplacian", 2), ("poly", 3)],
+)
+def test_variances_through_landmarks_are_right_above_5000_rows(kernel, d, precision):
+    X = normal_rows(ROWS, d)
+    model = KernelPCA(kernel=kernel, n_landmarks=250, precision=precision, random_state=0).fit(X)
+    assert model.method_ == "nystroem"
+    expected = squared_singular_values(landmark_features(model, X))
+    found = model.eigenvalues_
+    assert len(found) >= 5
+    assert_allclose(found, expected[: len(found)], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d", "q"),
+    [
+        (RBF(0.0025), 2, 30),
+        (RBF(0.25), 2, 100),
+        (RBF(0.0025), 3, 40),
+        (Polynomial(3, 0.5, 1.0), 2, 30),
+        (Linear(), 3, 2),
+    ],
+)
+def test_eigenvalues_of_an_iteration_are_right_above_5000_rows(kernel, d, q):
+    X = normal_rows(ROWS, d)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KpcaWarning)
+        model = KernelPCA(q, kernel=kernel, random_state=0).fit(X)
+    assert (model.method_, model.plan_.solver) == ("exact", "krylov")
+    expected = squared_singular_values(factor(kernel, X))
+    found = model.eigenvalues_
+    assert_allclose(found, expected[: len(found)], rtol=1e-3)
+    # What is left out could not be told from rounding.
+    left_out = expected[len(found) : q]
+    assert (left_out < 1e-9 * expected[0]).all()
+
+
+def test_what_float32_cannot_tell_is_left_out_and_that_is_said():
+    X = normal_rows(2500, 2)
+    expected = squared_singular_values(factor(RBF(0.25), X))
+    for method in ("exact", "nystroem"):
+        options = {"kernel": RBF(0.25), "method": method, "landmarks": X[:300]}
+        with pytest.warns(KpcaWarning, match=r"of 60 components .*use precision='float64'"):
+            found = KernelPCA(60, precision="float32", **options).fit(X).eigenvalues_
+        assert 20 < len(found) < 60
+        assert_allclose(found, expected[: len(found)], rtol=1e-3)
+        # Asked to choose, it takes the precision that has them all.
+        model = KernelPCA(60, **options).fit(X)
+        assert model.plan_.precision == "float64" and len(model.eigenvalues_) == 60
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_components_that_a_sample_promised_in_float32_are_found_in_float64(method, monkeypatch):
+    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    X = normal_rows(2500, 2)
+    model = KernelPCA(60, gamma=0.25, method=method, landmarks=X[:300]).fit(X)
+    assert model.plan_.precision == "float64" and len(model.eigenvalues_) == 60
+
+
+def test_too_few_landmarks_are_blamed_where_they_are_too_few():
+    X = normal_rows(50)
+    with pytest.warns(KpcaWarning, match=r"8 of 12 components .*8 landmarks span no more"):
+        KernelPCA(12, gamma=0.3, center=False, method="nystroem", landmarks=X[:8]).fit(X)
+    with pytest.warns(KpcaWarning, match=r"4 of 12 components .*repeated rows"):
+        KernelPCA(12, kernel="linear", method="nystroem", landmarks=X[:30]).fit(X)
+
+
+def test_float32_projections_are_compared_with_float64_ones_before_they_are_used(monkeypatch):
+    X = normal_rows(2500, 6)
+    model = KernelPCA(5, gamma=0.1).fit(X)
+    assert model.plan_.precision == model.scoring_precision_ == "float32"
+    spread = np.sqrt(model.subspace_.variances)
+    exact = model.subspace_.project(X)
+    assert (np.abs(model.transform(X) - exact) <= 1e-3 * spread).all()
+    monkeypatch.setattr("kpca_apps.engine.kernel_pca.LARGEST_CHANGE", 1e-12)
+    assert KernelPCA(5, gamma=0.1).fit(X).scoring_precision_ == "float64"
+
+
+DEGENERATE = {
+    "identical": np.full((50, 4), 0.1),
+    "identical, far": np.full((50, 4), 1e5 / 3.0),
+    "two rows, often": np.repeat(np.array([[0.1, 0.7], [0.3, 0.2]]), 25, axis=0),
+    "on a line": np.linspace(0.1, 0.9, 50)[:, None] * np.array([[1.0, 1.0 / 3.0]]),
+    "a constant column, far": np.column_stack([normal_rows(50, 1), np.full(50, 1e4 / 3.0)]),
+}
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear(), Polynomial(3, 0.5, 1.0), Polynomial(2), RBF(0.2), Laplacian(0.3), Cosine()],
+    ids=lambda kernel: kernel.describe(),
+)
+@pytest.mark.parametrize("X", DEGENERATE.values(), ids=DEGENERATE.keys())
+def test_no_component_is_made_of_rounding(X, kernel, method):
+    model = KernelPCA(kernel=kernel, method=method, n_landmarks=40, random_state=0).fit(X)
+    # No vector's components are longer than the vector itself.
+    new = X + 1.0
+    from_mean = kernel.diagonal(new) - 2.0 * kernel(new, X).mean(axis=1) + kernel(X).mean()
+    rounding = 1e-9 * kernel.diagonal(new)
+    assert ((model.transform(new) ** 2).sum(axis=1) <= from_mean * (1.0 + 1e-6) + rounding).all()
+    distinct = len(np.unique(X, axis=0))
+    assert model.subspace_.n_components <= distinct - 1
+    if distinct <= 2:
+        K = kernel(X)
+        reference = ReferenceKernelPCA(kernel="precomputed", remove_zero_eig=True).fit(K)
+        assert model.subspace_.n_components <= len(reference.eigenvalues_)
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_fifty_identical_rows_have_no_component(method):
+    X = np.full((50, 3), 0.1)
+    for kernel in ("linear", "poly", "rbf", "cosine"):
+        assert KernelPCA(kernel=kernel, method=method).fit(X).transform(X + 1.0).shape == (50, 0)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("scale", [None, (1.0, 2.0, 0.5, 1.0)])
+def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method, scale):
+    columns = np.array([1.0, 0.3, 0.1, 0.03])
+    # Offsets that are sums of powers of two: moving rows by them rounds only the rows.
+    X = np.round(normal_rows(200) * columns * 2**20) / 2**20
+    far = X + np.round(offset)
+    assert np.array_equal(far - np.round(offset), X)
+    kernel = Linear() if scale is None else ScaledInputs(Linear(), scale)
+    seen = X if scale is None else X * np.sqrt(scale)
+    expected = squared_singular_values(seen)
+    model = KernelPCA(kernel=kernel, method=method, landmarks=far[:60]).fit(far)
+    assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
+    new = normal_rows(20, seed=1)
+    new = np.round(new * 2**20) / 2**20
+    near = KernelPCA(kernel=kernel, method=method, landmarks=X[:60]).fit(X)
+    assert_allclose(
+        np.abs(model.transform(new + np.round(offset))), np.abs(near.transform(new)), atol=1e-7
+    )
+    two = KernelPCA(2, kernel=kernel, method=method, landmarks=far[:60]).fit(far)
+    same = KernelPCA(2, kernel=kernel, method=method, landmarks=X[:60]).fit(X)
+    assert_allclose(
+        two.reconstruction_error(new + np.round(offset)),
+        same.reconstruction_error(new),
+        rtol=1e-6,
+    )
+    assert model.kernel_ == kernel
+
+
+def test_column_means_stay_where_the_origin_counts():
+    X = normal_rows(40) + 5.0
+    found = fit_exact(Linear(), X, rng=np.random.default_rng(0), center=False)
+    assert found.kernel == Linear()
+    expected = np.linalg.svd(X, compute_uv=False) ** 2 / 40
+    assert_allclose(found.variances, expected, rtol=1e-10)
