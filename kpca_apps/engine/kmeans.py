@@ -55,8 +55,11 @@ def cluster_centres(
     """
     centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
     middle: Matrix = X.mean(axis=0)
+    # A power of two brings all to about 1: no bit is lost, and the largest square is a float32.
+    reach = np.maximum(X.max(axis=0) - middle, middle - X.min(axis=0)).max(initial=0.0)
+    unit = float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
     for _ in range(rounds):
-        nearest = _nearest(centres, X, middle, n_jobs)
+        nearest = _nearest(centres, X, middle, unit, n_jobs)
         counts = np.bincount(nearest, minlength=m)
         # A product with zeros and ones adds the rows of each centre up where they lie.
         belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
@@ -66,14 +69,16 @@ def cluster_centres(
     return centres
 
 
-def _nearest(centres: Matrix, X: Matrix, middle: Matrix, n_jobs: int | None) -> NDArray[Any]:
+def _nearest(
+    centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
+) -> NDArray[Any]:
     """Return the number of the nearest centre of each row; distances are taken about a point."""
-    moved = centres - middle
+    moved = (centres - middle) * unit
     columns = np.ascontiguousarray(moved.T, dtype=np.float32)
     half = (0.5 * squared_lengths(moved)).astype(np.float32)
 
     def nearest(rows: Matrix) -> NDArray[Any]:
-        gaps = (rows - middle).astype(np.float32) @ columns
+        gaps = ((rows - middle) * unit).astype(np.float32) @ columns
         gaps -= half
         found: NDArray[Any] = gaps.argmax(axis=1)
         return found

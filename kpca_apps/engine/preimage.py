@@ -73,9 +73,10 @@ RESTARTS = 3
 BLOCK = 1152
 """Rows a block; a multiple of `STEP`."""
 
-STEP = 192
-"""Rows are iterated in multiples of this many, so that a row's bits do not depend on how many
-others are left: no matrix product treats the last of them by other code."""
+STEP = 24
+"""Rows are iterated so many at a time, so that a row's bits do not depend on how many others are
+left: no matrix product treats the last of them by other code. More at a time are no faster, and
+one row alone costs as much as so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +174,9 @@ def fixed_point(
         )
     if start is None:
         start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
-    step = _rbf_step(subspace.points, subspace.kernel.gamma)
-    length = tolerance / np.sqrt(2.0 * subspace.kernel.gamma)
+    gamma = subspace.kernel.gamma
+    step = subspace.prepared("_fixed_point_step", lambda: _rbf_step(subspace.points, gamma))
+    length = tolerance / np.sqrt(2.0 * gamma)
 
     def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Flags]:
         return _Iteration(step, subspace, T, start).run(length, max_iter, n_jobs)
@@ -213,14 +215,10 @@ def nearest_points(
     -------
     ndarray of int, shape (n, min(count, p))
     """
-    kernel, points = subspace.kernel, subspace.points
-    kernel_rows = kernel.against(points)
-    stacked = np.column_stack([subspace.weights, subspace.mean_weights])
-    images = map_row_blocks(lambda rows: kernel_rows(rows) @ stacked, points, n_jobs=n_jobs)
-    # |phi(z_i) - P phi(x)|^2 / 2 up to what is the same for all i.
-    directions = np.ascontiguousarray(images[:, :-1].T)
-    constant = 0.5 * kernel.diagonal(points) - images[:, -1]
-    gain, count = subspace.gain, min(count, len(points))
+    directions, constant = subspace.prepared(
+        "_point_distances", lambda: _point_distances(subspace, n_jobs)
+    )
+    gain, count = subspace.gain, min(count, len(subspace.points))
 
     def rank(rows: Matrix) -> Matrix:
         half = constant - (rows * gain) @ directions
@@ -229,7 +227,17 @@ def nearest_points(
         first = np.lexsort((order, distances), axis=1)
         return np.take_along_axis(order, first, axis=1).astype(np.float64)
 
-    return map_row_blocks(rank, T, n_jobs=n_jobs).astype(np.intp)
+    return map_row_blocks(rank, T, block=STEP, n_jobs=n_jobs).astype(np.intp)
+
+
+def _point_distances(subspace: KernelSubspace, n_jobs: int | None) -> tuple[Matrix, Matrix]:
+    """Return D and c with |phi(z_i) - P phi(x)|^2 / 2 = (c - g t(x) D)_i, up to a constant."""
+    kernel, points = subspace.kernel, subspace.points
+    kernel_rows = kernel.against(points)
+    stacked = np.column_stack([subspace.weights, subspace.mean_weights])
+    images = map_row_blocks(lambda rows: kernel_rows(rows) @ stacked, points, n_jobs=n_jobs)
+    directions = np.ascontiguousarray(images[:, :-1].T)
+    return directions, 0.5 * kernel.diagonal(points) - images[:, -1]
 
 
 def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from kpca_apps.errors import ModelFileError
 __all__ = ["KernelSubspace", "Resolved", "component_signs"]
 
 Matrix = NDArray[np.float64]
+Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
 
@@ -238,6 +239,23 @@ class KernelSubspace:
                 f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
                 "is no distance; use a positive semi-definite kernel."
             )
+
+    def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
+        """Return what depends on the subspace alone, computed when it is first asked for.
+
+        Two threads that ask at once may both compute it, and get the same. It is part of no copy,
+        no pickle and no model file.
+        """
+        kept = self.__dict__.get(name)
+        if kept is None:
+            kept = self.__dict__[name] = prepare()
+        return cast(Prepared, kept)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def expansion(self, T: Matrix) -> Matrix:
         """Return the coefficients over ``points`` of the vectors with projections ``T``.

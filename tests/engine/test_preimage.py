@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.preimage import BLOCK, fixed_point, nearest_points, projection_norms
@@ -72,10 +75,10 @@ def test_nearest_points_and_norms_are_those_of_the_whole_matrix(name):
     subspace = exact(kernel, X, n_components=3, ridge=0.1)
     T = subspace.project(normal_rows(6, seed=1))
     g = subspace.expansion(T)
-    K = kernel(X)
+    K = subspace.kernel(X)
     norms = ((g @ K) * g).sum(axis=1)
     assert_allclose(projection_norms(subspace, T), norms, rtol=1e-9)
-    distances = kernel.diagonal(X) - 2.0 * g @ K
+    distances = subspace.kernel.diagonal(X) - 2.0 * g @ K
     found = nearest_points(subspace, T, 4)
     ordered = np.take_along_axis(distances, found, axis=1)
     assert_allclose(ordered, np.sort(distances, axis=1)[:, :4], rtol=1e-8, atol=1e-9)
@@ -170,3 +173,68 @@ def test_iterations_end_at_their_limit():
     found = fixed_point(subspace, subspace.project(new), new, tolerance=1e-15, max_iter=7)
     assert (found.iterations == 7).any() and found.iterations.max() == 7
     assert not found.converged[found.iterations == 7].all()
+
+
+class Counting(RBF):
+    """An RBF kernel that counts the values it gives."""
+
+    counted = 0
+
+    def against(self, Z, dtype=np.float64):
+        values = super().against(Z, dtype)
+
+        def rows(X):
+            Counting.counted += len(X) * len(Z)
+            return values(X)
+
+        return rows
+
+
+@pytest.mark.parametrize("preimage", ["fixed-point", "gradient"])
+def test_the_distances_of_all_points_are_computed_once_a_fit(preimage):
+    n = 1500
+    model = KernelPCA(5, kernel=Counting(0.1), method="exact", preimage=preimage)
+    X = normal_rows(n)
+    T = model.fit(X).transform(X[:3])
+    Counting.counted = 0
+    first, before = model.inverse_transform(T[:1]), Counting.counted
+    second, after = model.inverse_transform(T[:1]), Counting.counted - before
+    found = model.preimages(T[:1])
+    # What is left are a few rows a step, with all points.
+    assert before - after >= n * n
+    if preimage == "fixed-point":
+        assert after < n * n / 20
+    assert_array_equal(first, second)
+    assert_array_equal(second, found.points)
+    # It belongs to the fit: another fit has its own.
+    other = model.fit(X[:100] + 1.0)
+    assert_allclose(other.inverse_transform(other.transform(X[:1])), X[:1], atol=3.0)
+    assert len(pickle.dumps(model)) < 1.05 * len(pickle.dumps(KernelPCA(5, gamma=0.1).fit(X[:100])))
+
+
+def test_threads_that_ask_at_once_get_the_same():
+    subspace = exact(RBF(0.1), normal_rows(400), n_components=5)
+    T = subspace.project(normal_rows(8, seed=1))
+    expected = fixed_point(exact(RBF(0.1), normal_rows(400), n_components=5), T).points
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda row: fixed_point(subspace, row[None]).points[0], T))
+    assert_array_equal(found, expected)
+    again = pickle.loads(pickle.dumps(subspace))
+    assert_array_equal(fixed_point(again, T).points, expected)
+
+
+def test_one_row_alone_takes_no_more_kernel_values_than_a_step_of_few():
+    n, counted = 600, []
+    subspace = exact(RBF(0.1), normal_rows(n), n_components=5)
+    T = subspace.project(normal_rows(1, seed=1))
+    fixed_point(subspace, T)
+    step = subspace.prepared("_fixed_point_step", lambda: None)
+
+    def watched(z, g, size, batch):
+        counted.append(len(batch))
+        return step(z, g, size, batch)
+
+    subspace.__dict__["_fixed_point_step"] = watched
+    found = fixed_point(subspace, T)
+    assert len(counted) == found.iterations[0] + 1
+    assert max(counted) <= 32
