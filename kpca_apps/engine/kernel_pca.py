@@ -16,30 +16,23 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.bandwidth import COMPARED_ROWS
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import ExactPlan, fit_exact
-from kpca_apps.engine.gram import about_mean, require_finite
+from kpca_apps.engine.gram import require_finite
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.kernel_pca_compression import CompressionMixin
+from kpca_apps.engine.kernel_pca_landmarks import LandmarkMixin
 from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    missed_share,
-    subspace_from_sums,
-)
+from kpca_apps.engine.landmarks import LANDMARKS
 from kpca_apps.engine.precision import LARGEST_CHANGE, Precision, scores_agree
-from kpca_apps.engine.regime import NystroemPlan, choose_landmarks, choose_regime
+from kpca_apps.engine.regime import choose_regime
 from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.engine.subspace import Resolved
 from kpca_apps.errors import KpcaWarning, MemoryLimitError
 
 __all__ = ["KernelPCA"]
@@ -59,6 +52,7 @@ def _goes_through_landmarks(model: KernelPCA) -> bool:
 
 class KernelPCA(
     CompressionMixin,
+    LandmarkMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,
@@ -168,9 +162,6 @@ class KernelPCA(
     >>> model.transform(X).shape
     (4, 2)
     """
-
-    plan_: ExactPlan | NystroemPlan
-    sums_: CovarianceSums
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -299,9 +290,8 @@ class KernelPCA(
         if goes_on:
             require_finite(self.basis_.kernel, rows)
             self._warn_of_few_first_rows()
-            share, standing_for = missed_share(self.basis_, rows)
-            self._count_missed(share, standing_for)
             self.sums_ = self.sums_ + self._sums(rows)
+            self._count_missed(rows)
             self.plan_ = replace(self.plan_, n=self.sums_.n)
         else:
             rng = seeded_generator(self.random_state)
@@ -311,22 +301,6 @@ class KernelPCA(
             self.sums_ = self._sums(rows)
         self.subspace_ = self._solve()
         return self._finish(rows)
-
-    def _warn_of_few_first_rows(self) -> None:
-        """Say so where rows are added to choices that were made from too few of them."""
-        drawn = isinstance(self.landmarks, str)
-        width = self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None
-        enough = max(int(self.n_landmarks) if drawn else 0, COMPARED_ROWS if width else 0)
-        if self._first_rows >= enough:
-            return
-        chosen = ["the landmarks"] * drawn + ["the width of the kernel"] * width
-        given = ["landmarks"] * drawn + ["gamma"] * width
-        warnings.warn(
-            f"{' and '.join(chosen).capitalize()} come from the first {self._first_rows} rows and "
-            f"stay as they are: begin with at least {enough} rows, or give {' and '.join(given)}.",
-            KpcaWarning,
-            stacklevel=4,
-        )
 
     def _plan(self, X: Matrix, method: str, precision: Precision) -> None:
         """Choose the way of fitting."""
@@ -460,48 +434,3 @@ class KernelPCA(
         """Return whether projections, in standard deviations, and errors are the same to 1e-3."""
         moved = np.abs(single[0] - double[0]) <= LARGEST_CHANGE * np.sqrt(self.subspace_.variances)
         return bool(moved.all()) and scores_agree(single[1], double[1])
-
-    def _start_stream(self, X: Matrix, rng: np.random.Generator) -> None:
-        kernel = about_mean(self.kernel_, X) if self.center else self.kernel_
-        require_finite(kernel, X)
-        points = self._given_landmarks(X)
-        if points is None:
-            way = choose_landmarks(self.kernel_, str(self.landmarks))
-            points = draw_landmarks(way, kernel, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
-        self.basis_ = LandmarkBasis.from_eigen(kernel, points)
-        self._first_rows, self._missed_of = len(X), 0.0
-        self._count_missed(*missed_share(self.basis_, X))
-
-    def _count_missed(self, share: float, standing_for: float) -> None:
-        """Let ``missed_`` count more rows."""
-        total = self._missed_of * getattr(self, "missed_", 0.0) + standing_for * share
-        self._missed_of += standing_for
-        self.missed_ = total / self._missed_of if self._missed_of else 0.0
-
-    def _sums(self, X: Matrix) -> CovarianceSums:
-        return CovarianceSums.of_rows(
-            self.basis_, X, precision=self.plan_.precision, n_jobs=self.n_jobs
-        )
-
-    def _solve(self) -> KernelSubspace:
-        subspace = subspace_from_sums(
-            self.basis_,
-            self.sums_,
-            n_components=self.n_components,
-            center=self.center,
-            precision=self.plan_.precision,
-        )
-        # As in an exact fit, a soft cut is one of the components found.
-        return subspace if self.ridge is None else subspace.with_soft_cut(self.ridge)
-
-    def _landmark_count(self, X: Matrix) -> int:
-        points = self._given_landmarks(X)
-        return int(self.n_landmarks) if points is None else len(points)
-
-    def _given_landmarks(self, X: Matrix) -> Matrix | None:
-        if isinstance(self.landmarks, str):
-            return None
-        points: Matrix = check_array(self.landmarks, dtype=np.float64, order="C", copy=True)
-        if points.shape[1] != X.shape[1]:
-            raise ValueError(f"landmarks has {points.shape[1]} features, but X has {X.shape[1]}.")
-        return points
