@@ -96,7 +96,8 @@ class KernelPCA(
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
         How landmarks are drawn, or the landmarks themselves, shape (m, d). "auto" is "kmeans",
         centres of clusters of at most 20,000 rows, for kernels of a distance: scores nearest to
-        those of an exact fit. For all others it is "residual", rows.
+        those of an exact fit. For all others it is "residual", rows; where columns are few, small
+        eigenvalues come nearest to those of an exact fit with it.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression for any kernel, as
@@ -116,7 +117,8 @@ class KernelPCA(
     subspace_ : KernelSubspace
         The fitted form.
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred Gram matrix: n times the variances.
+        Of the centred Gram matrix, through landmarks of what their span holds of it: n times the
+        variances.
     method_ : {"exact", "nystroem"}
         What was used.
     plan_ : ExactPlan or NystroemPlan

@@ -18,7 +18,7 @@ from kpca_apps.engine.kernels import (
     ScaledInputs,
     Sigmoid,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs
+from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
 
 DISTANCE_KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),
@@ -39,6 +39,7 @@ PSD_KERNELS: dict[str, Kernel] = {
     "scaled-inputs": ScaledInputs(Polynomial(2, 1.0, 1.0), (2.0, 0.5, 1.0, 0.0)),
     "sum": RBF(0.3) + 2.0 * Linear(),
     "mapped-inputs": MappedInputs(Polynomial(2), ((1.0, 0.5, 0.0, -1.0), (0.0, 2.0, 1.0, 0.0))),
+    "translated": Translated(Polynomial(2, 1.0, 1.0), (1.0, 0.0, -2.0, 0.5)),
     "image-intensity": ImageIntensity(Polynomial(2), 2, 2, 3),
     "smoothed-image": SmoothedImage(Polynomial(2), 2, 2, 0.7),
     "over-regions": OverRegions(Polynomial(3, 1.0, 1.0), 2, 2, 1, 1),

@@ -34,7 +34,7 @@ def test_stated_distances_are_those_in_feature_space(kernel, center):
     stated = np.append(found.component_distances, found.mean_distance)
     scale = np.sqrt(max(before.mean_norm, 1.0))
     assert_allclose(stated, distances(before, after), rtol=1e-6, atol=3e-7 * scale)
-    gram = after.weights.T @ kernel(after.points) @ after.weights
+    gram = after.weights.T @ after.kernel(after.points) @ after.weights
     assert_allclose(gram, np.eye(3), rtol=0, atol=1e-8)
 
 
