@@ -36,7 +36,14 @@ from kpca_apps.engine.kernels import (
 )
 from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
 
-__all__ = ["about_mean", "centre_in_place", "gram_matrix", "overflow", "require_finite"]
+__all__ = [
+    "about_mean",
+    "about_origin",
+    "centre_in_place",
+    "gram_matrix",
+    "overflow",
+    "require_finite",
+]
 
 Matrix = NDArray[np.float64]
 Values = NDArray[Any]
@@ -119,12 +126,30 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
     >>> about_mean(RBF(1.0), np.array([[7.0], [9.0]]))
     RBF(gamma=1.0)
     """
-    leaves = set(_leaves(kernel))
-    if Linear not in leaves or not leaves <= {Linear, RBF, MultiscaleRBF, Laplacian}:
+    if not _gains_about_mean(kernel):
         return kernel
     with np.errstate(over="ignore", invalid="ignore"):
         mean = X.mean(axis=0)
     return Translated(kernel, tuple(mean)) if np.isfinite(mean).all() else kernel
+
+
+def about_origin(kernel: Kernel) -> Kernel:
+    """Return the kernel that `about_mean` was given: components are the same vectors in both.
+
+    Examples
+    --------
+    >>> about_origin(about_mean(Linear(), np.array([[7.0], [9.0]])))
+    Linear()
+    """
+    if isinstance(kernel, Translated) and _gains_about_mean(kernel.kernel):
+        return kernel.kernel
+    return kernel
+
+
+def _gains_about_mean(kernel: Kernel) -> bool:
+    """Return whether inner products are part of a kernel that no translation changes otherwise."""
+    leaves = set(_leaves(kernel))
+    return Linear in leaves and leaves <= {Linear, RBF, MultiscaleRBF, Laplacian}
 
 
 def _leaves(kernel: Kernel) -> Iterator[type[Kernel]]:

@@ -27,6 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.gram import about_origin
 from kpca_apps.engine.reduced_set import JITTER
 from kpca_apps.engine.subspace import KernelSubspace
 
@@ -109,13 +110,15 @@ def parametrised_set(
             f"The family must return {len(start)} points of {subspace.points.shape[1]} columns; "
             f"got shape {first.shape}."
         )
-    prepared = subspace.kernel.against(subspace.points)
+    # A point stands for its image as it is, not for its difference from the column means.
+    kernel = about_origin(subspace.kernel)
+    prepared = kernel.against(subspace.points)
 
     def solved(parameters: Matrix) -> tuple[Matrix, Matrix]:
         """Return the coefficients, and what is left of each component."""
         points = family(parameters)
         inner = prepared(points) @ subspace.weights
-        gram = subspace.kernel(points)
+        gram = kernel(points)
         gram[np.diag_indices_from(gram)] += JITTER * (np.trace(gram) / len(gram) or 1.0)
         coefficients = cho_solve(cho_factor(gram), inner)
         return coefficients, 1.0 - np.einsum("ja,ja->a", inner, coefficients)

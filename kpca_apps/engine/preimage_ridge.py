@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError, solve
 
 from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
-from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.engine.gram import about_origin, gram_matrix
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -34,7 +34,6 @@ from kpca_apps.engine.kernels import (
     Sigmoid,
     Sum,
 )
-from kpca_apps.engine.mapped_inputs import Translated
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["LearnedPreImage", "learn_preimage"]
@@ -124,8 +123,7 @@ def learn_preimage(
 
 def _between_projections(kernel: Kernel, projections: Matrix) -> Kernel:
     """Return the kernel itself where it takes vectors of any length, else an RBF kernel."""
-    if isinstance(kernel, Translated):
-        kernel = kernel.kernel
+    kernel = about_origin(kernel)
     if _takes_any_vector(kernel):
         return kernel
     return RBF(1.0 / median_squared_distance(projections, np.random.default_rng(0)))
