@@ -32,6 +32,7 @@ from kpca_apps.novelty.threshold import (
     conformal_p_values,
     rate_threshold,
     smallest_rate,
+    top_count,
 )
 
 __all__ = ["KernelPCANovelty"]
@@ -58,7 +59,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         with the highest kernel density; if not, on all. The wrong choice costs 4 to 9 points of
         AUROC.
     share : float in (0, 1), default=0.01
-        Contaminated: share of training rows to flag, at least one row. A choice, not a rate.
+        Contaminated: share of training rows to flag, at least one row, and with the last of them
+        all that score alike to eight digits; none where all rows do. A choice, not a rate.
     alpha : float in (0, 1), default=0.05
         Clean: share of new normal rows that may be flagged falsely.
     n_components : int or None, default=None
@@ -100,7 +102,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     training_labels_ : (n,) int array
         +1 / -1 from `novelty_scores_`. Training rows are judged by these, never by `predict`.
     threshold_ : float
-        Rows that score above it are novel; infinite if too few rows can calibrate `alpha`.
+        Rows that score above it are novel, and no others. Contaminated: the highest score that is
+        not flagged. Infinite if too few rows can calibrate `alpha`.
     offset_ : float
         Minus `threshold_`, as in scikit-learn.
     calibration_ : str or None
@@ -256,7 +259,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
-            self.threshold_ = choice_threshold(scores, self.share)
+            self.threshold_ = choice_threshold(scores, top_count(len(scores), self.share))
         else:
             sampled = source.sample_index[calibrating[source.sample_index]]
             self.calibration_scores_ = np.sort(scores[sampled])

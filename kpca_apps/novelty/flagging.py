@@ -1,4 +1,7 @@
-"""Which rows are flagged: a rule applied to scores, and a plain sentence on what it means."""
+"""Which rows are flagged: a rule applied to scores, and a plain sentence on what it means.
+
+Whatever the rule, rows that score above its threshold are flagged and no others.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.options import Rule
 from kpca_apps.novelty.result import ThresholdInfo
-from kpca_apps.novelty.selection import order_statistic
 from kpca_apps.novelty.threshold import (
     benjamini_hochberg,
+    choice_threshold,
     conformal_p_values,
     rate_threshold,
     smallest_rate,
@@ -22,7 +25,6 @@ from kpca_apps.novelty.threshold import (
 __all__ = ["flag_above", "flag_by_choice", "flag_by_rate", "rate_statement"]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 NO_RATE = "no false-alarm rate is known without clean rows"
@@ -30,17 +32,15 @@ P_VALUES = "p-values say how rare each score is among normal rows"
 
 
 def flag_by_choice(
-    rule: Rule, scores: FloatArray, ranks: IntArray, *, clean: bool = False
+    rule: Rule, scores: FloatArray, *, clean: bool = False
 ) -> tuple[BoolArray, ThresholdInfo]:
-    """Flag the top rows of a table by `share` or `count`; always at least one.
-
-    By rank, not by score: rows far out may share one score, and none would exceed it.
+    """Flag the top rows of a table by `share` or `count`, and the rows that tie with the last.
 
     Parameters
     ----------
     rule : Rule
         ``share`` or ``count``.
-    scores, ranks : (n,) array
+    scores : (n,) array
         Of the rows to judge.
     clean : bool
         Whether a clean reference gives the rows p-values.
@@ -56,14 +56,27 @@ def flag_by_choice(
             f"count {rule.setting:g} would flag every one of the {n} rows: choose fewer"
         )
     count = int(rule.setting) if rule.name == "count" else top_count(n, rule.setting)
-    flagged = ranks <= count
-    value = order_statistic(scores, n - count - 1) if n > count else -math.inf
+    value = choice_threshold(scores, count)
+    flagged = scores > value
+    statement = _choice_statement(rule, count, int(flagged.sum()), n)
+    statement += f"; {P_VALUES if clean else NO_RATE}."
+    return flagged, ThresholdInfo(rule.name, rule.setting, value, None, 0, statement)
+
+
+def _choice_statement(rule: Rule, count: int, n_flagged: int, n: int) -> str:
+    """Say which rows a choice flags, and where ties make them more or none."""
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     those = "1 row" if count == 1 else f"{count:,} rows"
-    score = "scores" if count == 1 else "score"
-    known = P_VALUES if clean else NO_RATE
-    statement = f"A choice: {chosen} flags the {those} of {n:,} that {score} highest; {known}."
-    return flagged, ThresholdInfo(rule.name, rule.setting, value, None, 0, statement)
+    if n_flagged == 0:
+        return f"A choice: {chosen} asks for {those} of {n:,}, but all score alike: none is flagged"
+    statement = (
+        f"A choice: {chosen} flags the {those} of {n:,} that {'scores' if count == 1 else 'score'} "
+        "highest"
+    )
+    if n_flagged == count:
+        return statement
+    more = n_flagged - count
+    return f"{statement}, and {more:,} more that score{'s' if more == 1 else ''} like the last"
 
 
 def flag_above(rule: Rule, scores: FloatArray, threshold: float) -> tuple[BoolArray, ThresholdInfo]:

@@ -10,7 +10,13 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import ROWS_A_BLOCK, blocks_of, order_statistic, sketch
+from kpca_apps.novelty.selection import (
+    ROWS_A_BLOCK,
+    blocks_of,
+    order_statistic,
+    sketch,
+    tie_keys,
+)
 from kpca_apps.novelty.table_rows import TableRows
 
 __all__ = ["novelty_order", "novelty_ranks", "rank_rows", "top_rows"]
@@ -18,7 +24,6 @@ __all__ = ["novelty_order", "novelty_ranks", "rank_rows", "top_rows"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SIGNIFICANT_DIGITS = 8
 # Rows that are put in order together; a group of rows that score alike is never cut.
 ROWS_A_BUCKET = 4 * ROWS_A_BLOCK
 # Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
@@ -71,8 +76,7 @@ def rank_rows(model: NoveltyModel, rows: TableRows, scores: FloatArray, *, known
 def novelty_order(scores: FloatArray, distances: Callable[[IntArray], FloatArray]) -> IntArray:
     """Row positions from most to least novel.
 
-    Rows very far from everything score alike to eight digits, because a bounded kernel is zero
-    for all of them; such rows are ordered by their distance to the rows of the model, and rows
+    Rows that tie (`tie_keys`) are ordered by their distance to the rows of the model, and rows
     that agree in that too by their place in the table.
 
     Parameters
@@ -95,7 +99,7 @@ def novelty_order(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     >>> novelty_order(np.array([0.1, 1.0, 0.5, 1.0]), lambda rows: far[rows])
     array([3, 1, 2, 0])
     """
-    _, group, count = np.unique(_rounded(scores), return_inverse=True, return_counts=True)
+    _, group, count = np.unique(tie_keys(scores), return_inverse=True, return_counts=True)
     shared = np.flatnonzero(count[group] > 1)
     distance = np.zeros(len(scores))
     if shared.size:
@@ -154,13 +158,6 @@ def top_rows(ranks: IntArray, count: int) -> IntArray:
     return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
 
 
-def _rounded(scores: FloatArray) -> FloatArray:
-    """Scores in as many digits as tell rows apart."""
-    magnitude = np.floor(np.log10(np.maximum(np.abs(scores), np.finfo(float).tiny)))
-    unit = 10.0 ** (magnitude - SIGNIFICANT_DIGITS + 1)
-    return np.asarray(np.round(scores / unit) * unit)
-
-
 def _buckets(scores: FloatArray, n: int) -> Iterator[IntArray]:
     """Yield the rows of each range of scores, in the order of the table, highest range first."""
     n_buckets = -(-n // ROWS_A_BUCKET)
@@ -169,16 +166,16 @@ def _buckets(scores: FloatArray, n: int) -> Iterator[IntArray]:
         return
     held = sketch(scores)
     shares = np.arange(1, n_buckets) / n_buckets
-    cuts = np.unique(_rounded(np.array([held.quantile(share) for share in shares])))
+    cuts = np.unique(tie_keys(np.array([held.quantile(share) for share in shares])))
     # Dealt in two passes: how many rows each bucket has, then which.
     sizes = np.zeros(len(cuts) + 1, dtype=np.int64)
     for block in blocks_of(n):
-        bucket = np.searchsorted(cuts, _rounded(scores[block]), side="left")
+        bucket = np.searchsorted(cuts, tie_keys(scores[block]), side="left")
         sizes += np.bincount(bucket, minlength=len(sizes))
     ends = np.cumsum(sizes)
     dealt, free = row_values(n, np.int64), ends - sizes
     for block in blocks_of(n):
-        bucket = np.searchsorted(cuts, _rounded(scores[block]), side="left")
+        bucket = np.searchsorted(cuts, tie_keys(scores[block]), side="left")
         order = np.argsort(bucket, kind="stable")
         counts = np.bincount(bucket, minlength=len(sizes))
         # Rows of one bucket follow each other in `order`: each goes to the next free place of its.

@@ -95,7 +95,7 @@ def judge(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Ju
     elif rule == model.rule and not model.clean and not known:
         flagged, threshold = flag_above(rule, scores, detector.threshold_)
     else:
-        flagged, threshold = flag_by_choice(rule, scores, ranks, clean=model.clean)
+        flagged, threshold = flag_by_choice(rule, scores, clean=model.clean)
     return Judged(rows, known, scores, p_values, ranks, flagged, threshold, warnings)
 
 

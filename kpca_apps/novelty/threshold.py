@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import blocks_of, order_statistic, tally
+from kpca_apps.novelty.selection import blocks_of, order_statistic, tally, tie_keys
 
 __all__ = [
     "benjamini_hochberg",
@@ -134,31 +134,34 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
     return flagged
 
 
-def choice_threshold(scores: FloatArray, share: float) -> float:
-    """Threshold that a share of the rows exceed, at least one.
+def choice_threshold(scores: FloatArray, count: int) -> float:
+    """Threshold that the `count` highest scores exceed, and with them all that tie with the last.
 
-    Rows far from everything score alike to eight digits; where the last row to flag is one of
-    such rows, all of them exceed the threshold, rather than none.
+    It is the highest score that is not flagged. Scores tie where `tie_keys` has them alike; where
+    all do, none stands out, and none exceeds the threshold.
 
     Parameters
     ----------
     scores : (n,) array
-        n >= 2.
-    share : float
-        In (0, 1).
+        Finite, in memory or mapped from a file.
+    count : int
+        In [1, n].
 
     Examples
     --------
     >>> import numpy as np
-    >>> choice_threshold(np.arange(100.0), share=0.05)
+    >>> choice_threshold(np.arange(100.0), count=5)
     94.0
     >>> scores = np.array([0.0, 1.0, 1.0, 1.0])
-    >>> (scores > choice_threshold(scores, share=0.25)).sum()
+    >>> (scores > choice_threshold(scores, count=2)).sum()
     np.int64(3)
     """
-    place = len(scores) - top_count(len(scores), share)
-    last, next_one = order_statistic(scores, place), order_statistic(scores, place - 1)
-    return min(next_one, last - 1e-8 * abs(last))
+    last = tie_keys(np.array(order_statistic(scores, len(scores) - count)))
+    highest = -math.inf
+    for block in blocks_of(len(scores)):
+        part = scores[block]
+        highest = max(highest, float(part[tie_keys(part) < last].max(initial=-math.inf)))
+    return highest if math.isfinite(highest) else order_statistic(scores, len(scores) - 1)
 
 
 def top_count(n_rows: int, share: float) -> int:

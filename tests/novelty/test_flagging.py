@@ -4,17 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate
 from kpca_apps.novelty.options import Rule
+from kpca_apps.novelty.ranking import novelty_ranks
+from kpca_apps.novelty.threshold import top_count
 
 SCORES = np.array([0.1, 0.9, 0.3, 0.8, 0.2])
-RANKS = np.array([5, 1, 3, 2, 4])
 
 
 def test_a_count_flags_that_many_rows_and_the_threshold_lies_just_below_them() -> None:
-    flagged, info = flag_by_choice(Rule("count", 2), SCORES, RANKS)
+    flagged, info = flag_by_choice(Rule("count", 2), SCORES)
     np.testing.assert_array_equal(flagged, SCORES > info.value)
     assert (flagged.sum(), info.value, info.calibration) == (2, 0.3, None)
     assert "2 rows of 5" in info.statement
@@ -22,19 +25,48 @@ def test_a_count_flags_that_many_rows_and_the_threshold_lies_just_below_them() -
 
 
 def test_a_small_share_still_flags_one_row() -> None:
-    flagged, info = flag_by_choice(Rule("share", 0.01), SCORES, RANKS)
+    flagged, info = flag_by_choice(Rule("share", 0.01), SCORES)
     assert flagged.tolist() == [False, True, False, False, False]
     assert info.statement.startswith("A choice: a share of 1 % flags the 1 row of 5")
 
 
-def test_rows_that_share_the_highest_score_are_flagged_by_rank() -> None:
-    flagged, _ = flag_by_choice(Rule("count", 1), np.array([1.0, 1.0, 0.5]), np.array([2, 1, 3]))
-    assert flagged.tolist() == [False, True, False]
+@st.composite
+def scores_with_ties(draw: st.DrawFn) -> np.ndarray:
+    """Few different scores, some of which differ by rounding only."""
+    n, n_values = draw(st.integers(2, 300)), draw(st.integers(1, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    size = 10.0 ** draw(st.integers(-12, 12))
+    scores = size * rng.choice(rng.lognormal(sigma=0.1, size=n_values), n)
+    return scores * (1 + rng.choice([0.0, 1e-12, -1e-13], n))
+
+
+@given(scores=scores_with_ties(), share=st.floats(0.001, 0.999))
+def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
+    scores: np.ndarray, share: float
+) -> None:
+    count = top_count(len(scores), share)
+    flagged, info = flag_by_choice(Rule("share", share), scores)
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    by_count, other = flag_by_choice(Rule("count", count), scores)
+    assert (by_count.tolist(), other.value) == (flagged.tolist(), info.value)
+    # By comparing each row with each: those above the last row asked for, and those equal to it
+    # but for rounding (values drawn apart differ by far more).
+    last = np.sort(scores)[-count]
+    wanted = scores > last * (1 - 1e-11)
+    if wanted.all():
+        assert not flagged.any()
+        assert "all score alike: none is flagged" in info.statement
+        return
+    np.testing.assert_array_equal(flagged, wanted)
+    # A list by rank begins with the flagged rows, in whatever order ties are.
+    ranks = novelty_ranks(scores, lambda rows: scores[::-1][rows])
+    assert ranks[flagged].max() == flagged.sum()
+    assert (" more that score" in info.statement) == (flagged.sum() > count)
 
 
 def test_a_count_of_the_whole_table_is_refused() -> None:
     with pytest.raises(ConfigError, match="every one of the 5 rows"):
-        flag_by_choice(Rule("count", 5), SCORES, RANKS)
+        flag_by_choice(Rule("count", 5), SCORES)
 
 
 def test_a_threshold_of_an_earlier_table_is_called_a_choice() -> None:
@@ -109,5 +141,5 @@ def test_an_empty_list_says_why() -> None:
 
 
 def test_a_choice_beside_a_reference_points_to_the_p_values() -> None:
-    _, info = flag_by_choice(Rule("count", 2), SCORES, RANKS, clean=True)
+    _, info = flag_by_choice(Rule("count", 2), SCORES, clean=True)
     assert info.statement.endswith("; p-values say how rare each score is among normal rows.")

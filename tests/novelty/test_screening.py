@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables import read_table, table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
+from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.model import fit_model
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.screening import score_table, screen, screen_table
@@ -39,6 +41,29 @@ def test_a_contaminated_screening_knows_no_rate() -> None:
     assert result.n_flagged == 1
     with pytest.raises(ConfigError, match="without clean rows"):
         screen_table(correlated(100), options=ScreeningOptions(alpha=0.05))
+
+
+@pytest.mark.parametrize("rule", [{"share": 0.01}, {"count": 2}])
+def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
+    rule: dict[str, float],
+) -> None:
+    rows = np.vstack([np.random.default_rng(0).normal(size=(194, 3)), np.full((6, 3), 9.0)])
+    table = table_from_frame(pl.DataFrame(rows, schema=["a", "b", "c"]), "ties")
+    copy = table_from_frame(pl.DataFrame(rows, schema=["a", "b", "c"]), "copy of ties")
+    copy = replace(copy, source=replace(copy.source, sha256="0" * 64))
+    screened, model = screen(table, options=ScreeningOptions(**rule))  # type: ignore[arg-type]
+    estimator = KernelPCANovelty(share=0.01, random_state=0).fit(rows)
+    again, as_new = score_table(model, table), score_table(model, copy)
+    for flagged, scores, threshold in (
+        *((r.flagged, r.scores, r.threshold.value) for r in (screened, again, as_new)),
+        (estimator.training_labels_ == -1, estimator.novelty_scores_, estimator.threshold_),
+        (estimator.predict(rows) == -1, -estimator.score_samples(rows), -estimator.offset_),
+    ):
+        assert np.flatnonzero(flagged).tolist() == list(range(194, 200))
+        np.testing.assert_array_equal(flagged, scores > threshold)
+        assert threshold == screened.threshold.value
+    assert [row.flagged for row in screened.ranked[:8]] == [True] * 6 + [False] * 2
+    assert "the 2 rows of 200 that score highest, and 4 more" in screened.threshold.statement
 
 
 def test_a_reference_gives_p_values_and_a_rate_that_flags_by_them() -> None:
