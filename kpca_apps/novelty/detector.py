@@ -55,9 +55,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     contaminated : bool, default=True
-        Whether the training rows may hold outliers. If so, the model is fitted on the half of them
-        with the highest kernel density; if not, on all. The wrong choice costs 4 to 9 points of
-        AUROC.
+        Whether the training rows may hold outliers. If so, the model is fitted on those with the
+        highest kernel density, half of all or more where most are about as dense; if not, on all.
+        The wrong choice costs 4 to 9 points of AUROC.
     share : float in (0, 1), default=0.01
         Contaminated: share of training rows to flag, at least one row, and with the last of them
         all that score alike to eight digits; none where all rows do. A choice, not a rate.

@@ -5,14 +5,15 @@ reconstruction error is then r + rho M, rho times a regularised Mahalanobis dist
 space (Rudi et al. 2017). It cures self-masking: with a hard cut one isolated row can claim a
 component of its own and score as normal.
 
-Rows that may hold outliers are trimmed first: the half with the highest kernel density is used, and
-nothing else learns from the rest.
+Rows that may hold outliers are trimmed first: those with the highest kernel density are used, half
+of all or more where the table is even, and nothing else learns from the rest.
 
 Landmarks and scalings come from the rows a source holds in memory, means and covariances from all.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +41,7 @@ from kpca_apps.novelty.passes import (
     RowViews,
 )
 from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
-from kpca_apps.novelty.selection import largest, median
+from kpca_apps.novelty.selection import blocks_of, largest
 
 __all__ = ["NoveltyFit", "densest", "fit_hard", "fit_soft", "scores_without_landmarks", "trim"]
 
@@ -55,8 +56,12 @@ PROBE_ROWS = 192
 CANDIDATES_A_LANDMARK, MAX_CANDIDATES = 10, 20_000
 # Rows whose mean in feature space tells where a table is dense.
 MEAN_ROWS = 2_500
-# A table is even where this share of its rows has at least this part of the median density.
-MOST_ROWS, ABOUT_AS_DENSE = 0.9, 0.8
+# A row below the first part of the typical density is sparse, one above the second is not; between
+# them it counts in part.
+AS_DENSE = (0.6, 0.8)
+# Shares of rows about as dense as the densest half: up to the first half of the rows are kept, from
+# the second on as many as these are, between them in proportion.
+EVEN = (0.7, 0.9, 1.0)
 
 
 @dataclass(frozen=True)
@@ -131,10 +136,11 @@ def trim(
 
 
 def densest(density: FloatArray) -> BoolArray:
-    """Mark the half of the rows with the highest density; of equal ones the first.
+    """Mark the rows with the highest density: half of them, or more of an even table.
 
-    Where nine rows in ten are about as dense as the median row there is no sparse half: a ring,
-    say, would lose an arc that is as good as the rest. Then only rows less dense than that go.
+    Where most rows are about as dense as the densest half there is no sparse half: a ring, say,
+    would lose an arc that is as good as the rest. How many rows are kept changes gradually with
+    how many are about as dense, so that one row more or less in the table never decides it.
 
     Parameters
     ----------
@@ -144,7 +150,7 @@ def densest(density: FloatArray) -> BoolArray:
     Returns
     -------
     (n,) bool array
-        At least two rows are marked.
+        At least two rows are marked; of equally dense ones the first.
 
     Examples
     --------
@@ -153,10 +159,17 @@ def densest(density: FloatArray) -> BoolArray:
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
-    even: BoolArray = density >= ABOUT_AS_DENSE * median(density)
-    if np.count_nonzero(even) >= MOST_ROWS * len(density):
-        return even
-    return largest(density, max(2, (len(density) + 1) // 2))
+    n, half = len(density), (len(density) + 1) // 2
+    dense = largest(density, half)
+    typical = sum(float(density[block][dense[block]].sum()) for block in blocks_of(n)) / half
+    even = 0.0
+    if typical > 0.0:
+        for block in blocks_of(n):
+            even += float(
+                np.interp(density[block], np.multiply(AS_DENSE, typical), (0.0, 1.0)).sum()
+            )
+    kept = np.interp(even / n, EVEN, (0.5, *EVEN[1:]))
+    return largest(density, max(2, math.ceil(n * float(kept) - 1e-9)))
 
 
 def fit_soft(

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear
@@ -72,6 +74,34 @@ def test_an_even_table_keeps_all_rows_but_the_sparse():
     kept = densest_half(RBF(0.2), X, n_landmarks=100, rng=rng)
     assert 300 not in kept
     assert len(kept) >= 290
+
+
+@given(
+    n=st.integers(300, 1500),
+    sparse=st.floats(0.0, 0.75),
+    spread=st.floats(0.0, 0.3),
+    seed=st.integers(0, 10**6),
+)
+def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spread, seed):
+    """A dense majority with ever more sparse rows among it, and one row more each time."""
+    rng = np.random.default_rng(seed)
+    dense = 1.0 + spread * rng.uniform(-1, 1, n)
+    others = sparse * (1.0 + 0.1 * rng.uniform(-1, 1, n))
+    numbers = np.r_[np.arange(0, n, n // 20), np.arange(1, n, n // 20)]
+    for k in numbers[numbers < n - 1]:
+        one, next_one = (fitting.densest(np.r_[dense, others[:j]]) for j in (k, k + 1))
+        assert min(one.sum(), next_one.sum()) >= (n + k) // 2
+        # Adding a row moves the typical density by at most 2 max / (n typical); see `densest`.
+        assert abs(int(one.sum()) - int(next_one.sum())) <= 20
+    jittered = np.r_[dense, others] * (1 + 1e-4 * rng.uniform(-1, 1, 2 * n))
+    kept, moved = fitting.densest(np.r_[dense, others]), fitting.densest(jittered)
+    assert abs(int(kept.sum()) - int(moved.sum())) <= 2 + 5e-3 * n
+
+
+def test_where_the_dense_and_the_sparse_are_equally_many_neither_is_lost_at_a_blow():
+    density = np.r_[np.full(500, 1.0), np.full(520, 0.3)]
+    kept = [fitting.densest(density[i:]).sum() for i in range(40)]
+    assert max(kept) - min(kept) <= 25
 
 
 def test_an_isolated_row_is_not_masked_by_a_soft_cut():
