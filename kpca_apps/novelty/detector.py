@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
@@ -19,12 +20,14 @@ from kpca_apps.novelty.detector_parameters import (
     calibration_of,
     column_groups,
     column_indices,
+    finite_offset,
     refuse_contradictions,
     training_positions,
 )
 from kpca_apps.novelty.detector_state import detector_state, restore_detector
 from kpca_apps.novelty.detector_steps import fit_model, fit_views, rows_to_use
 from kpca_apps.novelty.fitting import scores_without_landmarks
+from kpca_apps.novelty.leave_one_out import RIDGES
 from kpca_apps.novelty.passes import NoveltyScores
 from kpca_apps.novelty.row_source import ArrayRows, RowFunction, RowSource, map_rows
 from kpca_apps.novelty.threshold import (
@@ -72,8 +75,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Of ``kernel="rbf"``, exp(-gamma r^2); default 1 / median squared distance. A width sigma
         in exp(-r^2 / (2 sigma^2)) is gamma = 1 / (2 sigma^2).
     ridge : float or None, default=None
-        Of the soft cut, as a share of the variance in feature space. Default 0.1 if contaminated,
-        else 0.1 / n.
+        Of the soft cut, as a share of the variance in feature space, from 1e-12 to 1e12. Default
+        0.1 if contaminated, else 0.1 / n.
     n_landmarks : int or None, default=None
         Rows that span the model. Default 300 if contaminated, else 1000; a hard cut uses all rows
         up to 5000.
@@ -98,14 +101,19 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         for rows that a hard cut was fitted on.
     novelty_p_values_ : (n,) array or None
         Calibrated p-values of the training rows; ``None`` if contaminated, NaN for rows whose
-        score is in-sample (those a hard cut was fitted on).
+        score is in-sample (those a hard cut was fitted on). They go with `threshold_`: a row is
+        at most `alpha` where it exceeds the threshold. A row that calibrates counts itself, so
+        that its p-value is 2 / (c + 1) at least; among the other rows alone its rank is
+        ((c + 1) p - 1) / c.
     training_labels_ : (n,) int array
         +1 / -1 from `novelty_scores_`. Training rows are judged by these, never by `predict`.
     threshold_ : float
         Rows that score above it are novel, and no others. Contaminated: the highest score that is
         not flagged. Infinite if too few rows can calibrate `alpha`.
     offset_ : float
-        Minus `threshold_`, as in scikit-learn.
+        Minus `threshold_`, as in scikit-learn. Where that is infinite, minus a score that no row
+        exceeds which is as long in feature space as the landmarks are, which with the default
+        kernel all rows are: `decision_function` stays finite and keeps the order of the scores.
     calibration_ : str or None
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
@@ -149,7 +157,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
         "kernel": [StrOptions({"rbf"}), Kernel, None],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "ridge": [Interval(Real, 0, None, closed="neither"), None],
+        "ridge": [Interval(Real, *RIDGES, closed="both"), None],
         "n_landmarks": [Interval(Integral, 2, None, closed="left"), None],
         "calibration": [StrOptions({"auto", "leave-one-out", "split"})],
         "as_is": ["array-like", None],
@@ -200,7 +208,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             go together.
         """
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
-        return self._fit_source(ArrayRows(table, self.random_state, n_jobs=self.n_jobs))
+        self._fit_source(ArrayRows(table, self.random_state, n_jobs=self.n_jobs))
+        for sentence in self._threshold_warning():
+            # Past scikit-learn's decorator, to whoever called.
+            warnings.warn(sentence, UserWarning, stacklevel=3)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_rows(self, source: RowSource) -> Self:
@@ -268,7 +280,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 # In-sample errors of a hard cut are no sample of what new rows would score.
                 self.novelty_p_values_[~calibrating] = np.nan
             self.threshold_ = rate_threshold(self.calibration_scores_, self.alpha)
-        self.offset_ = -self.threshold_
+        self.offset_ = finite_offset(self.threshold_, self.subspace_)
         self.training_labels_ = np.where(scores > self.threshold_, -1, 1)
 
     def _threshold_warning(self) -> tuple[str, ...]:
@@ -299,15 +311,18 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
         New rows only: training rows are judged by `training_labels_`.
         """
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        novel = (self.decision_function(X) < 0) & np.isfinite(self.threshold_)
+        return np.where(novel, -1, 1)
 
-    def fit_predict(self, X: ArrayLike, y: object = None, **kwargs: object) -> IntArray:
+    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
         """Fit, and judge the training rows by their leave-one-out scores."""
         labels: IntArray = self.fit(X).training_labels_
         return labels
 
     def p_values(self, X: ArrayLike) -> FloatArray:
         """Share of normal rows expected to score at least as high as each row, shape (r,).
+
+        New rows only: training rows have `novelty_p_values_`.
 
         Raises
         ------

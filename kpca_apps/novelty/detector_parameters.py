@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernels import RBF, Kernel
+from kpca_apps.engine.subspace import KernelSubspace
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.detector import KernelPCANovelty
@@ -18,6 +19,7 @@ __all__ = [
     "calibration_of",
     "column_groups",
     "column_indices",
+    "finite_offset",
     "kernel_of",
     "refuse_contradictions",
     "training_positions",
@@ -86,6 +88,18 @@ def training_positions(
             "for new rows."
         )
     return positions
+
+
+def finite_offset(threshold: float, subspace: KernelSubspace) -> float:
+    """Return minus the threshold, or minus a bound of the scores where it is infinite.
+
+    A score is at most the squared distance of phi(x) to the mean in feature space, hence at most
+    the square of the sum of both lengths.
+    """
+    if np.isfinite(threshold):
+        return -threshold
+    longest = subspace.kernel.diagonal(subspace.points).max()
+    return -float((np.sqrt(longest) + np.sqrt(max(subspace.mean_norm, 0.0))) ** 2)
 
 
 def calibration_of(calibration: str, *, contaminated: bool, hard: bool) -> str | None:

@@ -14,7 +14,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
 from kpca_apps.novelty.column_scales import ColumnScales
-from kpca_apps.novelty.detector_parameters import calibration_of, column_groups
+from kpca_apps.novelty.detector_parameters import calibration_of, column_groups, finite_offset
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _restore(
     detector.precision_ = meta.get("precision", "float64")
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
     detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
-    detector.offset_ = -detector.threshold_
+    detector.offset_ = finite_offset(detector.threshold_, subspace)
     detector.warnings_ = tuple(str(sentence) for sentence in meta["warnings"])
     _check_values(detector, meta)
     _check_fit(detector)

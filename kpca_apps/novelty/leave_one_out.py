@@ -11,9 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["landmark_directions", "leave_landmark_out", "leave_row_out"]
+__all__ = ["RIDGES", "landmark_directions", "leave_landmark_out", "leave_row_out"]
 
 FloatArray = NDArray[np.float64]
+
+RIDGES = (1e-12, 1e12)
+"""Least and largest ridge, as a share of the variance: below, it is lost in rounding; above, the
+variance is lost beside it."""
 
 
 def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: int) -> FloatArray:

@@ -12,6 +12,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.records import read_record
 from kpca_apps.novelty.columns import ColumnOptions
+from kpca_apps.novelty.leave_one_out import RIDGES
 
 __all__ = [
     "DEFAULT_ALPHA",
@@ -40,7 +41,7 @@ LIMITS: dict[str, tuple[str, type, float, float]] = {
     "jobs": ("jobs", Integral, 1, 1024),
     "gamma": ("gamma", Real, 1e-200, 1e200),
     "sigma": ("sigma", Real, 1e-100, 1e100),
-    "ridge": ("ridge", Real, 1e-12, 1e12),
+    "ridge": ("ridge", Real, *RIDGES),
 }
 
 

@@ -44,6 +44,7 @@ KNOWN_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
 )
+KNOWN_P_VALUES = " A row that calibrates counts itself in its p-value, which is {:.2g} at least."
 KNOWN_TABLE_LARGE = (
     "The table is the very one the model was fitted on, which had too many rows for their "
     "leave-one-out scores to be saved: rows are scored as new ones, and those the model was "
@@ -286,6 +287,8 @@ def _notes(
     same = ""
     if not in_training and rows.source.sha256 == model.source.sha256:
         soft = KNOWN_TABLE if judged.known else KNOWN_TABLE_LARGE
+        if model.clean:
+            soft += KNOWN_P_VALUES.format(2 / (len(model.detector.calibration_scores_) + 1))
         same = soft if model.options.n_components is None else KNOWN_TABLE_HARD
     in_parts = rows.size_of_parts is not None
     notes = (

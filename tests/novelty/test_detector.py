@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,20 +17,54 @@ JUDGED_BY_LEFT_OUT_SCORES = (
     "training rows are judged by leave-one-out scores, new rows by the fitted model; fit(X)."
     "predict(X) would judge training rows by a model that has seen them"
 )
-EXPECTED_FAILURES = {
+FLAGS_NONE_OF_ITS_OWN = "a model that, asked as if they were new, flags no row it has seen is right"
+SETS_COMPONENTS = (
+    "scikit-learn sets n_components=2 here, which belongs to the hard cut; a ridge beside it is "
+    "refused, for one of them would be ignored"
+)
+OF_OWN_ROWS = {
     "check_outliers_fit_predict": JUDGED_BY_LEFT_OUT_SCORES,
-    "check_outliers_train": "a clean model that flags none of its own training rows is right",
+    "check_outliers_train": FLAGS_NONE_OF_ITS_OWN,
 }
+OF_RIDGE = dict.fromkeys(
+    (
+        "check_dont_overwrite_parameters",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_fit2d_1feature",
+        "check_fit2d_predict1d",
+    ),
+    SETS_COMPONENTS,
+)
+# Parameters, and what is expected to fail with them: strictly, a check that passes is an error too.
+CHECKED = (
+    ({}, {}),
+    ({"contaminated": False}, OF_OWN_ROWS),
+    ({"n_landmarks": 5}, OF_OWN_ROWS),
+    ({"n_landmarks": 5, "contaminated": False}, {}),
+    ({"kernel": "rbf", "n_components": 2, "contaminated": False}, {}),
+    (
+        {"calibration": "split", "contaminated": False},
+        {"check_outliers_fit_predict": JUDGED_BY_LEFT_OUT_SCORES},
+    ),
+    ({"ridge": 1e-3}, OF_RIDGE),
+)
 
 
 def expected_failures(estimator):
-    return {} if estimator.contaminated else EXPECTED_FAILURES
+    told = {
+        name: value
+        for name, value in estimator.get_params().items()
+        if value != KernelPCANovelty().get_params()[name] and name != "random_state"
+    }
+    return next(expected for parameters, expected in CHECKED if parameters == told)
 
 
 @parametrize_with_checks(
-    [KernelPCANovelty(), KernelPCANovelty(contaminated=False)],
+    [KernelPCANovelty(**parameters, random_state=0) for parameters, _ in CHECKED],
     expected_failed_checks=expected_failures,
 )
+@pytest.mark.filterwarnings("ignore:.* calibrating rows are too few:UserWarning")
 @pytest.mark.filterwarnings("ignore:Estimator's parameters changed:FutureWarning")
 def test_scikit_learn_estimator_checks(estimator, check):
     check(estimator)
@@ -169,12 +204,48 @@ def test_in_sample_scores_would_not_be_calibrated():
     assert (-detector.score_samples(new) > in_sample).mean() > 0.3
 
 
-def test_too_few_rows_to_calibrate_is_said():
-    detector = KernelPCANovelty(contaminated=False, alpha=0.01, random_state=0)
-    detector.fit(np.random.default_rng(0).normal(size=(30, 2)))
-    assert np.isinf(detector.threshold_)
-    assert "The smallest rate they allow is 0.0323" in detector.warnings_[0]
-    assert detector.predict([[1e6, 1e6]]).tolist() == [1]
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"kernel": "rbf"}, {"kernel": "rbf", "n_components": 3}, {"calibration": "split"}],
+    ids=["default", "one kernel", "classic", "split"],
+)
+def test_too_few_rows_to_calibrate_flag_nothing_and_keep_the_order(parameters):
+    rng = np.random.default_rng(0)
+    rows, new = rng.normal(size=(12, 2)), np.vstack([rng.normal(size=(30, 2)), [[1e6, -1e6]]])
+    detector = KernelPCANovelty(contaminated=False, random_state=0, **parameters)
+    with pytest.warns(UserWarning, match="too few for a false-alarm rate of 0.05"):
+        detector.fit(rows)
+    assert detector.threshold_ == np.inf
+    assert "The smallest rate they allow is" in detector.warnings_[-1]
+    for fitted in (detector, KernelPCANovelty.from_state(*detector.to_state())):
+        decision = fitted.decision_function(new)
+        assert np.isfinite(decision).all()
+        assert (decision >= 0).all()
+        np.testing.assert_array_equal(decision, fitted.score_samples(new) - fitted.offset_)
+        assert (fitted.predict(new) == 1).all()
+    outlier = np.arange(31) == 30
+    area = roc_auc_score(outlier, -decision)
+    assert area == roc_auc_score(outlier, -detector.score_samples(new)) > 0.9
+
+
+def test_sample_weights_are_refused(ring):
+    with pytest.raises(TypeError, match="sample_weight"):
+        KernelPCANovelty().fit_predict(ring, sample_weight=np.ones(len(ring)))
+
+
+@pytest.mark.parametrize("n", [40, 99, 100, 150])
+def test_training_rows_are_flagged_by_threshold_p_value_and_label_alike(n):
+    rows = np.round(np.random.default_rng(n).normal(size=(n, 2)), 1)
+    for alpha in (0.05, 0.1, 0.37):
+        detector = KernelPCANovelty(contaminated=False, alpha=alpha, random_state=0).fit(rows)
+        scores, flagged = detector.novelty_scores_, detector.training_labels_ == -1
+        np.testing.assert_array_equal(flagged, scores > detector.threshold_)
+        np.testing.assert_array_equal(flagged, detector.novelty_p_values_ <= alpha)
+        # What the docstring says of a row among the others alone.
+        others = [(1 + (np.delete(scores, i) >= scores[i]).sum()) / n for i in range(n)]
+        p_values = detector.novelty_p_values_
+        np.testing.assert_allclose(((n + 1) * p_values - 1) / n, others)
+        assert p_values.min() >= 2 / (n + 1)
 
 
 def test_hoffmanns_classic_calibrates_on_held_back_rows(ring):
@@ -255,6 +326,22 @@ def test_parameters_that_would_be_ignored_are_refused(ring, parameters, said):
         KernelPCANovelty(**parameters).fit(ring)
 
 
+@pytest.mark.parametrize("ridge", [1e308, 1.1e12, 9e-13, 5e-324])
+def test_a_ridge_that_no_float_can_use_is_refused(ring, ridge):
+    with pytest.raises(ValueError, match=r"'ridge' .* in the range \[1e-12, 1000000000000\.0\]"):
+        KernelPCANovelty(ridge=ridge).fit(ring)
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
+@pytest.mark.parametrize("ridge", [1e12, 1e-12])
+def test_the_largest_and_the_smallest_ridge_give_numbers(ring, ridge, contaminated):
+    table = np.vstack([ring, [[30.0, 30.0]]])
+    detector = KernelPCANovelty(contaminated=contaminated, ridge=ridge, random_state=0).fit(table)
+    assert np.isfinite(detector.novelty_scores_).all()
+    assert np.isfinite(detector.score_samples(table)).all()
+    assert (detector.novelty_scores_ > detector.novelty_scores_[400]).sum() <= 2
+
+
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_a_table_of_constants_is_refused(kernel):
     with pytest.raises(ValueError, match="constant"):
@@ -299,10 +386,11 @@ def test_as_is_must_name_columns(ring):
     ids=["wide", "duplicates", "constant column", "three rows", "far from the origin"],
 )
 @pytest.mark.parametrize("contaminated", [True, False])
+@pytest.mark.filterwarnings("ignore:.* calibrating rows are too few:UserWarning")
 def test_degenerate_tables_get_finite_scores(table, contaminated):
     detector = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(table)
     assert np.isfinite(detector.novelty_scores_).all()
-    assert np.isfinite(detector.score_samples(table)).all()
+    assert np.isfinite(detector.decision_function(table)).all()
 
 
 def test_a_shift_of_the_origin_changes_nothing(ring):

@@ -168,7 +168,17 @@ def test_the_table_fitted_on_is_recognised() -> None:
     again = score_table(model, table)
     np.testing.assert_array_equal(again.scores, screened.scores)
     assert again.ranked == screened.ranked
-    assert any("very one the model was fitted on" in text for text in again.warnings)
+    (said,) = (text for text in again.warnings if "very one the model was fitted on" in text)
+    assert "p-value" not in said
+
+
+def test_rows_of_the_reference_are_told_that_they_count_themselves() -> None:
+    reference = correlated(99)
+    result = score_table(fit_model(reference), reference)
+    assert result.p_values is not None
+    assert result.p_values.min() == 2 / 100
+    assert any(text.endswith("in its p-value, which is 0.02 at least.") for text in result.warnings)
+    np.testing.assert_array_equal(result.flagged, result.p_values <= 0.05)
 
 
 def test_explain_bounds_the_reasons_and_a_hundred_rows_are_listed() -> None:
