@@ -84,9 +84,11 @@ def print_plan(
     execution: Execution,
 ) -> None:
     """Print what every column becomes, as data."""
-    from kpca_apps.novelty.columns import infer_plan
+    from kpca_apps.novelty.columns import check_options, infer_plan
     from kpca_apps.novelty.parted_rows import draw_sample
+    from kpca_apps.novelty.table_rows import column_names
 
+    check_options(told.columns, column_names(table), table.source.name)
     sample = draw_sample(table, told.seed, execution)
     plan = infer_plan(sample.table, told.columns)
     if len(sample.index) < table.source.n_rows:

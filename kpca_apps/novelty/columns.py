@@ -6,6 +6,7 @@ and options that do not fit it, decimal commas used throughout, columns that rep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kpca_apps.errors import ConfigError, InputError
@@ -16,7 +17,7 @@ from kpca_apps.files.values import read_texts, read_values
 from kpca_apps.novelty.roles import declared_spec, inferred_spec
 from kpca_apps.novelty.specs import ColumnOptions, ColumnPlan, ColumnSpec, quoted
 
-__all__ = ["ColumnOptions", "ColumnPlan", "ColumnSpec", "infer_plan"]
+__all__ = ["ColumnOptions", "ColumnPlan", "ColumnSpec", "check_options", "infer_plan"]
 
 _MIN_ROWS = 3
 
@@ -55,7 +56,7 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
     """
     options = options or ColumnOptions()
     where = table.source.name
-    _check_options(options, table.frame.columns, where)
+    check_options(options, table.frame.columns, where)
     if table.frame.height < _MIN_ROWS:
         raise InputError(
             f"{where}: {table.frame.height} rows of data are too few to screen; "
@@ -74,8 +75,11 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
     return plan
 
 
-def _check_options(options: ColumnOptions, names: list[str], where: str) -> None:
-    """Refuse names the table does not have, and two uses of one column."""
+def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> None:
+    """Refuse names the table does not have, and two uses of one column.
+
+    It takes the names alone: they are known before any row of a large table is read.
+    """
     uses = {
         "--label": (options.label,) if options.label is not None else (),
         "--id": (options.id,) if options.id is not None else (),

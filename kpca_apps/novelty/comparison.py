@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.tables import Table
+from kpca_apps.novelty.columns import check_options
 from kpca_apps.novelty.evaluation import judge
 from kpca_apps.novelty.labels import Labels, read_labels
 from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
@@ -23,7 +24,13 @@ from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.parted_rows import Execution, draw_sample, in_parts
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.rivals import judge_rivals, standardise
-from kpca_apps.novelty.table_rows import AnyTable, TableRows, WholeTableRows, rows_of
+from kpca_apps.novelty.table_rows import (
+    AnyTable,
+    TableRows,
+    WholeTableRows,
+    column_names,
+    rows_of,
+)
 
 __all__ = ["OURS", "compare_table", "evaluate_scores"]
 
@@ -71,6 +78,7 @@ def compare_table(
     options = options or ScreeningOptions()
     if options.columns.label is None:
         raise ConfigError("a comparison needs known labels: name the label column")
+    check_options(options.columns, column_names(table), table.source.name)
     whole = in_parts(table)
     table = draw_sample(whole, options.seed, execution or Execution()).table
     labels = read_labels(table, options.columns.label, options.positive)

@@ -18,7 +18,7 @@ from kpca_apps.files.models import load_archive, save_archive
 from kpca_apps.files.names import one_line
 from kpca_apps.files.records import read_record
 from kpca_apps.files.source import SourceInfo
-from kpca_apps.novelty.columns import infer_plan
+from kpca_apps.novelty.columns import check_options, infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.encoding import TableEncoder
 from kpca_apps.novelty.options import (
@@ -30,7 +30,7 @@ from kpca_apps.novelty.options import (
 )
 from kpca_apps.novelty.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.row_source import SAMPLE_ROWS
-from kpca_apps.novelty.table_rows import AnyTable, TableRows
+from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
 
 __all__ = [
     "NoveltyModel",
@@ -139,6 +139,7 @@ def fit_table(
     options, execution = options or ScreeningOptions(), execution or Execution()
     table = in_parts(table)
     rule = resolve_rule(options, clean=clean)
+    check_options(options.columns, column_names(table), table.source.name)
     sample = draw_sample(table, options.seed, execution)
     plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)

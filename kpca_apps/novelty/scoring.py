@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.names import suggest
 from kpca_apps.files.source import SourceInfo
+from kpca_apps.novelty.columns import ColumnOptions, check_options
 from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.options import RULES, ScreeningOptions, resolve_rule
@@ -20,7 +20,7 @@ from kpca_apps.novelty.specs import ColumnSpec, quoted
 from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
 from kpca_apps.novelty.threshold import conformal_p_values
 
-__all__ = ["Judged", "adapted", "inherit_options", "judge", "knows"]
+__all__ = ["Judged", "adapted", "check_names", "inherit_options", "judge", "knows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -148,23 +148,26 @@ def adapted(model: NoveltyModel, table: AnyTable, options: ScreeningOptions) -> 
     Raises
     ------
     ConfigError
-        If an option names a column the table does not have.
+        If an option names a column the table does not have, or labels that the model learned from.
     """
-    _check_names(table, options)
+    check_names(table, options)
+    label = options.columns.label
+    if label in {spec.name for spec in model.encoder.plan.used}:
+        raise ConfigError(
+            f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
+            "model; fit one with that column excluded"
+        )
     return _hiding(model, options.columns.hide)
 
 
-def _check_names(table: AnyTable, options: ScreeningOptions) -> None:
-    """Refuse options that name columns which a table to score does not have."""
-    names = column_names(table)
-    ids = () if options.columns.id is None else (options.columns.id,)
-    for option, columns in (("id", ids), ("hide", options.columns.hide)):
-        for column in columns:
-            if column not in names:
-                raise ConfigError(
-                    f"{table.source.name}: {option} names a column {quoted(column)} that the "
-                    f"table does not have.{suggest(column, names)}"
-                )
+def check_names(table: AnyTable, options: ScreeningOptions) -> None:
+    """Refuse options that name columns which a table to score does not have.
+
+    What the model was fitted on may have had others: those it excluded, say.
+    """
+    told = options.columns
+    of_rows = ColumnOptions(label=told.label, id=told.id, hide=told.hide)
+    check_options(of_rows, column_names(table), table.source.name)
 
 
 def _hiding(model: NoveltyModel, names: tuple[str, ...]) -> NoveltyModel:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import InputError
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import Table, table_from_frame
@@ -29,8 +29,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     ThresholdInfo,
 )
-from kpca_apps.novelty.scoring import Judged, adapted, inherit_options, judge
-from kpca_apps.novelty.specs import quoted
+from kpca_apps.novelty.scoring import Judged, adapted, check_names, inherit_options, judge
 from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
 
 __all__ = ["describe", "score_table", "scored_rows", "screen", "screen_table"]
@@ -133,6 +132,7 @@ def screen(
         model, rows = fit_table(table, options, clean=False, execution=execution)
         judged = judge(model, rows, options)
         return describe(model, judged, options, rows, command), model
+    check_names(table, options)
     told = _for_reference(options, reference, table)
     model, rows = fit_table(reference, told, clean=True, execution=execution)
     result = score_table(
@@ -239,7 +239,7 @@ def describe(
         What reproduces the result.
     """
     rows = judged.rows
-    labels = _read_labels(model, rows, options)
+    labels = _read_labels(rows, options)
     listed = top_rows(judged.ranks, max(options.explain, MIN_LISTED))
     table, matrix = rows.take(listed)
     own = judged.own(listed)[: options.explain]
@@ -319,16 +319,11 @@ def _reading_in_parts(rows: TableRows) -> dict[str, str | int]:
     }
 
 
-def _read_labels(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Labels | None:
+def _read_labels(rows: TableRows, options: ScreeningOptions) -> Labels | None:
     """Read the known labels, where a column of them is named; of the sample for a large table."""
     column = options.columns.label
     if column is None:
         return None
-    if column in {spec.name for spec in model.encoder.plan.used}:
-        raise ConfigError(
-            f"label {quoted(column)} is a column the model itself uses: it cannot judge the "
-            "model; fit one with that column excluded"
-        )
     return read_labels(rows.sample_table, column, options.positive)
 
 

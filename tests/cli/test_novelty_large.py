@@ -6,12 +6,16 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from kpca_apps.cli.novelty_progress import rate_text
 from kpca_apps.files.opening import open_table
+from kpca_apps.files.parts import TablePart
+from kpca_apps.files.tables import Table
+from kpca_apps.novelty.parted_rows import Execution
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of
 
@@ -114,3 +118,70 @@ def test_a_folder_of_parquet_files_is_one_table(kpca: Run, folder: Path) -> None
         frame_of(40, seed=number).write_parquet(folder / "many" / f"{number}.parquet")
     assert kpca("screen", "many", *WORDS, "--out", "found").code == 0
     assert pl.read_csv(folder / "found" / "scored.csv").height == 120
+
+
+COMMANDS = {
+    "screen": ("screen", "birds.csv"),
+    "reference": ("screen", "birds.csv", "--reference", "clean.csv"),
+    "plan": ("screen", "birds.csv", "--dry-run"),
+    "fit": ("fit", "clean.csv", "--model", "new.kpca"),
+    "score": ("score", "m.kpca", "birds.csv"),
+    "explain": ("explain", "m.kpca", "birds.csv", "--row", 3),
+    "compare": ("compare", "birds.csv"),
+}
+OF_ROWS = ("--label", "--id", "--hide")
+OF_COLUMNS = ("--exclude", "--categorical", "--numeric")
+TAKEN = [
+    *((command, option) for command in ("screen", "reference", "plan", "fit") for option in
+      (*OF_ROWS, *OF_COLUMNS)),
+    *(("score", option) for option in OF_ROWS),
+    ("explain", "--id"),
+    *(("compare", option) for option in ("--label", "--id", *OF_COLUMNS)),
+]  # fmt: skip
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to the rows of tables in parts, whoever does it, and each part that is read."""
+    done: list[str] = []
+    over, read = Execution.over, TablePart.read
+
+    def noted_over(self: Execution, what: str, *rest: Any) -> Any:
+        done.append(what)
+        return over(self, what, *rest)
+
+    def noted_read(self: TablePart) -> Table:
+        done.append(str(self))
+        return read(self)
+
+    monkeypatch.setattr(Execution, "over", noted_over)
+    monkeypatch.setattr(TablePart, "read", noted_read)
+    return done
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.parametrize(("command", "option"), TAKEN)
+def test_a_wrong_column_name_is_refused_before_any_pass(
+    kpca: Run, folder: Path, passes: list[str], command: str, option: str
+) -> None:
+    if command in ("score", "explain"):
+        assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
+        assert passes
+        passes.clear()
+    needed = ("--label", "kind") if command == "compare" and option != "--label" else ()
+    refused = kpca(*COMMANDS[command], option, "wnig", *needed)
+    assert (refused.code, refused.out, passes) == (2, "", [])
+    said = " ".join(refused.err.split())
+    assert f'.csv: {option} names a column "wnig" that the table does not have.' in said
+    assert 'Did you mean "wing"?' in said
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_labels_that_the_model_learned_from_are_refused_before_any_pass(
+    kpca: Run, passes: list[str]
+) -> None:
+    assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
+    passes.clear()
+    refused = kpca("score", "m.kpca", "birds.csv", "--label", "colour")
+    assert (refused.code, passes) == (2, [])
+    assert "a column the model itself uses" in " ".join(refused.err.split())
