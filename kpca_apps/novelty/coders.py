@@ -14,6 +14,7 @@ from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
 from kpca_apps.files.records import read_record
 from kpca_apps.files.values import Readings, cell_text, read_texts, read_values
+from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.roles import least_level_count
 from kpca_apps.novelty.specs import ColumnSpec
@@ -56,8 +57,10 @@ class ValueCoder:
         """Choose the features that vary in the column."""
         values = _values(cells, spec)
         seen = values[~np.isnan(values[:, 0])]
-        spread = np.ptp(seen, axis=0) if len(seen) else np.zeros(values.shape[1])
-        kept = tuple(j for j in range(values.shape[1]) if j == 0 or spread[j] > 1e-12)
+        # Times of day are taken from days since 1970, and are as exact as those.
+        is_date = isinstance(spec.format, DateFormat)
+        size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
+        kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
         gap = gaps_tell and len(seen) < len(values)
         return cls(spec, kept, gap, Notation.of(cells, spec.format))
 
@@ -272,7 +275,7 @@ def _values(cells: pl.Series, spec: ColumnSpec) -> FloatArray:
 def _date_features(seconds: FloatArray) -> FloatArray:
     """Days since 1970, then sine and cosine of the time of day and of the day of the week."""
     days = seconds / _DAY
-    hour = 2 * np.pi * (days - np.floor(days))
+    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # the same to the bit at the same time of any day
     weekday = 2 * np.pi * (np.floor(days) % 7) / 7
     return np.column_stack([days, np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
 

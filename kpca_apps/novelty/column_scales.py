@@ -12,9 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.novelty.normal_scores import NormalScores
 
-__all__ = ["ColumnScales", "ordinary_rows", "varies"]
+__all__ = ["ColumnScales", "ordinary_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -67,8 +68,12 @@ class ColumnScales:
         """Scale columns (n, d) in four ways, times factors (4, d), into an array (n, 4, d).
 
         Standardised; asinh((x - median) / spread), standardised; divided by the range; normal
-        scores of ranks.
+        scores of ranks. A value too far out to be scaled becomes infinite: kernels take it so.
         """
+        with np.errstate(over="ignore"):
+            self._scale(columns, factors, out)
+
+    def _scale(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
         bent, centred = self._bent(columns), columns - self.mean
         np.multiply(centred, factors[0] / self.sd, out=out[:, 0])
         np.multiply(centred, factors[2] / (self.maximum - self.minimum), out=out[:, 2])
@@ -137,14 +142,8 @@ def _quantile(ordered: FloatArray, share: float) -> FloatArray:
     return value
 
 
-def varies(columns: FloatArray) -> NDArray[np.bool_]:
-    """Whether columns vary by more than rounding, which depends on the size of their mean."""
-    varies: NDArray[np.bool_] = columns.std(axis=0) > 1e-12 * np.abs(columns.mean(axis=0))
-    return varies
-
-
 def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
-    mean, sd = columns.mean(axis=0), columns.std(axis=0)
+    mean, sd = mean_and_sd(columns)
     ordered = _sorted(columns)
     median, spread = _middle(ordered)
     spread = np.where(spread < 1e-3 * sd, sd, spread)

@@ -389,7 +389,17 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return rows
 
     def _novelty_scores(self, X: FloatArray) -> FloatArray:
-        return map_rows(self.row_scores(), X, n_jobs=self.n_jobs)
+        # Kernels of huge numbers overflow: that is the finding, and no warning beside it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = map_rows(self.row_scores(), X, n_jobs=self.n_jobs)
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            column = int(np.abs(X[row]).argmax())
+            raise ValueError(
+                f"Row {row} has no score: its column {column}, {X[row, column]:.3g}, is too large "
+                "for the kernel. Leave such rows out, or use the default kernel."
+            )
+        return scores
 
     def _scores_without(self, X: FloatArray, own: IntArray) -> FloatArray:
         """Scores of rows, each without the landmark that training row `own` (-1: none) is."""

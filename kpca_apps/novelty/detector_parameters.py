@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernels import RBF, Kernel
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.detector import KernelPCANovelty
@@ -123,6 +124,11 @@ def kernel_of(
     rng: np.random.Generator,
 ) -> Kernel:
     """Return the user's kernel, or the RBF kernel with a width taken from the rows `X`."""
+    refuse_larger(
+        X,
+        LARGEST_TO_SQUARE,
+        "whose squares no float can hold, and kernel= takes columns as they come",
+    )
     if not isinstance(kernel, Kernel):
         return RBF(gamma if gamma is not None else 1.0 / median_squared_distance(X, rng))
     if not kernel.is_psd:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kpca_apps.novelty.column_scales import ordinary_rows
 from kpca_apps.novelty.detector_parameters import kernel_of
 from kpca_apps.novelty.fitting import NoveltyFit, fit_hard, fit_soft, trim
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, refuse_larger
 from kpca_apps.novelty.passes import RowViews
 from kpca_apps.novelty.row_source import RowSource
 from kpca_apps.novelty.views import ColumnViews, RawColumns
@@ -59,6 +60,7 @@ def fit_views(
     # Rows held back to calibrate must not lend a scale even to a constant column.
     seen = sample[rows] if detector.calibration_ == "split" else sample
     if detector.kernel is None:
+        refuse_larger(seen, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
         used = np.arange(len(seen)) if detector.calibration_ == "split" else rows
         return ColumnViews.fit(seen, used, as_is, rng, detector.groups_)
     kernel = kernel_of(detector.kernel, detector.gamma, sample[rows], rng)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
+from kpca_apps.novelty.magnitudes import units, varies
 
 __all__ = ["ConditionalMeanImputer"]
 
@@ -103,12 +104,15 @@ class ConditionalMeanImputer:
             If a number for each pair of columns would not fit into memory.
         """
         _require_memory(x.shape[1])
+        varying, unit = varies(x), units(x)
+        x = x / unit
         seen = ~np.isnan(x)
         count = np.maximum(seen.sum(axis=0), 1)
         mean = np.where(seen, x, 0.0).sum(axis=0) / count
         scale = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(axis=0) / count)
-        scale[scale <= 8 * np.finfo(float).eps * np.abs(mean)] = 1.0
+        scale[~varying] = 1.0
         z = _clipped(x, mean, scale)
+        mean, scale = mean * unit, np.where(varying, scale * unit, 1.0)
         zeros = np.where(seen, z, 0.0)
         if len(x) < x.shape[1] or seen.all():
             precision = _precision_of_rows(zeros)

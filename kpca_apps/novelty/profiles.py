@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import ValueFormat, read_texts, read_values
+from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.novelty.specs import ColumnPlan, ColumnSpec
 
@@ -69,7 +70,7 @@ def numeric_profile(values: NDArray[np.float64], is_date: bool = False) -> Numer
     (50.0, 101)
     """
     low, high = np.quantile(values, [0.005, 0.995])
-    if high - low <= 8 * np.finfo(float).eps * max(abs(low), abs(high)):
+    if not varies(np.array([low, high])):
         margin = 0.5 * max(abs(low), 1.0)
         low, high = low - margin, high + margin
     counts, edges = np.histogram(np.clip(values, low, high), bins=_BINS, range=(low, high))

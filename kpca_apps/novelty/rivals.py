@@ -20,6 +20,7 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.novelty.evaluation import judge
+from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.novelty.result import Curves
 
 __all__ = ["RIVALS", "Rival", "judge_rivals", "standardise"]
@@ -89,8 +90,8 @@ def standardise(
     Indicators of categories come scaled as our own model sees them, so rivals get the same. Where
     both are the same object, so are the results.
     """
-    mean, sd = fit.mean(axis=0), fit.std(axis=0)
-    plain = np.isin(np.arange(fit.shape[1]), as_is) | (sd <= 1e-12 * np.abs(mean))
+    mean, sd = mean_and_sd(fit)
+    plain = np.isin(np.arange(fit.shape[1]), as_is) | ~varies(fit)
     mean, sd = np.where(plain, 0.0, mean), np.where(plain, 1.0, sd)
     scaled = (fit - mean) / sd
     return scaled, scaled if scored is fit else (scored - mean) / sd

@@ -26,6 +26,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.files.dates import DateFormat, infer_date_format, read_dates
 from kpca_apps.files.numbers import NumberFormat, infer_number_format
 from kpca_apps.files.values import Readings, ValueFormat, read_texts, read_values
+from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.specs import ColumnOptions, ColumnSpec, quoted
 
 __all__ = ["declared_spec", "inferred_spec", "least_level_count"]
@@ -184,7 +185,7 @@ def _valued(
     counted = ColumnSpec(cells.name, role, why, cells.len() - values.size, distinct.size)
     if values.size == 0:
         return replace(counted, role="empty", why="no value at all")
-    if _is_constant(distinct):
+    if not varies(distinct):
         return replace(counted, role="constant", why="one value only")
     if role == "numeric" and not declared and _counts_rows(values, distinct):
         return replace(counted, role="identifier", why="whole numbers in steps of 1")
@@ -219,12 +220,6 @@ def _counted(spec: ColumnSpec, cells: pl.Series) -> ColumnSpec:
     """Fill in the counts of a column that is not read as values."""
     texts = read_texts(cells)
     return replace(spec, n_missing=texts.null_count(), n_distinct=texts.drop_nulls().n_unique())
-
-
-def _is_constant(distinct: NDArray[np.float64]) -> bool:
-    """Whether sorted values differ by no more than rounding does (jitter of 1e-17 and the like)."""
-    largest = max(abs(distinct[0]), abs(distinct[-1]))
-    return bool(distinct[-1] - distinct[0] <= 8 * np.finfo(float).eps * largest)
 
 
 def _counts_rows(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> bool:

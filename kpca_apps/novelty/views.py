@@ -19,7 +19,8 @@ from kpca_apps.engine.blocks import BLOCK
 from kpca_apps.engine.kernel_algebra import OnColumns
 from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
 from kpca_apps.engine.landmarks import uniform_landmarks
-from kpca_apps.novelty.column_scales import ColumnScales, varies
+from kpca_apps.novelty.column_scales import ColumnScales
+from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
 __all__ = ["ColumnViews", "RawColumns"]
 
@@ -98,7 +99,7 @@ class ColumnViews:
         """
         scaled = np.setdiff1d(np.arange(X.shape[1]), as_is)
         varying = scaled[varies(X[:, scaled])]
-        if not varying.size and not np.any(np.ptp(X[:, as_is], axis=0) > 0):
+        if not varying.size and not varies(X[:, as_is]).any():
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         used = X[rows]
         weight = np.ones(len(varying))
@@ -185,8 +186,8 @@ class RawColumns:
         """
         if not varies(X).any():
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
-        sd = X.std(axis=0)
-        return cls(kernel, X.mean(axis=0), np.where(sd > 0, sd, 1.0))
+        mean, sd = mean_and_sd(X)
+        return cls(kernel, mean, np.where(varies(X), sd, 1.0))
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return the rows themselves."""

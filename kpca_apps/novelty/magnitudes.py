@@ -1,0 +1,101 @@
+"""How large the numbers of columns are, and whether they vary by more than rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LARGEST_TO_SQUARE",
+    "LARGEST_TO_SUBTRACT",
+    "mean_and_sd",
+    "refuse_larger",
+    "units",
+    "varies",
+]
+
+FloatArray = NDArray[np.float64]
+
+# A few operations on a number, each rounded, move it by this part of its size at most.
+ROUNDING = 8 * np.finfo(np.float64).eps
+# Smaller differences are as good as none: one over them is hardly a number.
+SMALLEST = 1e-300
+# Beyond these, squares and differences of numbers, and sums of them, may leave the range of floats.
+LARGEST_TO_SQUARE, LARGEST_TO_SUBTRACT = 1e150, 1e300
+
+
+def varies(columns: FloatArray, size: float | None = None) -> NDArray[np.bool_]:
+    """Whether columns vary by more than rounding: the one rule of what is constant.
+
+    Parameters
+    ----------
+    columns : (n, d) or (n,) array
+        NaN where there is no value.
+    size : float, optional
+        Size of the numbers the columns were computed from, where their rounding is that of these;
+        by default that of the largest value of each column.
+
+    Returns
+    -------
+    (d,) or () bool array
+        False also where there is no value at all.
+
+    Examples
+    --------
+    >>> varies(np.array([[0.3, 1e9, 1e-200], [0.1 + 0.2, 1e9 + 1e-5, 2e-200]]))
+    array([False,  True,  True])
+    """
+    low, high = (
+        np.fmin.reduce(columns, axis=0, initial=np.nan),
+        np.fmax.reduce(columns, axis=0, initial=np.nan),
+    )
+    largest = np.maximum(np.abs(low), np.abs(high)) if size is None else size
+    # Halves: the difference of the largest floats is none.
+    half = 0.5 * high - 0.5 * low
+    found: NDArray[np.bool_] = np.asarray(half > np.maximum(0.5 * ROUNDING * largest, SMALLEST))
+    return found
+
+
+def units(columns: FloatArray) -> FloatArray:
+    """Return for each column a power of two about as large as its values; NaN do not count.
+
+    Divided by it, which is exact, a column has squares whatever its size.
+
+    Examples
+    --------
+    >>> units(np.array([[3.0, 0.0], [-1.0, 0.0]]))
+    array([4., 1.])
+    """
+    low, high = (
+        np.fmin.reduce(columns, axis=0, initial=np.nan),
+        np.fmax.reduce(columns, axis=0, initial=np.nan),
+    )
+    largest = np.nan_to_num(np.maximum(np.abs(low), np.abs(high)))
+    # The largest power of two, and one over the smallest, are numbers, too.
+    exponent = np.clip(np.frexp(largest)[1], -1021, 1023)
+    powers: FloatArray = np.where(largest > 0, np.ldexp(1.0, exponent), 1.0)
+    return powers
+
+
+def mean_and_sd(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of columns (n, d), of numbers of any size."""
+    unit = units(columns)
+    scaled = columns / unit
+    return scaled.mean(axis=0) * unit, scaled.std(axis=0) * unit
+
+
+def refuse_larger(columns: FloatArray, limit: float, why: str) -> None:
+    """Refuse columns of numbers too large to work with, naming the first.
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    largest = np.abs(columns).max(axis=0)
+    large = np.flatnonzero(largest > limit)
+    if large.size:
+        raise ValueError(
+            f"Column {large[0]} holds numbers as large as {largest[large[0]]:.3g}, {why}: "
+            "divide it by some power of ten first."
+        )

@@ -1,0 +1,137 @@
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.engine.kernels import Linear
+from kpca_apps.files.tables import table_from_frame
+from kpca_apps.novelty.columns import infer_plan
+from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.encoding import TableEncoder
+from kpca_apps.novelty.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.magnitudes import mean_and_sd, units, varies
+from kpca_apps.novelty.profiles import numeric_profile
+from kpca_apps.novelty.rivals import standardise
+from kpca_apps.novelty.views import ColumnViews, RawColumns
+
+SIZES = st.sampled_from([1e-290, 1e-200, 1e-17, 0.1, 1.0, 1e9, 1e17, 1e160, 1e200, 1e290])
+
+
+@given(size=SIZES, n=st.integers(2, 60), seed=st.integers(0, 10**6))
+def test_rounding_is_no_variation_at_any_size(size, n, seed):
+    rng = np.random.default_rng(seed)
+    jittered = size * (1 + 1e-17 * rng.normal(size=n))
+    rounded = size + 4 * np.spacing(size) * rng.uniform(-1, 1, n)
+    assert not varies(np.column_stack([jittered, rounded, -rounded])).any()
+    assert not varies(rounded)
+
+
+@given(
+    size=SIZES,
+    offset=st.sampled_from([0.0, 1.0, 1e5, -1e9, 1e12]),
+    n=st.integers(2, 60),
+    seed=st.integers(0, 10**6),
+)
+def test_values_that_differ_vary_at_any_size_and_distance_from_the_origin(size, offset, n, seed):
+    values = np.random.default_rng(seed).normal(size=n)
+    values[:2] = -1.0, 1.0
+    gaps = np.where(np.arange(n) % 3 == 2, np.nan, size * (offset + values))
+    assert varies(gaps)
+    assert varies(np.column_stack([gaps, np.full(n, size)])).tolist() == [True, False]
+
+
+def test_a_column_without_values_does_not_vary():
+    assert varies(np.full((3, 2), np.nan)).tolist() == [False, False]
+    assert varies(np.empty((0, 2))).tolist() == [False, False]
+    assert varies(np.array([1.79e308, -1.79e308]))
+
+
+@given(size=SIZES, seed=st.integers(0, 10**6))
+def test_moments_are_those_of_the_column_brought_to_ordinary_size(size, seed):
+    values = np.random.default_rng(seed).normal([0.0, 5.0, -1e4], size=(40, 3))
+    mean, sd = mean_and_sd(values * size)
+    np.testing.assert_allclose(mean / size, values.mean(axis=0), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(sd / size, values.std(axis=0), rtol=1e-12)
+    exact = mean_and_sd(values)
+    np.testing.assert_array_equal(exact, (values.mean(axis=0), values.std(axis=0)))
+    assert (np.abs(values * size) <= units(values * size)).all()
+
+
+CONSTANT = {
+    "rounded": np.where(np.arange(60) % 2, 0.3, 0.1 + 0.2),
+    "far": 1e17 + np.spacing(1e17) * (np.arange(60) % 3),
+    "huge": 1e160 * np.where(np.arange(60) % 2, 1.0, 1 + 2e-16),
+    "tiny": 1e-200 * np.where(np.arange(60) % 2, 1.0, 1 + 2e-16),
+}
+VARYING = {
+    "offset": 1e9 + 1e-5 * np.arange(60.0),
+    "large": 1e90 * np.arange(60.0),
+    "small": 1e-200 * np.arange(60.0),
+}
+
+
+@pytest.mark.parametrize("name", [*CONSTANT, *VARYING])
+def test_all_who_ask_whether_a_column_is_constant_agree(name):
+    column = {**CONSTANT, **VARYING}[name]
+    constant, rng = name in CONSTANT, np.random.default_rng(0)
+    matrix = np.column_stack([column, rng.normal(size=60)])
+    views = ColumnViews.fit(matrix, np.arange(60), np.empty(0, dtype=int), rng)
+    assert views.varying.tolist() == ([1] if constant else [0, 1])
+    assert (RawColumns.fit(matrix, None).sd[0] == 1.0) == constant
+    assert (ConditionalMeanImputer.fit(matrix).scale[0] == 1.0) == constant
+    assert (standardise(matrix, matrix, ())[0][0, 0] == column[0]) == constant
+    low, high = numeric_profile(column).edges[[0, -1]]
+    # A heap is drawn with room about it.
+    assert (high - low > 0.995 * max(np.abs(column).max(), 1.0)) == constant
+    if np.abs(column).max() < 1e100:  # beyond, tables take cells for no numbers
+        frame = pl.DataFrame({"column": column, "other": matrix[:, 1]})
+        plan = infer_plan(table_from_frame(frame))
+        assert (plan.specs[0].role == "constant") == constant
+
+
+def test_one_time_of_day_is_no_feature_of_a_date():
+    """At eight in the morning days since 1970 end in a third, rounded otherwise every day."""
+    for clock in ("08:00:00", "13:37:11"):
+        days = [f"20{10 + i % 12}-{1 + i % 12:02d}-{1 + i % 28:02d} {clock}" for i in range(90)]
+        table = table_from_frame(pl.DataFrame({"seen": days, "x": np.arange(90.0) ** 1.5}))
+        encoder = TableEncoder.fit(table, infer_plan(table), contaminated=False)
+        # Days, and sine and cosine of the weekday.
+        assert len(encoder.groups[0].columns) == 3
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
+@pytest.mark.parametrize("size", [1e-290, 1e-200, 1e-160, 1e160, 1e200, 1e290])
+def test_the_unit_of_a_column_changes_no_score(size, contaminated):
+    table = np.random.default_rng(0).normal(size=(150, 3))
+    table[7, 1] = 9.0
+    first = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(table)
+    size = 2.0 ** round(np.log2(size))  # exact, so that the numbers are the same
+    scaled = table * [1.0, size, 1.0]
+    second = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(scaled)
+    np.testing.assert_allclose(second.novelty_scores_, first.novelty_scores_, rtol=1e-9)
+    np.testing.assert_allclose(second.score_samples(scaled), first.score_samples(table), rtol=1e-9)
+
+
+def test_numbers_no_float_can_square_or_subtract_are_refused_by_their_column():
+    table = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 1.0, 1e160]
+    with pytest.raises(
+        ValueError, match=r"Column 2 holds numbers as large as \d.*e\+160, whose sq"
+    ):
+        KernelPCANovelty(kernel="rbf").fit(table)
+    with pytest.raises(ValueError, match="too small to be squared"):
+        KernelPCANovelty(kernel="rbf").fit(table * [1e-200, 1e-200, 0.0])
+    table[3, 1] = -1.7e308
+    with pytest.raises(ValueError, match=r"Column 1 holds numbers as large as 1\.7e\+308, whose d"):
+        KernelPCANovelty(contaminated=False).fit(table)
+
+
+def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():
+    table, far = np.random.default_rng(0).normal(size=(60, 2)), [[0.0, 0.0], [0.0, -1e200]]
+    linear = KernelPCANovelty(kernel=Linear(), random_state=0).fit(table)
+    with pytest.raises(
+        ValueError, match=r"Row 1 has no score: its column 1, -1e\+200, is too large"
+    ):
+        linear.predict(far)
+    # Other kernels tell it for what it is.
+    assert KernelPCANovelty(random_state=0).fit(table).predict(far).tolist() == [1, -1]
