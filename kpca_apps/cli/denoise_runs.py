@@ -32,7 +32,9 @@ def write_denoising(result: DenoisingResult, folder: OutputFolder, clock: Clock)
     from kpca_apps.report.result_json import result_to_json
 
     clock.told["seconds of images"] = {
-        image.name: round(image.seconds, 3) for image in result.images if image.status == "ok"
+        image.name: round(image.seconds, 3)
+        for image in result.images
+        if image.status == "ok" and not image.resumed
     }
     clock.told["resumed"] = result.n_resumed
     with folder as building:

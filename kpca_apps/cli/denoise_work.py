@@ -62,7 +62,19 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
             ) from error
     _say_outcome(console, batch, result)
     _print_outcome(console, folder, result, as_json)
+    _raise_bug(result)
     return result.n_failed
+
+
+def _raise_bug(result: DenoisingResult) -> None:
+    """Raise the first bug that was met, now that the other images and the report are written."""
+    from kpca_apps.denoise.work import BUG
+
+    for image in result.failed:
+        if image.bug:
+            error = RuntimeError(image.reason.replace(f"{BUG}, ", "", 1))
+            error.add_note(image.bug)
+            raise error
 
 
 @contextmanager

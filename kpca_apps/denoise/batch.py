@@ -24,13 +24,14 @@ from kpca_apps.denoise.manifest import (
     Manifest,
     batch_key,
     hash_file,
+    partial_path,
     remove_partial,
     sync_folder,
 )
 from kpca_apps.denoise.naming import Planned, plan_outputs
 from kpca_apps.denoise.references import find_references
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
-from kpca_apps.denoise.work import Denoise, Done, Task, partial_path, work
+from kpca_apps.denoise.work import Denoise, Done, Task, work
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images import FORMATS
 from kpca_apps.files.names import one_line, suggest
@@ -128,22 +129,34 @@ def run_batch(
     with Manifest(folder) as manifest:
         remove_partial(folder)
         tasks = [
-            _task(image, folder, format, keyed, token, references.get(image.name), rivals)
-            for image in planned
+            _task(
+                image,
+                folder,
+                format,
+                keyed,
+                partial_path(folder / image.output, token, number),
+                references.get(image.name),
+                rivals,
+            )
+            for number, image in enumerate(planned)
         ]
         tasks = [_resuming(task, manifest, force) for task in tasks]
         outcomes: dict[str, ImageOutcome] = {}
+        keys: dict[str, str] = {}
         try:
             with _ended_quietly(_finished(tasks, denoise, jobs)) as finished:
                 for done in finished:
-                    outcome = _publish(done, folder, manifest, token, force)
-                    outcomes[done.planned.name] = outcome
+                    outcome = _publish(done, manifest, force)
+                    outcomes[outcome.name] = outcome
+                    if outcome.status == "ok":
+                        keys[outcome.output] = done.key
                     if progress is not None:
                         progress(len(outcomes), len(tasks), outcome)
         finally:
             # The folder is locked: what is unfinished now belongs to workers that were stopped.
             remove_partial(folder)
             _remove_empty(tasks, folder)
+        manifest.settle(keys)
     return DenoisingResult(
         images=tuple(outcomes[image.name] for image in planned),
         settings=dict(settings),
@@ -202,7 +215,7 @@ def _task(
     folder: Path,
     format: str,
     settings: Mapping[str, Any],
-    token: str,
+    partial: Path,
     reference: Path | None,
     rivals: Sequence[str],
 ) -> Task:
@@ -223,7 +236,7 @@ def _task(
         folder=folder,
         format=format,
         settings=settings,
-        token=token,
+        partial=partial,
         owner=os.getpid(),
         reference=reference,
         rivals=tuple(rivals),
@@ -247,7 +260,7 @@ def _resuming(task: Task, manifest: Manifest, force: bool) -> Task:
                 outcome = _outcome_of(record)
                 if outcome is not None:
                     return dataclasses.replace(
-                        task, outcome=outcome, compared=str(record.get("compared", ""))
+                        task, outcome=outcome, key=key, compared=str(record.get("compared", ""))
                     )
     if target.is_dir():
         raise RefusedError(
@@ -348,18 +361,18 @@ def _interrupts_held_back() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _publish(done: Done, folder: Path, manifest: Manifest, token: str, force: bool) -> ImageOutcome:
+def _publish(done: Done, manifest: Manifest, force: bool) -> ImageOutcome:
     """Record an image that is done, then give its file the name."""
     if done.fatal:
         raise InputError(done.fatal)
-    if not done.key:
+    if done.outcome.status == "failed" or done.outcome.resumed:
         return done.outcome
-    output = done.planned.output
-    target, partial = folder / output, partial_path(folder, output, token)
+    output, partial = done.task.planned.output, done.task.partial
+    target = done.task.folder / output
     if os.path.lexists(target) and not force:
         partial.unlink(missing_ok=True)
         reason = f"{one_line(output)}: appeared in the output folder meanwhile; it is kept."
-        return ImageOutcome(done.planned.name, "failed", reason=reason)
+        return ImageOutcome(done.outcome.name, "failed", reason=reason)
     manifest.add(
         {
             "output": output,
@@ -381,12 +394,12 @@ def _publish(done: Done, folder: Path, manifest: Manifest, token: str, force: bo
 
 
 def _recorded(outcome: ImageOutcome) -> dict[str, Any]:
-    """Return what is recorded of an outcome: all but what is made from the files again."""
-    made_again = {"previews", "residual", "resumed"}
+    """Return what is recorded of an outcome: not what is computed from the files, nor times."""
+    left_out = {"previews", "residual", "resumed", "seconds", "bug"}
     return {
         field.name: value
         for field in dataclasses.fields(outcome)
-        if field.name not in made_again
+        if field.name not in left_out
         for value in [getattr(outcome, field.name)]
         if not dataclasses.is_dataclass(value)
     } | ({"comparison": dataclasses.asdict(outcome.comparison)} if outcome.comparison else {})

@@ -2,7 +2,8 @@
 
 One line of JSON for each image that is done, written and flushed to disk before the image takes
 its name. An image in the folder is therefore either in the record, by its hash, or not ours; and
-after a stop at any moment nothing that the record calls done is missing, or is done again.
+after a stop at any moment nothing that the record calls done is missing, or is done again. A batch
+that comes to its end puts the lines in order: they are then the same however often it was stopped.
 """
 
 from __future__ import annotations
@@ -19,13 +20,22 @@ from types import TracebackType
 from typing import IO, Any
 
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
 
-__all__ = ["MANIFEST", "Manifest", "batch_key", "hash_file", "remove_partial", "sync_folder"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "batch_key",
+    "hash_file",
+    "partial_path",
+    "remove_partial",
+    "sync_folder",
+]
 
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
-_PARTIAL = re.compile(r"^\..*\.[0-9a-f]{8}\.partial$", re.DOTALL)
+_PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 
 
 class Manifest:
@@ -75,6 +85,9 @@ class Manifest:
             ) from None
         try:
             _lock(self._file, self._label)
+            if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+                # A run that came to its end put another file here after this one was opened.
+                raise RefusedError(_BUSY.format(self._label))
             self._read()
         except BaseException:
             self._close()
@@ -119,9 +132,39 @@ class Manifest:
         """
         if self._file is None:
             raise RuntimeError("the manifest is not open")
-        line = json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n"
-        self._append(line)
+        self._append(_line(record))
         self._records.setdefault(str(record["output"]), []).append(dict(record))
+
+    def settle(self, keys: Mapping[str, str]) -> None:
+        """Write the record of a batch that came to its end in order, and close it.
+
+        Parameters
+        ----------
+        keys : mapping of str to str
+            Of each result that stands in the folder now, by its name: what earlier settings made
+            in its place is dropped. What is recorded of other names is kept.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written; what was recorded is kept.
+        """
+        if self._file is None:
+            raise RuntimeError("the manifest is not open")
+        lines = [_HEADER]
+        for output, records in sorted(self._records.items()):
+            standing = [r for r in records if r.get("key") == keys.get(output)][-1:]
+            lines += [_line(record) for record in standing or records]
+        content = b"".join(lines)
+        self._file.seek(0)
+        is_settled = self._file.read() == content
+        if is_settled or sys.platform == "win32":
+            # Nothing can take the place of an open file there.
+            self._close()
+        if not is_settled:
+            with atomic_write(self.path) as file:
+                file.write(content)
+            self._close()
 
     def _append(self, line: bytes) -> None:
         if self._file is None:
@@ -169,6 +212,10 @@ class Manifest:
         self._file = None
 
 
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n"
+
+
 def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> str:
     """Return a hash of all that a result depends on.
 
@@ -206,6 +253,21 @@ def hash_file(path: Path) -> str | None:
         return None
 
 
+def partial_path(target: Path, token: str, number: int) -> Path:
+    """Return the place of an unfinished result.
+
+    Parameters
+    ----------
+    target : Path
+        Where the result goes.
+    token : str
+        8 hexadecimal digits that mark the run.
+    number : int
+        Of the image in the run. It alone tells images apart: names may be alike, and long.
+    """
+    return target.with_name(f".kpca-denoise-{token}-{number}.partial")
+
+
 def remove_partial(folder: Path) -> int:
     """Remove the unfinished files that a stopped run left in an output folder.
 
@@ -220,7 +282,7 @@ def remove_partial(folder: Path) -> int:
     """
     n_removed = 0
     for parent, _, names in os.walk(folder):
-        for name in filter(_PARTIAL.match, names):
+        for name in filter(_PARTIAL.fullmatch, names):
             with suppress(OSError):
                 Path(parent, name).unlink()
                 n_removed += 1

@@ -189,6 +189,8 @@ class ImageOutcome:
         Time taken by denoising. Not compared.
     resumed : bool
         Whether an earlier run had denoised it. Not compared.
+    bug : str
+        Where a bug of this program ended the work on it, as a traceback; else empty. Not compared.
     """
 
     name: str
@@ -212,6 +214,7 @@ class ImageOutcome:
     previews: ImagePreviews | None = field(default=None, repr=False)
     seconds: float = field(default=0.0, compare=False)
     resumed: bool = field(default=False, compare=False)
+    bug: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True)

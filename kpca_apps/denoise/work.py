@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,19 +29,20 @@ from kpca_apps.files.images import ImageFile, encode_image, read_image, target_f
 from kpca_apps.files.names import one_line
 
 __all__ = [
+    "BUG",
     "Denoise",
     "Done",
     "NoiseInfo",
     "Task",
     "as_stored",
     "colours_of",
-    "partial_path",
     "work",
 ]
 
 
 # What file systems hold.
 _MAX_NAME = 255
+BUG = "a bug in kpca"
 
 
 class NoiseInfo(Protocol):
@@ -83,8 +85,8 @@ class Task:
         ``"same"``, ``"png"`` or ``"tiff"``.
     settings : mapping
         Of which the key in the record is made.
-    token : str
-        8 hexadecimal digits that mark this run's unfinished files.
+    partial : Path
+        Where the unfinished result goes: a name that no other image of any run has.
     owner : int
         Process number of the run.
     reference : Path or None
@@ -92,19 +94,20 @@ class Task:
     rivals : tuple of str
     outcome : ImageOutcome or None
         What an earlier run found, if it finished this image: only previews are made.
-    compared : str
-        What that run compared it with, as `Done.compared`.
+    key, compared : str
+        Of its record, as in `Done`.
     """
 
     planned: Planned
     folder: Path
     format: str
     settings: Mapping[str, Any]
-    token: str
+    partial: Path
     owner: int
     reference: Path | None = None
     rivals: tuple[str, ...] = ()
     outcome: ImageOutcome | None = None
+    key: str = ""
     compared: str = ""
 
 
@@ -114,17 +117,17 @@ class Done:
 
     Attributes
     ----------
-    planned : Planned
+    task : Task
     outcome : ImageOutcome
     key, sha256 : str
-        For the record; empty if nothing was written.
+        For the record; the first is empty if the image failed, the second if nothing was written.
     compared : str
         Hash of the reference, and the rivals; empty without a reference.
     fatal : str
         Why no further image can be written; empty if one can.
     """
 
-    planned: Planned
+    task: Task
     outcome: ImageOutcome
     key: str = ""
     sha256: str = ""
@@ -133,7 +136,7 @@ class Done:
 
 
 def work(task: Task, denoise: Denoise) -> Done:
-    """Work on one image; what is wrong with it comes back as its outcome.
+    """Work on one image; what is wrong with it, or with this program, comes back as its outcome.
 
     Parameters
     ----------
@@ -145,7 +148,7 @@ def work(task: Task, denoise: Denoise) -> Done:
     -------
     Done
     """
-    planned = task.planned
+    trace = ""
     try:
         # One thread for linear algebra: sums in another order would be other bytes.
         with threadpool_limits(1):
@@ -154,17 +157,13 @@ def work(task: Task, denoise: Denoise) -> Done:
         reason = str(error)
     except MemoryError:
         reason = "takes more memory than there is; use fewer workers, or cut the image."
-    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, OSError) as error:
-        reason = f"unexpected {type(error).__name__}: {error}"
-    label = one_line(planned.name, 200)
-    named = reason if reason.startswith(label) else f"{label}: {reason}"
-    return Done(planned, ImageOutcome(planned.name, "failed", reason=one_line(named, 500)))
-
-
-def partial_path(folder: Path, output: str, token: str) -> Path:
-    """Return the place of an unfinished result."""
-    target = folder / output
-    return target.with_name(f".{target.name[:40]}.{token}.partial")
+    except Exception as error:
+        # A bug, which must not cost the other images their results.
+        reason, trace = f"{BUG}, {type(error).__name__}: {error}", traceback.format_exc()
+    name = task.planned.name
+    label = one_line(name, 200)
+    named = one_line(reason if reason.startswith(label) else f"{label}: {reason}", 500)
+    return Done(task, ImageOutcome(name, "failed", reason=named, bug=trace))
 
 
 def _fresh(task: Task, denoise: Denoise) -> Done:
@@ -172,16 +171,14 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
     written = target_format(image, task.format)
     _require_name(task.planned)
     reference = _reference(task, image)
-    partial = partial_path(task.folder, task.planned.output, task.token)
     infos: list[NoiseInfo] = []
     began = time.perf_counter()
+    fatal = _store(_denoised(image, denoise, infos), image, task)
+    if fatal:
+        return Done(task, ImageOutcome(task.planned.name, "failed", reason=fatal), fatal=fatal)
+    seconds = time.perf_counter() - began
     try:
-        fatal = _store(partial, _denoised(image, denoise, infos), image, task)
-        if fatal:
-            outcome = ImageOutcome(task.planned.name, "failed", reason=fatal)
-            return Done(task.planned, outcome, fatal=fatal)
-        seconds = time.perf_counter() - began
-        stored = read_image(partial, label=task.planned.name)
+        stored = read_image(task.partial, label=task.planned.name)
         outcome = ImageOutcome(
             name=task.planned.name,
             status="ok",
@@ -201,11 +198,11 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
             seconds=seconds,
         )
         outcome = _examined(outcome, image, stored, reference, task)
-        key = batch_key(image.sha256, task.planned.output, task.settings)
-        return Done(task.planned, outcome, key, stored.sha256, _compared_with(task, reference))
     except BaseException:
-        partial.unlink(missing_ok=True)
+        task.partial.unlink(missing_ok=True)
         raise
+    key = batch_key(image.sha256, task.planned.output, task.settings)
+    return Done(task, outcome, key, stored.sha256, _compared_with(task, reference))
 
 
 def _doubts(image: ImageFile, task: Task, infos: list[NoiseInfo]) -> tuple[str, ...]:
@@ -245,7 +242,7 @@ def _resumed(task: Task) -> Done:
     if task.compared != _compared_with(task, reference):
         outcome = replace(outcome, comparison=None)
     outcome = _examined(outcome, image, stored, reference, task)
-    return Done(task.planned, replace(outcome, resumed=True))
+    return Done(task, replace(outcome, resumed=True), task.key)
 
 
 def _denoised(image: ImageFile, denoise: Denoise, infos: list[NoiseInfo]) -> Iterator[NDArray[Any]]:
@@ -292,22 +289,26 @@ def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(np.clip(np.rint(values), limits.min, limits.max), dtype)
 
 
-def _store(partial: Path, pages: Iterator[NDArray[Any]], image: ImageFile, task: Task) -> str:
+def _store(pages: Iterator[NDArray[Any]], image: ImageFile, task: Task) -> str:
     """Write an unfinished file, flushed to disk; return why no file can be written, or nothing."""
     _require_run(task.owner)
     try:
-        partial.parent.mkdir(parents=True, exist_ok=True)
+        task.partial.parent.mkdir(parents=True, exist_ok=True)
         # Opened before the long work, which would be lost on a folder that cannot be written to.
-        with partial.open("xb") as file:
+        file = task.partial.open("xb")
+    except OSError as error:
+        return _unwritable(task, error)
+    try:
+        with file:
             encode_image(file, _while_run(pages, task.owner), image, format=task.format)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        if error.errno is None:
-            # Not the system's word on a file, but a library's on an image.
-            raise
-        return _unwritable(task, error)
+    except BaseException as error:
+        task.partial.unlink(missing_ok=True)
+        # Without a number it is not the system's word on a file, but a library's on an image.
+        if isinstance(error, OSError) and error.errno is not None:
+            return _unwritable(task, error)
+        raise
     return ""
 
 

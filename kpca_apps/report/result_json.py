@@ -21,7 +21,7 @@ from kpca_apps.report.text import headline, plain, writable
 
 __all__ = ["result_to_json"]
 
-LEFT_OUT = frozenset(("seconds", "resumed", "previews"))
+LEFT_OUT = frozenset(("seconds", "resumed", "bug", "previews"))
 
 
 Result = ScreeningResult | ComparisonResult | DenoisingResult | TrialResult | GalleryResult

@@ -11,8 +11,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tests.denoise.killing import N_IMAGES, kill_and_resume, make_inputs
-from tests.denoise.toy import contents
+from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 
 
 def main() -> None:
@@ -28,7 +27,7 @@ def main() -> None:
             n_before, n_resumed = kill_and_resume(
                 Path(folder), name, jobs=jobs, seed=arguments.seed + run
             )
-            same = contents(Path(folder, name)) == expected
+            same = everything(Path(folder, name)) == expected
             print(
                 f"run {run + 1:3d}, {jobs} workers: {n_before:2d} of {N_IMAGES} done when killed, "
                 f"{n_resumed:2d} kept, same bytes: {same}"

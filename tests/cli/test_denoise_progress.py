@@ -118,6 +118,34 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
     assert "1 was done by an earlier run" in again.err
 
 
+def test_a_bug_ends_as_one_after_the_other_images_are_done(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kpca_apps.denoise import modes
+
+    whole = modes.denoise_with_info
+
+    def choosy(pixels: np.ndarray, **options: Any) -> Any:
+        if pixels.ndim == 3:
+            raise AssertionError("no such case")
+        return whole(pixels, **options)
+
+    monkeypatch.setattr(modes, "denoise_with_info", choosy)
+    done = kpca("run", "in", *GIVEN)
+    assert (done.code, done.out) == (1, "kpca-denoised/report/report.html\n")
+    last = done.err.splitlines()[-1]
+    assert last.startswith("error: a bug in kpca, RuntimeError: sub/b.png: AssertionError: no such")
+    assert sorted(path.name for path in Path("kpca-denoised/images").iterdir()) == [
+        "a.png",
+        "c.tif",
+        "manifest.jsonl",
+    ]
+    monkeypatch.setenv("KPCA_DEBUG", "1")
+    with pytest.raises(RuntimeError) as bug:
+        kpca("run", "in", *GIVEN)
+    assert "in choosy" in "".join(bug.value.__notes__)
+
+
 def test_an_interrupt_in_the_report_leaves_the_images(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

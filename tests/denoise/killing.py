@@ -22,7 +22,12 @@ def make_inputs(folder: Path) -> dict[str, bytes]:
     for number in range(N_IMAGES):
         save(folder / "in", f"{number % 3}/{number}.png", picture(number, (40, 50, 3)))
     run_batch([folder / "in"], folder / "whole", SETTINGS, denoise=smooth)
-    return contents(folder / "whole")
+    return everything(folder / "whole")
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Every file of a batch, its record among them."""
+    return contents(folder) | {MANIFEST: (folder / MANIFEST).read_bytes()}
 
 
 def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from kpca_apps.denoise.manifest import MANIFEST, Manifest
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.files import images as image_files
-from tests.denoise.killing import N_IMAGES, kill_and_resume, make_inputs
+from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES, refused_images
 
@@ -130,6 +130,58 @@ def test_what_a_denoiser_raises_fails_that_image_alone(folder: Path) -> None:
     assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -> None:
+    names = [
+        f"Experiment_2024-03-17_plate_B_well_C07_channel_DAPI_field{n:02}.png" for n in range(8)
+    ]
+    for number, name in enumerate(names):
+        save(tmp_path / "in", name, picture(number))
+    result = run(tmp_path, jobs=jobs)
+    assert [image.status for image in result.images] == ["ok"] * len(names)
+    for number, name in enumerate(names):
+        with Image.open(tmp_path / "out" / name) as seen:
+            expected = np.rint(smooth(picture(number), None)[0])
+            np.testing.assert_array_equal(np.array(seen), expected)
+
+
+def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.denoise.batch.secrets.token_hex", lambda n: "0" * (2 * n))
+    monkeypatch.setattr("kpca_apps.denoise.batch.remove_partial", lambda folder: 0)
+    partials: list[Path] = []
+
+    def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        partials.extend((folder / "watched").rglob(".*"))
+        return smooth(pixels, channel_axis)
+
+    run(folder, "watched", denoise=watched)
+    (foreign,) = {path.relative_to(folder / "watched") for path in partials[:1]}
+    (folder / "third").mkdir()
+    (folder / "third" / foreign).write_bytes(b"precious")
+    with pytest.raises(InputError, match="cannot be written"):
+        run(folder, "third")
+    assert (folder / "third" / foreign).read_bytes() == b"precious"
+
+
+def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+    """Have a bug with grey images."""
+    if pixels.ndim == 2:
+        raise TypeError("unsupported operand")
+    return smooth(pixels, channel_axis)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: int) -> None:
+    result = run(folder, denoise=choosy, jobs=jobs)
+    assert [image.name for image in result.failed] == ["grey.png"]
+    (failed,) = result.failed
+    assert failed.reason == "grey.png: a bug in kpca, TypeError: unsupported operand"
+    assert "in choosy" in failed.bug
+    assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
+
+
 def test_going_on_does_nothing_again(folder: Path) -> None:
     first = run(folder)
     stamps = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.*")}
@@ -232,13 +284,13 @@ def test_a_killed_batch_ends_with_the_same_bytes(
     folder, expected = whole
     name = f"out{seed}"
     n_before, n_resumed = kill_and_resume(folder, name, jobs=1 + seed // 4, seed=seed)
-    assert contents(folder / name) == expected
+    assert everything(folder / name) == expected
     assert n_resumed == n_before <= N_IMAGES
 
 
 def test_unfinished_files_of_a_killed_run_are_removed(folder: Path) -> None:
     (folder / "out" / "sub").mkdir(parents=True)
-    orphan = folder / "out" / "sub" / ".colour.png.0123abcd.partial"
+    orphan = folder / "out" / "sub" / ".kpca-denoise-0123abcd-7.partial"
     orphan.write_bytes(b"half")
     other = folder / "out" / "sub" / "notes.partial"
     other.write_bytes(b"mine")

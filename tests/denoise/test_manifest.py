@@ -52,6 +52,24 @@ def test_records_of_one_result_are_kept_in_order(tmp_path: Path) -> None:
         assert [one["key"] for one in manifest.records("a.png")] == ["first", "second"]
 
 
+def test_a_settled_record_holds_what_stands_in_the_order_of_names(tmp_path: Path) -> None:
+    orders = [["b", "a"], ["a", "b", "a"]]
+    written = []
+    for order in orders:
+        with Manifest(tmp_path) as manifest:
+            manifest.add(record("a", "earlier settings"))
+            manifest.add(record("of another batch", "other"))
+            for name in order:
+                manifest.add(record(name))
+            manifest.settle({"a": "k", "b": "k"})
+        written.append((tmp_path / MANIFEST).read_bytes())
+        with Manifest(tmp_path) as manifest:
+            assert [one["key"] for one in manifest.records("a")] == ["k"]
+            assert [one["key"] for one in manifest.records("of another batch")] == ["other"]
+        (tmp_path / MANIFEST).unlink()
+    assert written[0] == written[1]
+
+
 def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("my own notes\n")
     with pytest.raises(RefusedError, match="is not the record"), Manifest(tmp_path):
@@ -89,8 +107,12 @@ def test_the_key_depends_on_all_that_the_result_does() -> None:
 
 def test_unfinished_files_go_and_others_stay(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    gone = [".a.png.01234567.partial", "sub/.line\nbreak.png.89abcdef.partial"]
-    stays = ["a.png.01234567.partial", ".a.png.partial", "sub/.b.0123456.partial", "c.partial"]
+    gone = [".kpca-denoise-01234567-0.partial", "sub/.kpca-denoise-89abcdef-41.partial"]
+    stays = [
+        ".a.png.01234567.partial",
+        "kpca-denoise-01234567-0.partial",
+        "sub/.kpca-denoise-0123456-1.partial",
+    ]
     for name in gone + stays:
         (tmp_path / name).write_bytes(b"")
     assert remove_partial(tmp_path) == 2
