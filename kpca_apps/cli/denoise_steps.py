@@ -250,14 +250,16 @@ def library_versions() -> dict[str, str]:
 
 
 def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]:
-    """Say so where a level was most likely meant as a share of the range of values."""
+    """Say so once where a level was most likely meant as a share of the range of values."""
+    import numpy as np
+
+    from kpca_apps.denoise.denoiser import doubt_level
+
     for image in result.images:
-        counts = image.dtype.startswith(("int", "uint")) and image.noise != "speckle"
-        if sigma is not None and 0.0 < sigma < 1.0 and counts and image.data_range:
-            return (
-                f"--sigma {sigma:g} is less than one step of {image.dtype}, and takes out next to "
-                f"nothing: if a share of the range was meant, give {sigma * image.data_range:g}.",
-            )
+        if image.status == "ok":
+            dtype = np.dtype(image.dtype)
+            if doubt := doubt_level(sigma, image.noise, dtype, image.data_range or 1.0):
+                return (f"--{doubt}",)
     return ()
 
 

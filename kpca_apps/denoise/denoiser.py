@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -18,7 +19,7 @@ from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.white import denoise_white, estimate_channels
 from kpca_apps.errors import ConfigError
 
-__all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "measure_noise"]
+__all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "doubt_level", "measure_noise"]
 
 MODELS = {
     "gaussian": denoise_white,
@@ -77,7 +78,7 @@ def denoise_kpca(
     data_range: float | None = None,
     channel_axis: int | None = None,
     quality: str = "balanced",
-    noise: str = "gaussian",
+    noise: str = "auto",
     kernel: str = "linear",
     content: str = "photo",
     luma: float = 1.0,
@@ -96,7 +97,8 @@ def denoise_kpca(
         ``noise="poisson"`` the deviation where the image is as bright as ``data_range``; for
         ``"speckle"`` relative to the intensity; for ``"impulse"`` that of the Gaussian noise
         beside the impulses. Default: estimated from the image, in each channel. 0 returns the
-        image (for ``"impulse"``, without the impulses).
+        image, to the last bit that the dtype returned holds (for ``"impulse"``, without the
+        impulses).
     data_range : float, optional
         Difference between the largest and the smallest value the image can take. Default: that of
         an integer dtype of 8 or 16 bits; 1 for floats that all lie in [0, 1]; else the largest
@@ -122,7 +124,8 @@ def denoise_kpca(
     Returns
     -------
     ndarray of the shape of ``image``
-        In the image's units: float64 for a float64 image, else float32.
+        In the image's units: float32 where that holds every value of the image's dtype (integers
+        of 8 or 16 bits, floats of 16 or 32), else float64.
 
     Raises
     ------
@@ -130,6 +133,11 @@ def denoise_kpca(
         A ValueError: the image has NaN, two channels, or an unclear channel axis.
     kpca_apps.errors.ConfigError
         A ValueError: an option is out of its range.
+
+    Warns
+    -----
+    UserWarning
+        ``sigma`` is less than one step of an integer dtype, as a share of the range would be.
 
     Notes
     -----
@@ -203,6 +211,8 @@ def denoise_with_info(
     if noise == "auto":
         noise = "camera" if look.correlated else "gaussian"
     level = _scaled_sigma(sigma, noise, picture)
+    if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
+        warnings.warn(doubt, stacklevel=3)
     idle = level == 0.0 and noise != "impulse"
     if idle or settings.strength == 0.0:
         cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
@@ -219,6 +229,37 @@ def denoise_with_info(
     unit = 1.0 if noise == "speckle" else picture.unit
     info = _info(noise, tuple(s / unit for s in levels), sigma is None, look, picture)
     return picture.restored(cleaned), info
+
+
+def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_range: float) -> str:
+    """Say so where a level was most likely meant as a share of the range of values.
+
+    Parameters
+    ----------
+    sigma : float or None
+        As given.
+    noise : str
+        The noise model used.
+    dtype : numpy.dtype
+        Of the image.
+    data_range : float
+
+    Returns
+    -------
+    str
+        A whole sentence; empty if there is no doubt.
+
+    Examples
+    --------
+    >>> doubt_level(20 / 255, "gaussian", np.dtype(np.uint8), 255.0)[:58]
+    'sigma 0.0784314 is less than one step of uint8, and takes '
+    """
+    if sigma is None or not 0.0 < sigma < 1.0 or dtype.kind not in "ui" or noise == "speckle":
+        return ""
+    return (
+        f"sigma {sigma:g} is less than one step of {dtype}, and takes out next to nothing: if a "
+        f"share of the range was meant, give {sigma * data_range:g}."
+    )
 
 
 def measure_noise(

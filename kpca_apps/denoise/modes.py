@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,13 +52,16 @@ class LocalMode:
         self, pixels: NDArray[Any], channel_axis: int | None
     ) -> tuple[NDArray[np.floating], DenoiseInfo]:
         """Denoise pixels (h, w) or (h, w, 3)."""
-        return denoise_with_info(
-            pixels,
-            sigma=self.sigma,
-            data_range=self.data_range,
-            channel_axis=channel_axis,
-            **asdict(self.options),
-        )
+        with warnings.catch_warnings():
+            # The batch says once what there is to doubt about a level, not for each image.
+            warnings.simplefilter("ignore", UserWarning)
+            return denoise_with_info(
+                pixels,
+                sigma=self.sigma,
+                data_range=self.data_range,
+                channel_axis=channel_axis,
+                **asdict(self.options),
+            )
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -26,21 +26,21 @@ class Picture:
     ----------
     planes : ndarray of shape (c, h, w), float32
         One grey plane, or red, green and blue: ``(values - lowest) * 255 / data_range``.
+    colours : ndarray of shape (c, h, w)
+        The values themselves.
     alpha : ndarray of shape (h, w) or None
         Left as it is.
     channel_axis : int or None
     data_range, lowest : float
         In the units of the image.
-    dtype : numpy.dtype
-        Of the image given.
     """
 
     planes: NDArray[np.float32]
+    colours: NDArray[Any]
     alpha: NDArray[Any] | None
     channel_axis: int | None
     data_range: float
     lowest: float
-    dtype: np.dtype[Any]
 
     @property
     def unit(self) -> float:
@@ -57,18 +57,24 @@ class Picture:
         Returns
         -------
         ndarray
-            float64 for a float64 image, else float32. Values of an integer image stay within its
-            dtype's range; those of a float image are not clipped.
+            float32 where that holds every value of the image's dtype, else float64. Values of an
+            integer image stay within its dtype's range; those of a float image are not clipped.
+            Where a plane was not changed, the value is that of the image, to the last bit.
         """
-        out_type = np.float64 if self.dtype == np.float64 else np.float32
+        dtype = self.colours.dtype
+        out_type = np.result_type(dtype, np.float32)
         channels = len(planes) + (self.alpha is not None)
         out = np.empty((channels, *planes.shape[1:]), out_type)
         for channel, plane in zip(out, planes, strict=False):
             np.multiply(plane, 1.0 / self.unit, out=channel)
             channel += self.lowest
-        if self.dtype.kind in "ui":
-            limits = np.iinfo(self.dtype)
+        if dtype.kind in "ui":
+            limits = np.iinfo(dtype)
             np.clip(out, limits.min, limits.max, out=out)
+        for channel, plane, before, value in zip(
+            out, planes, self.planes, self.colours, strict=False
+        ):
+            np.copyto(channel, value, where=plane == before, casting="unsafe")
         if self.alpha is not None:
             out[-1] = self.alpha
         if self.channel_axis is None:
@@ -125,7 +131,7 @@ def read_picture(
     planes = np.empty(colours.shape, np.float32)
     for plane, channel in zip(planes, colours, strict=True):
         np.multiply(channel - np.float64(lowest), SCALE / span, out=plane, casting="unsafe")
-    return Picture(planes, alpha, axis, span, lowest, image.dtype)
+    return Picture(planes, colours, alpha, axis, span, lowest)
 
 
 def _channels_first(

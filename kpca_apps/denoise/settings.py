@@ -41,7 +41,7 @@ class Settings:
         A value that is not on offer.
     """
 
-    noise: str = "gaussian"
+    noise: str = "auto"
     quality: str = "balanced"
     kernel: str = "linear"
     content: str = "photo"

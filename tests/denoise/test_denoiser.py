@@ -1,12 +1,16 @@
 """The door: dtypes, ranges, shapes, units and refusals; then decibels."""
 
+import inspect
+
 import numpy as np
 import pytest
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
 
+from kpca_apps.cli import denoise
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.settings import Settings
 from kpca_apps.errors import ConfigError, InputError
 
 GREY = data.camera()[100:164, 200:264]
@@ -70,12 +74,55 @@ def test_data_range_follows_the_stated_rule(image: np.ndarray, expected: float) 
     assert denoise_with_info(image, sigma=0)[1].data_range == expected
 
 
-def test_sigma_zero_and_strength_zero_return_the_image() -> None:
+def any_values(dtype: type) -> np.ndarray:
+    """Values all over the range of a dtype, of which no single precision holds those of 32 bits."""
+    if dtype is bool:
+        return RNG.random((20, 24, 4)) < 0.5
+    if np.dtype(dtype).kind == "f":
+        return (RNG.normal(size=(20, 24, 4)) * 1e3).astype(dtype)
+    limits = np.iinfo(dtype)
+    low, high = max(limits.min, -(2**53)), min(limits.max, 2**53)
+    return RNG.integers(low, high, (20, 24, 4), dtype=dtype, endpoint=True)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(bool, np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.uint64, np.int64),
+        *(np.float16, np.float32, np.float64, np.longdouble),
+    ],
+)
+def test_sigma_zero_and_strength_zero_return_the_image_to_the_last_bit(dtype: type) -> None:
+    image = any_values(dtype)
+    for values, axis in ((image[..., 0], None), (image[..., :3], -1), (image, -1)):
+        for options in ({"sigma": 0}, {"sigma": 1, "strength": 0}):
+            out = denoise_kpca(values, channel_axis=axis, **options)
+            assert out.dtype.kind == "f"
+            np.testing.assert_array_equal(out, values)
+            assert not np.shares_memory(out, values)
+
+
+def test_a_channel_of_one_value_comes_back_to_the_last_bit() -> None:
     image = noisy_colour()
-    for options in ({"sigma": 0}, {"sigma": 20, "strength": 0}):
-        out = denoise_kpca(image, channel_axis=-1, data_range=255, **options)
-        np.testing.assert_allclose(out, image, atol=1e-3)
-        assert not np.shares_memory(out, image)
+    image[..., 1] = 1 / 3
+    out = denoise_kpca(image, sigma=20, channel_axis=-1, data_range=255, quality="fast")
+    np.testing.assert_array_equal(out[..., 1], image[..., 1])
+
+
+def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
+    image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
+    with pytest.warns(UserWarning, match=r"less than one step of uint8.*give 20\."):
+        denoise_kpca(image, sigma=20 / 255, quality="fast")
+    # Warnings are errors in these tests.
+    denoise_kpca(image / 255, sigma=20 / 255, quality="fast")
+    denoise_kpca(image, sigma=0.1, noise="speckle", quality="fast")
+    denoise_kpca(image, sigma=1, quality="fast")
+
+
+def test_the_command_and_the_function_take_noise_alike() -> None:
+    function = inspect.signature(denoise_kpca).parameters["noise"].default
+    command = inspect.signature(denoise.run).parameters["noise"].default
+    assert function == command.value == Settings().noise == "auto"
 
 
 def test_strength_mixes_image_and_result() -> None:
