@@ -409,7 +409,7 @@ def _outcome_of(record: Mapping[str, Any]) -> ImageOutcome | None:
     """Return a recorded outcome, or None if the record is damaged."""
     with suppress(KeyError, TypeError, AttributeError):
         values = dict(record["outcome"])
-        for name in ("shape", "page_sigmas", "notes"):
+        for name in ("shape", "page_sigmas", "page_ranges", "notes"):
             values[name] = tuple(values[name])
         compared = values.pop("comparison", None)
         comparison = None

@@ -12,12 +12,16 @@ from pathlib import Path, PurePosixPath
 
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.images import SUFFIXES
-from kpca_apps.files.images_kinds import IMAGE_SUFFIXES, image_kind
+from kpca_apps.files.images_kinds import (
+    HEAD,
+    IMAGE_SUFFIXES,
+    SUFFIXES_OF,
+    image_kind,
+    is_image,
+)
 from kpca_apps.files.names import one_line
 
 __all__ = ["Planned", "find_images", "plan_outputs"]
-
-_HEAD = 32
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,15 @@ def plan_outputs(
     [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
     """
     found, notes = find_images(inputs, passed_over or out)
-    outputs, renamed = _output_names([name for name, _ in found], format)
+    suffixes = [SUFFIXES.get(format) or _misnamed(source, name) for name, source in found]
+    outputs, renamed = _output_names([name for name, _ in found], suffixes)
+    if format == "same":
+        renamed = tuple(
+            f'"{one_line(name)}" holds another kind of image than its name says: its result is '
+            f'called "{one_line(output)}".'
+            for (name, _), output in zip(found, outputs, strict=True)
+            if name != output
+        )
     planned = tuple(
         Planned(source, name, output) for (name, source), output in zip(found, outputs, strict=True)
     )
@@ -133,7 +145,7 @@ def find_images(
         for name, source in _expand(one, several=len(roots) > 1):
             if left_out is not None and _lies_in(source, left_out, below=_base(one)):
                 continue
-            if not _is_image(source, asked_for=source == Path(one)):
+            if source != Path(one) and not is_image(_head_of(source), source.name):
                 n_passed += 1
                 continue
             other = found.setdefault(name, source)
@@ -219,22 +231,29 @@ def _fixed_part(pattern: Path) -> Path:
     return Path(*fixed)
 
 
-def _is_image(source: Path, *, asked_for: bool) -> bool:
-    """Whether a file claims to be an image, by suffix or content, or was named by the user."""
-    if asked_for or source.suffix.lower() in IMAGE_SUFFIXES:
-        return True
+def _head_of(source: Path) -> bytes:
+    """Return the first bytes of a file; nothing of a pipe or of what cannot be read."""
+    if not source.is_file():
+        return b""
     try:
         with source.open("rb") as file:
-            kind = image_kind(file.read(_HEAD), source.name)
+            return file.read(HEAD)
     except OSError:
-        return False
-    return kind in SUFFIXES
+        return b""
 
 
-def _output_names(names: list[str], format: str) -> tuple[list[str], tuple[str, ...]]:
-    """Give each name the suffix of the format; where two become one, keep the old suffix too."""
-    suffix = SUFFIXES.get(format)
-    wanted = [_with_suffix(name, suffix) for name in names]
+def _misnamed(source: Path, name: str) -> str | None:
+    """Return the suffix an image should have that bears the suffix of another kind, or None."""
+    suffix = PurePosixPath(name).suffix.lower()
+    own = SUFFIXES_OF.get(image_kind(_head_of(source), name) or "", (suffix,))
+    return own[0] if suffix in IMAGE_SUFFIXES and suffix not in own else None
+
+
+def _output_names(
+    names: list[str], suffixes: list[str | None]
+) -> tuple[list[str], tuple[str, ...]]:
+    """Give each name a suffix, if there is one; where two become one, keep the old suffix too."""
+    wanted = [_with_suffix(name, suffix) for name, suffix in zip(names, suffixes, strict=True)]
     meeting: defaultdict[str, list[int]] = defaultdict(list)
     for at, output in enumerate(wanted):
         meeting[_folded(output)].append(at)
@@ -244,7 +263,7 @@ def _output_names(names: list[str], format: str) -> tuple[list[str], tuple[str, 
             continue
         for at in places:
             if wanted[at] != names[at]:
-                wanted[at] = f"{names[at]}{suffix}"
+                wanted[at] = f"{names[at]}{suffixes[at]}"
                 notes.append(
                     f'"{one_line(names[at])}" is written as "{one_line(wanted[at])}": another '
                     "image takes the shorter name."
@@ -264,7 +283,7 @@ def _with_suffix(name: str, suffix: str | None) -> str:
     if suffix is None:
         return name
     path = PurePosixPath(name)
-    same = {".tif": (".tif", ".tiff")}.get(suffix, (suffix,))
+    same = next(own for own in SUFFIXES_OF.values() if suffix in own)
     return name if path.suffix.lower() in same else str(path.with_suffix(suffix))
 
 

@@ -21,6 +21,8 @@ _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192
 # Shares of values outside the shown range, where values are stretched.
 _TAILS = (0.1, 99.9)
+# Share of the range below which a typical value is taken for dark, and where it is shown then.
+_DARK, _LIFTED = 0.1, 0.25
 # How far from black and white the mean of a flat crop is to be, as a share of the range.
 _MARGIN = 0.08
 
@@ -111,10 +113,16 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Showing:
-    """From values of an image to the 8 bits that are shown; the same before and after."""
+    """From values of an image to the 8 bits that are shown; the same before and after.
+
+    A dim picture with a few bright spots would come out black: of one whose typical value is dark
+    the midtones are lifted, as usual for pictures of stars. `midtone` is the value shown half as
+    bright as `high`, as a share of the range.
+    """
 
     low: float
     high: float
+    midtone: float
     stretched: bool
     icc: bytes | None
 
@@ -122,10 +130,14 @@ class _Showing:
     def of(cls, denoised: NDArray[Any], icc: bytes | None) -> _Showing:
         small = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
         if denoised.dtype == np.uint8:
-            return cls(0.0, 255.0, False, small)
+            return cls(0.0, 255.0, 0.5, False, small)
         step = max(1, int(np.sqrt(denoised.shape[0] * denoised.shape[1] / 1e6)))
-        low, high = np.percentile(denoised[::step, ::step], _TAILS)
-        return cls(float(low), float(high), True, small)
+        values = denoised[::step, ::step]
+        low, high = (float(value) for value in np.percentile(values, _TAILS))
+        lit = values[values > low]
+        typical = (float(np.median(lit)) - low) / (high - low) if high > low and lit.size else 1.0
+        midtone = _lifted(typical, _LIFTED) if typical < _DARK else 0.5
+        return cls(low, high, midtone, True, small)
 
     def picture(self, pixels: NDArray[Any]) -> Image.Image:
         return Image.fromarray(self._bytes(pixels))
@@ -148,8 +160,13 @@ class _Showing:
         if not self.stretched:
             return np.ascontiguousarray(pixels, np.uint8)
         span = self.high - self.low or 1.0
-        scaled = (pixels.astype(np.float32) - self.low) * (255 / span)
-        return np.asarray(np.clip(np.rint(scaled), 0, 255), np.uint8)
+        scaled = np.clip((pixels.astype(np.float32) - self.low) * (1 / span), 0, 1)
+        return np.asarray(np.rint(255 * _lifted(scaled, self.midtone)), np.uint8)
+
+
+def _lifted(values: Any, midtone: float) -> Any:
+    """Map 0, the midtone and 1 to 0, a half and 1, smoothly; the same with arguments exchanged."""
+    return (1 - midtone) * values / ((1 - 2 * midtone) * values + midtone)
 
 
 def _viewed(picture: Image.Image) -> Image.Image:

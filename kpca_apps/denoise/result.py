@@ -171,12 +171,14 @@ class ImageOutcome:
     noise : str
         The noise model used.
     sigma : float or None
-        Noise level used, in the units of the image: root of the mean square over pages.
-    page_sigmas : tuple of float
+        Noise level used, in the units of the first page: root of the mean square over the pages
+        of its type.
+    page_sigmas, page_ranges : tuple of float
+        Level and range of values of each page, in its own units.
     estimated, correlated : bool
         Whether the level was estimated; whether neighbouring pixels share their noise.
     data_range : float or None
-        Range of values assumed.
+        Range of values assumed, the widest of those pages.
     residual : Residual or None
         Of the first page.
     comparison : Comparison or None
@@ -205,6 +207,7 @@ class ImageOutcome:
     noise: str = ""
     sigma: float | None = None
     page_sigmas: tuple[float, ...] = ()
+    page_ranges: tuple[float, ...] = ()
     estimated: bool = False
     correlated: bool = False
     data_range: float | None = None

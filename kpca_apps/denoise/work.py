@@ -177,6 +177,7 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
     if fatal:
         return Done(task, ImageOutcome(task.planned.name, "failed", reason=fatal), fatal=fatal)
     seconds = time.perf_counter() - began
+    sigma, data_range, other_types = _pooled(image, infos)
     try:
         stored = read_image(task.partial, label=task.planned.name)
         outcome = ImageOutcome(
@@ -189,12 +190,13 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
             n_pages=len(image.pages),
             orientation=image.metadata.orientation,
             noise=infos[0].noise,
-            sigma=float(np.sqrt(np.mean([info.sigma**2 for info in infos]))),
+            sigma=sigma,
             page_sigmas=tuple(float(info.sigma) for info in infos),
+            page_ranges=tuple(float(info.data_range) for info in infos),
             estimated=any(info.estimated for info in infos),
             correlated=any(info.correlated for info in infos),
-            data_range=float(infos[0].data_range),
-            notes=(*image.notes, *_doubts(image, task, infos)),
+            data_range=data_range,
+            notes=(*image.notes, *other_types, *_doubts(image, task, infos)),
             seconds=seconds,
         )
         outcome = _examined(outcome, image, stored, reference, task)
@@ -203,6 +205,28 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
         raise
     key = batch_key(image.sha256, task.planned.output, task.settings)
     return Done(task, outcome, key, stored.sha256, _compared_with(task, reference))
+
+
+def _pooled(image: ImageFile, infos: list[NoiseInfo]) -> tuple[float, float, tuple[str, ...]]:
+    """Return level and range over the pages of the first one's type, and notes on the others.
+
+    Levels of integers of 8 bits, of 16 bits and of floats are in units that do not go together.
+    """
+    by_type: dict[str, list[NoiseInfo]] = {}
+    for page, info in zip(image.pages, infos, strict=True):
+        by_type.setdefault(str(page.dtype), []).append(info)
+    (own, alike), *others = by_type.items()
+    notes = []
+    for dtype, pages in others:
+        levels = sorted({f"{info.sigma:.3g}" for info in pages}, key=float)
+        which = "1 page" if len(pages) == 1 else f"{len(pages)} pages"
+        notes.append(
+            f"The noise level is that of the pages of {own}; on {which} of {dtype} it is "
+            f"{' to '.join(levels[:: max(1, len(levels) - 1)])} of "
+            f"{max(info.data_range for info in pages):.6g}."
+        )
+    level = float(np.sqrt(np.mean([info.sigma**2 for info in alike])))
+    return level, max(float(info.data_range) for info in alike), tuple(notes)
 
 
 def _doubts(image: ImageFile, task: Task, infos: list[NoiseInfo]) -> tuple[str, ...]:
@@ -420,7 +444,7 @@ def _compared(
                 colours_of(stored.page(number)),
                 clean,
                 sigma=level,
-                span=value_span(noisy, outcome.data_range),
+                span=value_span(noisy, outcome.page_ranges[number]),
                 rivals=rivals,
             )
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.atomic import atomic_write
-from kpca_apps.files.images_kinds import image_kind, refusal
+from kpca_apps.files.images_kinds import HEAD, SUFFIXES_OF, image_kind, refusal
 from kpca_apps.files.images_types import ImageFile
 from kpca_apps.files.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.limits import require_memory
@@ -25,8 +25,7 @@ from kpca_apps.files.tiff_writing import TiffWriter, directory_of_metadata
 __all__ = ["FORMATS", "SUFFIXES", "ImageFile", "encode_image", "read_image", "write_image"]
 
 FORMATS = ("same", "png", "tiff")
-SUFFIXES = {"png": ".png", "tiff": ".tif", "jpeg": ".jpg"}
-_HEAD = 32
+SUFFIXES = {kind: suffixes[0] for kind, suffixes in SUFFIXES_OF.items()}
 _READERS = {"png": read_png, "tiff": read_tiff, "jpeg": read_jpeg}
 
 
@@ -202,7 +201,7 @@ def _read_bytes(path: Path, label: str) -> tuple[str, bytes]:
         if path.exists() and not path.is_file():
             raise InputError(f"{label}: this is no regular file; name an image file.")
         with path.open("rb") as file:
-            head = file.read(_HEAD)
+            head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
             kind = image_kind(head, path.name)

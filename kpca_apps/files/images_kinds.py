@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
-__all__ = ["IMAGE_SUFFIXES", "RAW_SUFFIXES", "image_kind", "refusal"]
+__all__ = [
+    "HEAD",
+    "IMAGE_SUFFIXES",
+    "RAW_SUFFIXES",
+    "SUFFIXES_OF",
+    "image_kind",
+    "is_image",
+    "refusal",
+]
 
+HEAD = 132  # bytes at the beginning of a file that tell its kind
 _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
+    # First, for what stands before it may look like a TIFF.
+    (128, b"DICM", "dicom"),
     (0, b"\x89PNG\r\n\x1a\n", "png"),
     (0, b"\xff\xd8\xff", "jpeg"),
     (8, b"CR\x02\x00", "raw"),
@@ -45,8 +57,12 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x8aMNG\r\n\x1a\n", "mng"),
     (0, b"v/1\x01", "exr"),
     (0, b"SIMPLE  =", "fits"),
+    (0, b"\x93NUMPY", "npy"),
     (0, b"%PDF-", "pdf"),
 )
+_NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]|P7\n[#A-Z]")
+# Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
+_DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pdf"})
 
 _PNG_FIRST = "convert it to PNG first"
 _NAMES = {
@@ -62,6 +78,12 @@ _NAMES = {
     "mng": ("an animation", "save its frames as PNG first"),
     "exr": ("an OpenEXR image", "convert it to a float32 TIFF first"),
     "fits": ("a FITS image", "convert it to a float32 TIFF first"),
+    "dicom": ("a DICOM image", "convert it to a 16-bit TIFF or PNG first"),
+    "npy": (
+        "a NumPy array",
+        "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca",
+    ),
+    "netpbm": ("a Netpbm image (PPM, PGM, PBM)", "convert it to PNG or TIFF first"),
     "pdf": ("a PDF document", "save its pages as PNG first"),
 }
 
@@ -71,8 +93,14 @@ RAW_SUFFIXES = frozenset(
 )
 IMAGE_SUFFIXES = RAW_SUFFIXES | frozenset(
     ".png .apng .jpg .jpeg .jpe .jfif .tif .tiff .gif .webp .heic .heif .avif .jp2 .j2k .jxl .bmp "
-    ".psd .exr".split()
+    ".psd .exr .mpo .dcm .fits .fit .fts .npy .ppm .pgm .pbm .pnm .pam .pfm".split()
 )
+# Of the kinds that are read; the first is what a result is called.
+SUFFIXES_OF = {
+    "png": (".png", ".apng"),
+    "tiff": (".tif", ".tiff"),
+    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
+}
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:
@@ -81,7 +109,7 @@ def image_kind(head: bytes, name: str = "") -> str | None:
     Parameters
     ----------
     head : bytes
-        At least the first 16 bytes.
+        The first `HEAD` bytes, or all there are.
     name : str
         The file's name. It matters only where a camera's RAW file looks like a TIFF.
 
@@ -104,7 +132,28 @@ def image_kind(head: bytes, name: str = "") -> str | None:
                 continue
             is_raw = kind == "tiff" and PurePath(name).suffix.lower() in RAW_SUFFIXES
             return "raw" if is_raw else kind
-    return None
+    return "netpbm" if _NETPBM.match(head) else None
+
+
+def is_image(head: bytes, name: str) -> bool:
+    """Tell whether a file claims to be an image, by its suffix or its first bytes.
+
+    Parameters
+    ----------
+    head, name
+        As for `image_kind`.
+
+    Returns
+    -------
+    bool
+        True for kinds that are not read, too.
+
+    Examples
+    --------
+    >>> is_image(b"SIMPLE  =  T", "m31"), is_image(b"BMI by age", "notes.txt")
+    (True, False)
+    """
+    return PurePath(name).suffix.lower() in IMAGE_SUFFIXES or image_kind(head) not in _DOUBTFUL
 
 
 def refusal(kind: str | None) -> str:

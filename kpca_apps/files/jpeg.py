@@ -90,7 +90,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         metadata=Metadata.of(_exif(segments), _profile(segments)),
         decode=lambda number: _decode(segments, data[scan:], page, label),
         notes=notes,
-        carried=tuple(segment for segment in segments if _is_carried(*segment)),
+        carried=tuple(_without_thumbnail(s) for s in segments if _is_carried(*s)),
     )
 
 
@@ -117,10 +117,13 @@ def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Segments) ->
     # Tables fitted to the image would save 3 %, but Pillow then fails on much noise in colour.
     picture.save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     own, scan = _segments(buffer.getvalue())
-    has_jfif = any(code == bytes([_JFIF]) for code, _ in carried)
-    if has_jfif:
+    # Either header says how dense the pixels are; one of our own would say otherwise.
+    has_header = any(
+        code == bytes([_JFIF]) or content.startswith(_EXIF) for code, content in carried
+    )
+    if has_header:
         own = tuple(segment for segment in own if segment[0] != bytes([_JFIF]))
-    n_first = 0 if has_jfif else 1
+    n_first = 0 if has_header else 1
     file.write(b"\xff\xd8")
     for code, content in (*own[:n_first], *carried, *own[n_first:]):
         file.write(b"\xff" + code + struct.pack(">H", len(content) + 2) + content)
@@ -201,9 +204,14 @@ def _is_carried(code: bytes, content: bytes) -> bool:
     if code[0] == _ICC_SEGMENT:
         return content.startswith(_ICC)
     if code[0] == _JFIF:
-        # With the resolution; a header with a thumbnail is written anew, without.
-        return content.startswith(b"JFIF\0") and len(content) == 14
+        return content.startswith(b"JFIF\0") and len(content) >= 14
     return code[0] in (_EXIF_SEGMENT, _PHOTOSHOP, _COMMENT)
+
+
+def _without_thumbnail(segment: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Return a JFIF header with its resolution alone, and other segments as they are."""
+    code, content = segment
+    return (code, content[:12] + b"\0\0") if code[0] == _JFIF else segment
 
 
 def _decode(segments: Segments, scan: bytes, page: Page, label: str) -> NDArray[np.uint8]:

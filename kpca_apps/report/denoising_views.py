@@ -237,8 +237,8 @@ def _sentences(image: ImageOutcome, has_strength: bool) -> tuple[str, ...]:
         sentences.insert(0, likeness_sentence(image.comparison))
     if image.n_pages > 1:
         sentences.append(
-            f"The pictures are of the first of {count(image.n_pages)} pages; the noise level and "
-            "any likeness are means over all."
+            f"The pictures are of the first of {count(image.n_pages)} pages; the noise level is "
+            "the mean over those of its type, any likeness over all."
         )
     if image.previews is not None and image.previews.stretched:
         sentences.append("Values were stretched to be shown, alike before and after.")

@@ -90,6 +90,34 @@ def test_alpha_pages_and_depth_come_through(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.array(seen)[..., 1], faint[..., 1])
 
 
+def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> None:
+    levels = {"uint8": 5.0, "uint16": 2371.0, "float32": 0.125}
+    ranges = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
+
+    def by_type(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        dtype = str(pixels.dtype)
+        return pixels, Info(sigma=levels[dtype], data_range=ranges[dtype])
+
+    (tmp_path / "in").mkdir()
+    order = ["uint8", "uint16", "uint8", "float32"]
+    pages = [(picture(n) / 255 * ranges[dtype]).astype(dtype) for n, dtype in enumerate(order)]
+    for folder in ("in", "clean"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        with tifffile.TiffWriter(tmp_path / folder / "a.tif") as file:
+            for page in pages:
+                off = (folder == "clean") * np.asarray(np.ptp(page) * 0.1, page.dtype)
+                file.write(page - np.minimum(page, off), contiguous=False)
+    (image,) = run(tmp_path, denoise=by_type, reference=tmp_path / "clean").images
+    assert (image.sigma, image.data_range) == (5.0, 255.0)
+    assert image.page_sigmas == tuple(levels[dtype] for dtype in order)
+    assert image.page_ranges == tuple(ranges[dtype] for dtype in order)
+    assert "on 1 page of uint16 it is 2.37e+03 of 65535" in " ".join(image.notes)
+    assert "on 1 page of float32 it is 0.125 of 1" in " ".join(image.notes)
+    # Each page is compared on its own scale: a tenth of each range is about 20 dB.
+    assert image.comparison is not None
+    assert 19 < image.comparison.denoised.psnr < 22
+
+
 def test_values_beyond_the_type_are_cut_not_wrapped(folder: Path) -> None:
     def brighten(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         return pixels.astype(np.float32) * 3 - 100, Info()

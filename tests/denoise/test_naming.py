@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kpca_apps.denoise.naming import find_images, plan_outputs
@@ -91,6 +92,32 @@ def test_another_format_changes_suffixes_without_a_clash(tree: Path) -> None:
         "y/b.png": "y/b.png",
     }
     assert names(tree, "in/x", format="tiff")["c.tif"] == "c.tif"
+
+
+def test_an_image_under_the_suffix_of_another_kind_is_renamed_and_said(tree: Path) -> None:
+    save(tree / "in", "x/b.jpg", picture(0), format="PNG")
+    save(tree / "in", "photo.JPG", picture(0), format="TIFF")
+    save(tree / "in", "scan.dat", picture(0), format="PNG")
+    save(tree / "in", "real.jpeg", picture(0))
+    planned, notes = plan_outputs([tree / "in"], tree / "out")
+    outputs = {image.name: image.output for image in planned}
+    assert outputs["photo.JPG"] == "photo.tif"
+    assert outputs["x/b.jpg"] == "x/b.jpg.png"
+    assert [name for name, output in outputs.items() if name != output] == ["photo.JPG", "x/b.jpg"]
+    assert '"photo.JPG" holds another kind of image than its name says' in " ".join(notes)
+    assert names(tree, "in", format="tiff")["photo.JPG"] == "photo.tif"
+
+
+def test_kinds_that_are_not_read_are_images_all_the_same(tree: Path) -> None:
+    np.save(tree / "in" / "a.npy", np.zeros((4, 4)))
+    (tree / "in" / "b.fits").write_bytes(b"SIMPLE  =                    T")
+    (tree / "in" / "c").write_bytes(b"SIMPLE  =                    T")
+    (tree / "in" / "d.ppm").write_bytes(b"P6\n4 4\n255\n" + bytes(48))
+    (tree / "in" / "e").write_bytes(bytes(128) + b"DICM")
+    (tree / "in" / "participants.txt").write_bytes(b"P1 23\nP2 41\n")
+    found, notes = find_images([tree / "in"])
+    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= set(dict(found))
+    assert notes == ("2 files are no images and were passed over.",)
 
 
 def test_a_clash_that_cannot_be_avoided_is_refused(tree: Path) -> None:

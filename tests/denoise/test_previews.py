@@ -96,6 +96,25 @@ def test_deep_images_are_stretched_alike_before_and_after(dtype: str) -> None:
     assert decoded(crop.before).mean() > shown.mean()
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_a_dim_picture_with_a_few_bright_spots_does_not_come_out_black(dtype: str) -> None:
+    """As of a night sky, or of cells with one dye."""
+    after = np.random.default_rng(0).normal(300, 60, (300, 400))
+    after[100:115, 200:260] = 60000
+    after = after.clip(0, None).astype(dtype)
+    previews = make_previews(after, after)
+    for view in (previews.before, previews.after, previews.thumb):
+        shown = decoded(view)
+        assert 40 < np.median(shown) < 200
+        assert shown.max() > 240
+    # Brighter is never shown darker, and nothing of it is lost between.
+    crop = previews.crops[0]
+    place = np.s_[crop.top : crop.top + CROP, crop.left : crop.left + CROP]
+    order = np.argsort(after[place], axis=None)
+    assert (np.diff(decoded(crop.after).ravel()[order].astype(int)) >= 0).all()
+    assert len(np.unique(decoded(crop.after))) > 60
+
+
 def test_the_colour_profile_is_put_in() -> None:
     pixels = picture(0, (200, 300, 3))
     previews = make_previews(pixels, pixels, icc=b"a small profile")

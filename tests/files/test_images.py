@@ -183,6 +183,42 @@ def test_jpeg_becomes_png_with_its_metadata(tmp_path: Path) -> None:
         assert seen.getexif()[271] == "Maker"
 
 
+def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
+    """300 pixels an inch, as scanners and cameras say so."""
+    picture = Image.fromarray(texture(32, 40, 3))
+    exif = Image.Exif()
+    exif[0x011A], exif[0x011B], exif[0x0128] = 300.0, 300.0, 2
+    made = {}
+    for name, options in (("jfif", {"dpi": (300, 300)}), ("exif", {"exif": exif})):
+        for several in (False, True):
+            buffer = io.BytesIO()
+            kind = "MPO" if several else "JPEG"
+            more = {"save_all": True, "append_images": [picture]} if several else {}
+            picture.save(buffer, kind, **options, **more)
+            made[f"{name} {kind}"] = buffer.getvalue()
+    for kind in ("JPEG", "MPO"):
+        # As cameras write it: without the header of scanners.
+        exif_bytes = made[f"exif {kind}"]
+        assert exif_bytes[2:4] == b"\xff\xe0"
+        made[f"exif alone {kind}"] = exif_bytes[:2] + exif_bytes[20:]
+        jfif = made[f"jfif {kind}"]
+        thumb = b"\xff\xe0\0\x13" + jfif[6:18] + b"\1\1\5\5\5"
+        made[f"thumbnail {kind}"] = jfif[:2] + thumb + jfif[20:]
+    for what, data in made.items():
+        (folder / f"{what}.jpg").write_bytes(data)
+    return {what: folder / f"{what}.jpg" for what in made}
+
+
+def test_the_density_of_a_jpeg_is_kept(tmp_path: Path) -> None:
+    for what, path in jpegs_with_a_density(tmp_path).items():
+        _, written = again(read_image(path), tmp_path)
+        with Image.open(path) as before, Image.open(written) as after:
+            assert before.info["dpi"] == after.info["dpi"] == (300, 300), what
+            keys = ("jfif_unit", "jfif_density")
+            for key in keys:
+                assert before.info.get(key) == after.info.get(key), what
+
+
 def test_jpeg_is_written_at_quality_95_with_full_chroma(tmp_path: Path) -> None:
     x = np.linspace(0, 255, 64)
     smooth = np.dstack(np.broadcast_arrays(x, x[:, np.newaxis], 255 - x)).astype(np.uint8)
