@@ -14,6 +14,7 @@ from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.transforms import (
     anscombe,
     inverse_anscombe,
+    lift_specks,
     log_of_speckle,
     speckle_from_log,
     speckle_log_moments,
@@ -62,7 +63,9 @@ def denoise_poisson(
     unit = SCALE / float(np.ptp(roots) or 1.0)
     cleaned = denoise_white((roots * unit).astype(np.float32), unit, settings).planes
     light = [inverse_anscombe(p / unit) * gain for p, gain in zip(cleaned, gains, strict=True)]
-    return Denoised(np.stack(light).astype(np.float32), levels)
+    # Light is not negative, unless a background was subtracted that was not the same everywhere.
+    darkest = min(0.0, float(planes.min()))
+    return Denoised(np.maximum(np.stack(light), darkest).astype(np.float32), levels)
 
 
 def _noisy(planes: NDArray[np.float32], levels: tuple[float, ...]) -> NDArray[np.bool_]:
@@ -139,18 +142,20 @@ def denoise_speckle(
     Denoised
     """
     logs = np.stack([log_of_speckle(plane) for plane in planes])
-    unit = SCALE / float(np.ptp(logs) or 1.0)
-    scaled = ((logs - logs.min()) * unit).astype(np.float32)
-    deviations = (
-        estimate_channels(scaled)
-        if sigma is None
-        else (speckle_log_moments(sigma)[1] * unit,) * len(planes)
-    )
-    relative = tuple(_relative_deviation(deviation / unit) for deviation in deviations)
+    if sigma is None:
+        scale = float(np.ptp(logs) or 1.0) / SCALE
+        scaled = ((logs - logs.min()) / scale).astype(np.float32)
+        deviations = tuple(level * scale for level in estimate_channels(scaled))
+    else:
+        deviations = (speckle_log_moments(sigma)[1],) * len(planes)
+    relative = tuple(_relative_deviation(deviation) for deviation in deviations)
     if not _noisy(planes, relative).all():
         return _one_by_one(denoise_speckle, planes, relative, settings)
-    level = float(np.sqrt(np.mean(np.square(deviations))))
-    cleaned = denoise_white(scaled, level, settings).planes / unit + logs.min()
+    lifted = np.stack([lift_specks(p, d) for p, d in zip(logs, deviations, strict=True)])
+    darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
+    level = float(np.sqrt(np.mean(np.square(deviations)))) * unit
+    scaled = ((lifted - darkest) * unit).astype(np.float32)
+    cleaned = denoise_white(scaled, level, settings).planes / unit + darkest
     light = [speckle_from_log(p, s) for p, s in zip(cleaned, relative, strict=True)]
     return Denoised(np.stack(light).astype(np.float32), relative)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import rank_filter
 from scipy.special import polygamma
 
 __all__ = [
     "anscombe",
     "inverse_anscombe",
+    "lift_specks",
     "log_of_speckle",
     "speckle_from_log",
     "speckle_log_moments",
@@ -16,6 +18,8 @@ __all__ = [
 
 # Mean of the Anscombe transform of a Poisson count of mean 0.
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
+SPECK = 1.5  # deviations below the neighbours: above 1 no mean is off by a percent
+AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
 FAINTEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
 
 
@@ -25,7 +29,8 @@ def anscombe(counts: NDArray[np.floating]) -> NDArray[np.float64]:
     Parameters
     ----------
     counts : ndarray
-        Photon counts; values below -3/8 count as -3/8.
+        Photon counts. Below 0, where a background was subtracted from some, the transform goes on
+        as the straight line that touches it at 0.
 
     Returns
     -------
@@ -41,7 +46,9 @@ def anscombe(counts: NDArray[np.floating]) -> NDArray[np.float64]:
     >>> anscombe(np.array([0.0, 3.625])).round(3).tolist()
     [1.225, 4.0]
     """
-    return 2.0 * np.sqrt(np.maximum(np.asarray(counts, np.float64) + 0.375, 0.0))
+    values = np.asarray(counts, np.float64)
+    roots = 2.0 * np.sqrt(np.maximum(values, 0.0) + 0.375)
+    return np.asarray(roots + np.minimum(values, 0.0) / np.sqrt(0.375))
 
 
 def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -53,12 +60,12 @@ def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
     Parameters
     ----------
     values : ndarray
-        Denoised Anscombe values; below ``2 sqrt(3/8)``, the value of mean 0, the answer is 0.
+        Denoised Anscombe values; below ``2 sqrt(3/8)``, the value of mean 0, the answer is on the
+        line of `anscombe`.
 
     Returns
     -------
     ndarray of the same shape, float64
-        Mean counts >= 0.
 
     References
     ----------
@@ -67,13 +74,15 @@ def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> inverse_anscombe(np.array([0.0, 20.0])).round(3).tolist()
-    [0.0, 99.887]
+    >>> inverse_anscombe(anscombe(np.array([-2.0, 100.0]))).round(2).tolist()
+    [-2.0, 100.26]
     """
-    v = np.maximum(np.asarray(values, np.float64), ANSCOMBE_OF_NOTHING)
+    given = np.asarray(values, np.float64)
+    v = np.maximum(given, ANSCOMBE_OF_NOTHING)
     root = np.sqrt(1.5)
     counts = v**2 / 4 + root / (4 * v) - 11 / (8 * v**2) + 5 * root / (8 * v**3) - 0.125
-    return np.asarray(np.maximum(counts, 0.0))
+    below = np.minimum(given - ANSCOMBE_OF_NOTHING, 0.0) * np.sqrt(0.375)
+    return np.asarray(np.maximum(counts, 0.0) + below)
 
 
 def log_of_speckle(intensity: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -96,6 +105,33 @@ def log_of_speckle(intensity: NDArray[np.floating]) -> NDArray[np.float64]:
     values = np.asarray(intensity, np.float64)
     smallest = max(FAINTEST * float(np.mean(np.abs(values))), float(np.finfo(np.float32).tiny))
     return np.asarray(np.log(np.maximum(values, smallest)))
+
+
+def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floating]:
+    """Raise single pixels whose logarithm is far below that of all but one of their neighbours.
+
+    Where the noise's factor was near 0 its logarithm is many deviations off, and would pass for
+    detail. A dark line stays: its pixels have two neighbours as dark.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (h, w)
+    deviation : float
+        Of the logarithm of the noise.
+
+    Returns
+    -------
+    ndarray of the same shape
+
+    Examples
+    --------
+    >>> logs = np.zeros((5, 5))
+    >>> logs[2, 2], logs[:, 4] = -7.0, -7.0
+    >>> lift_specks(logs, 0.25)[2].tolist()
+    [0.0, 0.0, -0.375, 0.0, -7.0]
+    """
+    others = rank_filter(logs, 1, footprint=AROUND, mode="nearest")
+    return np.maximum(logs, others - SPECK * deviation)
 
 
 def speckle_from_log(values: NDArray[np.floating], sigma: float) -> NDArray[np.float64]:

@@ -82,11 +82,40 @@ def test_poisson_mode_is_not_biased_in_the_dark() -> None:
     assert out.std() < 0.25
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_poisson_mode_keeps_what_a_subtracted_background_made_negative(given: bool) -> None:
+    """Means of even areas stay what they are, on either side of 0."""
+    levels = np.repeat([-2.0, 0.0, 5.0, 40.0], 24)
+    clean = np.tile(levels[:, np.newaxis], (1, 96))
+    image = RNG.poisson(clean + 10) - 10.0
+    sigma = np.sqrt(255) if given else None
+    out = denoise_kpca(image, sigma=sigma, noise="poisson", data_range=255, quality="fast")
+    for level in np.unique(levels):
+        inner = np.s_[np.flatnonzero(levels == level)[4:-4], 4:-4]
+        assert out[inner].mean() == pytest.approx(image[inner].mean(), abs=0.5 + 0.02 * abs(level))
+        # The level given is that of the light alone, less than all the noise there is.
+        assert given or np.std(out[inner]) < 0.7 * np.std(image[inner])
+    assert denoise_kpca(image + 10, noise="poisson", quality="fast").min() >= 0
+
+
 def test_speckle_level_is_found_relative_to_the_intensity() -> None:
     image = speckle(0.3)
     assert denoise_with_info(image, noise="speckle")[1].sigma == pytest.approx(0.3, rel=0.15)
     flat = 50 * RNG.gamma(4, 1 / 4, (96, 96))
     assert denoise_kpca(flat, noise="speckle", sigma=0.5).mean() == pytest.approx(50, rel=0.02)
+
+
+@pytest.mark.parametrize("sigma", [0.2, 0.3])
+def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
+    """Noise of a smooth picture costs no more than where no factor is below a third."""
+    clean = 130 + 90 * np.sin(np.add.outer(np.arange(128), np.arange(128)) / 40)
+    factor = 1 + sigma * np.random.default_rng(2).standard_normal(clean.shape)
+    assert (factor < 0.3).any()
+    options = {"noise": "speckle", "sigma": sigma, "data_range": 255, "quality": "fast"}
+    out = denoise_kpca(clean * np.maximum(factor, 0), **options)
+    without = denoise_kpca(clean * np.maximum(factor, 1 / 3), **options)
+    assert db(out, clean) > db(without, clean) - 0.3
+    assert (out / clean).min() > 0.6
 
 
 def test_what_counts_as_no_light_is_zero_and_not_the_darkest_pixel() -> None:
