@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["count_samples", "remaining", "say_failure", "share_processors", "showing_progress"]
 
 Show = Callable[["ImageOutcome"], None]
+Within = Callable[[str, float], None]
 
 MOST_FAILURES = 5
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
@@ -105,7 +107,9 @@ def _say_if_failed(outcome: ImageOutcome) -> None:
 
 
 @contextmanager
-def showing_progress(console: Console, weights: Mapping[str, int]) -> Iterator[Show]:
+def showing_progress(
+    console: Console, weights: Mapping[str, int]
+) -> Iterator[tuple[Show, Within | None]]:
     """Show how far a batch is while the block runs.
 
     Parameters
@@ -116,11 +120,14 @@ def showing_progress(console: Console, weights: Mapping[str, int]) -> Iterator[S
 
     Yields
     ------
-    callable
+    show : callable
         Takes the outcome of each image as it is done.
+    within : callable or None
+        Takes the name of an image that is worked on and the share of it that is done; None where
+        that is not shown.
     """
     if console.quiet or not sys.stderr.isatty():
-        yield _say_if_failed
+        yield _say_if_failed, None
         return
     from rich import progress
     from rich.console import Console as Terminal
@@ -129,12 +136,14 @@ def showing_progress(console: Console, weights: Mapping[str, int]) -> Iterator[S
         progress.SpinnerColumn(),
         progress.TextColumn("{task.fields[count]}"),
         progress.BarColumn(bar_width=None),
+        progress.TaskProgressColumn(),
         progress.TimeElapsedColumn(),
         progress.TextColumn("{task.fields[left]}"),
     )
     terminal = Terminal(stderr=True, highlight=False)
     with progress.Progress(*columns, console=terminal, transient=True) as bar:
-        yield _Bar(bar, weights).show
+        shown = _Bar(bar, weights)
+        yield shown.show, shown.within
 
 
 class _Bar:
@@ -143,25 +152,42 @@ class _Bar:
     def __init__(self, bar: Progress, weights: Mapping[str, int]) -> None:
         self.bar, self.weights = bar, dict(weights)
         self.n_all, self.n_done, self.n_failed = len(weights), 0, 0
-        self.worked, self.left = 0, sum(weights.values())
+        self.all = sum(weights.values())
+        self.worked, self.resumed = 0, 0
+        self.under_way: dict[str, float] = {}
+        self.lock = threading.Lock()
         self.began = time.monotonic()
-        self.task = bar.add_task("", total=self.left or 1, count=f"0 of {self.n_all}", left="")
+        self.task = bar.add_task("", total=self.all or 1, count=f"0 of {self.n_all}", left="")
 
     def show(self, outcome: ImageOutcome) -> None:
         weight = self.weights.get(outcome.name, 0)
-        self.n_done += 1
-        self.left -= weight
-        if outcome.resumed:
-            self.began = time.monotonic() if not self.worked else self.began
-        else:
-            self.worked += weight
         if outcome.status == "failed":
             self._show_failure(outcome)
+        with self.lock:
+            self.n_done += 1
+            self.under_way.pop(outcome.name, None)
+            # What comes late of an image that is done counts no more.
+            self.weights[outcome.name] = 0
+            if outcome.resumed:
+                self.began = time.monotonic() if not self.worked else self.began
+                self.resumed += weight
+            else:
+                self.worked += weight
+            self._update()
+
+    def within(self, name: str, share: float) -> None:
+        with self.lock:
+            self.under_way[name] = share
+            self._update()
+
+    def _update(self) -> None:
+        partly = sum(share * self.weights[name] for name, share in self.under_way.items())
+        worked = self.worked + round(partly)
         self.bar.update(
             self.task,
-            advance=weight,
+            completed=self.resumed + worked,
             count=f"{self.n_done} of {self.n_all}",
-            left=remaining(self.left, self.worked, time.monotonic() - self.began),
+            left=remaining(self.all - self.resumed - worked, worked, time.monotonic() - self.began),
         )
 
     def _show_failure(self, outcome: ImageOutcome) -> None:

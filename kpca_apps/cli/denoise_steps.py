@@ -202,7 +202,7 @@ def denoise_batch(
     n_done = 0
     weights = {one.name: size for one, size in zip(batch.planned, samples, strict=True)}
     try:
-        with showing_progress(console, weights) as show:
+        with showing_progress(console, weights) as (show, within):
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
@@ -221,6 +221,7 @@ def denoise_batch(
                 reference=batch.reference,
                 rivals=batch.rivals,
                 progress=progress,
+                within=within,
                 passed_over=batch.out,
             )
     except KeyboardInterrupt:

@@ -1,8 +1,8 @@
 """One pass over an image: bands of references in any order, summed in the order of the image.
 
-A strip is a run of rows of a larger image, worked on as if the rest were there: the same
-references, the same bands, the same draws. So what its inner rows get does not depend on where
-the image was cut, nor on the number of threads, to the last bit.
+A strip is a piece of a larger image, worked on as if the rest were there: the same references, the
+same bands, the same draws. So what its inner pixels get does not depend on where the image was
+cut, nor on the number of threads, to the last bit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.matching import RADIUS, pad_guide
+from kpca_apps.denoise.matching import RADIUS, origin_of, pad_guide
 from kpca_apps.denoise.parameters import PassSettings
 from kpca_apps.denoise.projection import project_band, survey_band
 from kpca_apps.denoise.wiener import wiener_band
@@ -47,29 +47,39 @@ MOST_EXCESS = 1.25
 
 @dataclass(frozen=True)
 class Strip:
-    """Rows of a larger image.
+    """A piece of a larger image.
 
     Attributes
     ----------
-    first : int
-        Row of the whole image that is row 0 here.
-    rows : int
-        Rows here.
+    first, left : int
+        Row and column of the whole image that are the first ones here.
+    rows, columns : int
+        How many there are here.
     whole : (int, int)
         Height and width of the whole image.
     n_jobs : int or None
         Threads.
+    advance : callable
+        Told the share of a pass that each band is.
     """
 
     first: int
+    left: int
     rows: int
+    columns: int
     whole: tuple[int, int]
     n_jobs: int | None = None
+    advance: Callable[[float], None] = lambda share: None
 
     def window(self, settings: PassSettings) -> Planes:
         """Weights of the pixels of a patch: a Kaiser window, smaller in images that are."""
         tall, wide = (np.kaiser(min(settings.size, side), 2.0) for side in self.whole)
         return np.outer(tall, wide).astype(np.float32)
+
+    def across(self, wide: int, stride: int) -> Rows:
+        """Find the columns of the references of the whole image inside the strip."""
+        grid = _grid(self.whole[1], wide, stride) - self.left
+        return np.asarray(grid[(grid >= 0) & (grid + wide <= self.columns)])
 
     def bands(self, tall: int, stride: int) -> list[tuple[Rows, int, int]]:
         """Find the references of the whole image inside the strip, in the whole image's bands.
@@ -99,7 +109,7 @@ class Strip:
 
 
 def reach(settings: PassSettings) -> int:
-    """Rows on either side that decide what one pass makes of a pixel.
+    """Pixels on either side that decide what one pass makes of one.
 
     The patches over a pixel belong to references up to a radius away, and those compare with
     patches a radius further on.
@@ -206,16 +216,16 @@ def project(
     window = strip.window(settings)
     tie = patch_means(left, window.shape) * np.float32(settings.tie * 2 * window.size)
     spread = patch_means(variance, window.shape)
-    columns = _grid(planes.shape[2], window.shape[1], settings.stride)
+    columns = strip.across(window.shape[1], settings.stride)
     padded = pad_guide(guide)
 
     def band(rows: Rows, top: int, height: int) -> Planes:
         return project_band(
             padded, planes, spread, tie, window, settings.group, np.float32(excess),
-            rows, columns, strip.first, top, height,
+            rows, columns, origin_of(strip.first, strip.left), top, height,
         )  # fmt: skip
 
-    return _run(band, planes, strip.bands(window.shape[0], settings.stride), strip.n_jobs)
+    return _run(band, planes, strip.bands(window.shape[0], settings.stride), strip)
 
 
 def wiener(
@@ -246,7 +256,7 @@ def wiener(
         As `project`.
     """
     window = strip.window(settings)
-    columns = _grid(planes.shape[2], window.shape[1], settings.stride)
+    columns = strip.across(window.shape[1], settings.stride)
     padded = pad_guide(guide)
 
     def band(rows: Rows, top: int, height: int) -> Planes:
@@ -255,7 +265,7 @@ def wiener(
             rows, columns, top, height,
         )  # fmt: skip
 
-    return _run(band, planes, strip.bands(window.shape[0], settings.stride), strip.n_jobs)
+    return _run(band, planes, strip.bands(window.shape[0], settings.stride), strip)
 
 
 def _grid(length: int, size: int, stride: int) -> Rows:
@@ -267,14 +277,15 @@ def _grid(length: int, size: int, stride: int) -> Rows:
 
 
 def _run(
-    band: Band, planes: Planes, bands: list[tuple[Rows, int, int]], n_jobs: int | None
+    band: Band, planes: Planes, bands: list[tuple[Rows, int, int]], strip: Strip
 ) -> tuple[Planes, Planes]:
     """Work through the bands and add them up in order; pixels no patch covers stay as they are."""
     sums = np.zeros((len(planes), 3, *planes.shape[1:]), np.float32)
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+    parallel = Parallel(n_jobs=strip.n_jobs, require="sharedmem", return_as="generator")
     parts = parallel(delayed(band)(*job) for job in bands)
     for (_, top, height), part in zip(bands, parts, strict=True):
         sums[:, :, top : top + height] += part
+        strip.advance(1 / len(bands))
     totals, weights, leverages = sums[:, 0], sums[:, 1], sums[:, 2]
     bare = weights == 0
     weights[bare] = np.float32(1)

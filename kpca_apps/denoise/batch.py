@@ -21,6 +21,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from kpca_apps import __version__
 from kpca_apps.denoise.comparing import RIVALS
 from kpca_apps.denoise.manifest import (
+    MANIFEST,
     Manifest,
     batch_key,
     hash_file,
@@ -29,6 +30,7 @@ from kpca_apps.denoise.manifest import (
     sync_folder,
 )
 from kpca_apps.denoise.naming import Planned, plan_outputs
+from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.references import find_references
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
 from kpca_apps.denoise.work import Denoise, Done, Task, work
@@ -36,9 +38,10 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images import FORMATS
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["Progress", "make_folder", "run_batch"]
+__all__ = ["Progress", "Within", "make_folder", "run_batch"]
 
 Progress = Callable[[int, int, ImageOutcome], None]
+Within = Callable[[str, float], None]
 
 
 def run_batch(
@@ -53,6 +56,7 @@ def run_batch(
     reference: str | Path | None = None,
     rivals: Sequence[str] = (),
     progress: Progress | None = None,
+    within: Within | None = None,
     passed_over: str | Path | None = None,
 ) -> DenoisingResult:
     """Denoise files, folders and patterns into a folder, or go on with a batch that was stopped.
@@ -86,6 +90,9 @@ def run_batch(
         Also compare with these; needs `reference`.
     progress : callable, optional
         Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
+    within : callable, optional
+        Called as ``within(name, share)`` while an image is worked on, with the share of it that is
+        done, from another thread.
     passed_over : str or Path, optional
         A folder around `out`, of which nothing is an input either.
 
@@ -129,22 +136,18 @@ def run_batch(
     with Manifest(folder) as manifest:
         remove_partial(folder)
         tasks = [
-            _task(
-                image,
-                folder,
-                format,
-                keyed,
-                partial_path(folder / image.output, token, number),
-                references.get(image.name),
-                rivals,
-            )
-            for number, image in enumerate(planned)
+            _task(image, number, folder, format, keyed, token, references.get(image.name), rivals)
+            for number, image in enumerate(planned, 1)
         ]
         tasks = [_resuming(task, manifest, force) for task in tasks]
         outcomes: dict[str, ImageOutcome] = {}
         keys: dict[str, str] = {}
         try:
-            with _ended_quietly(_finished(tasks, denoise, jobs)) as finished:
+            with ExitStack() as stack:
+                if within is not None:
+                    names = [image.name for image in planned]
+                    stack.enter_context(watching(_board(folder, token), names, within))
+                finished = stack.enter_context(_ended_quietly(_finished(tasks, denoise, jobs)))
                 for done in finished:
                     outcome = _publish(done, manifest, force)
                     outcomes[outcome.name] = outcome
@@ -212,10 +215,11 @@ def make_folder(out: Path) -> Path:
 
 def _task(
     image: Planned,
+    number: int,
     folder: Path,
     format: str,
     settings: Mapping[str, Any],
-    partial: Path,
+    token: str,
     reference: Path | None,
     rivals: Sequence[str],
 ) -> Task:
@@ -236,11 +240,18 @@ def _task(
         folder=folder,
         format=format,
         settings=settings,
-        partial=partial,
+        partial=partial_path(target, token, number),
+        board=_board(folder, token),
+        number=number,
         owner=os.getpid(),
         reference=reference,
         rivals=tuple(rivals),
     )
+
+
+def _board(folder: Path, token: str) -> Path:
+    """Return the file in which a run's workers write how far they are."""
+    return partial_path(folder / MANIFEST, token, 0)
 
 
 def _resuming(task: Task, manifest: Manifest, force: bool) -> Task:

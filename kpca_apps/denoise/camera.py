@@ -14,6 +14,8 @@ and costs more there than what is left of the correlation.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
@@ -168,6 +170,8 @@ def _clean_whitened(
         _filter(plane, 1.0 / _widened(gain, plane.shape))
     average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
     levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
+    # The filter reaches over the whole image.
+    settings = replace(settings, wanted=None)
     cleaned = clean_planes(planes, tuple(levels.tolist()), settings)
     for plane, gain in zip(cleaned, gains, strict=True):
         _filter(plane, _widened(gain, plane.shape))

@@ -30,12 +30,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from kpca_apps.denoise.bands import Strip, noise_excess, project, reach, wiener
 from kpca_apps.denoise.parameters import PassSettings, Plan, plan_for
+from kpca_apps.denoise.progress import tell
 from kpca_apps.denoise.scales import average_low_frequencies, halve
 from kpca_apps.errors import ConfigError
 
-__all__ = ["KERNELS", "denoise_plane", "denoise_planes"]
+__all__ = ["KERNELS", "Window", "denoise_plane", "denoise_planes"]
 
 Planes = NDArray[np.float32]
+Window = tuple[tuple[int, int], tuple[int, int]]
+"""Rows from one up to another, and columns likewise."""
 
 KERNELS = ("linear", "rbf")
 """Kernels of the Wiener pass. The RBF reaches the linear one from below as it widens, and has
@@ -49,6 +52,12 @@ AGAIN = np.float32(0.3)
 
 SMOOTH_IN_PILOT = np.float32(0.6)
 """Weight of B in A."""
+
+BLURRED = 6
+"""Pixels on either side at half the scale that decide how the low frequencies of one change."""
+
+AT_HALF = 0.25
+"""Share of the work that is left for half the scale and below."""
 
 SMALLEST = 16
 """Pixels a side of the smallest scale, at the least: two patches."""
@@ -121,6 +130,7 @@ def denoise_planes(
     n_jobs: int | None = None,
     strip_samples: int = STRIP_SAMPLES,
     scales: bool = True,
+    wanted: Window | None = None,
 ) -> Planes:
     """Remove white Gaussian noise from planes of one scene, matched in the first of them.
 
@@ -139,6 +149,9 @@ def denoise_planes(
     scales : bool
         Whether photographs are denoised at half the scale too, and so on. Only for white noise:
         of other noise more than half is left there.
+    wanted : ((int, int), (int, int)), optional
+        Rows from one up to another, and columns, of which the result is wanted: they are as in the
+        result of the whole, to the last bit. Others may hold anything.
 
     Returns
     -------
@@ -165,9 +178,10 @@ def denoise_planes(
     guide = None if match is None else np.ascontiguousarray(match, np.float32)
     planes, levels = given if active.all() else given[active], levels[active]
     excess = noise_excess(planes[0], float(levels[0]), plan.first)
-    way = _Way(quality, content, kernel == "rbf", excess, n_jobs, strip_samples)
     scales = scales and content == "photo"
-    cleaned = _denoise_scales(planes, levels, guide, way, scales)
+    way = _Way(quality, content, kernel == "rbf", excess, n_jobs, strip_samples, scales)
+    window = wanted or ((0, given.shape[1]), (0, given.shape[2]))
+    cleaned = _denoise_scales(planes, levels, guide, way, window)
     if active.all():
         return cleaned
     result = given.copy()
@@ -191,6 +205,8 @@ class _Way:
         Threads.
     strip_samples : int
         Pixels times channels worked on at once.
+    scales : bool
+        Whether half the scale is worked on too, and so on.
     """
 
     quality: str
@@ -199,19 +215,52 @@ class _Way:
     excess: float
     n_jobs: int | None
     strip_samples: int
+    scales: bool
 
 
 def _denoise_scales(
-    planes: Planes, sigmas: NDArray[np.float32], guide: Planes | None, way: _Way, scales: bool
+    planes: Planes,
+    sigmas: NDArray[np.float32],
+    guide: Planes | None,
+    way: _Way,
+    wanted: Window,
+    done: float = 0.0,
 ) -> Planes:
-    """Denoise at this scale and, where asked to, at half of it, and so on."""
+    """Denoise at this scale and, where asked to, at half of it, and so on.
+
+    Wanted are the pixels whose result is to be right; done is the share of the work before this.
+    """
     plan = plan_for(float(sigmas[0]), way.quality, way.content)
-    fine = _Strips(planes, sigmas, guide, plan, way).run()
-    if scales and min(planes.shape[1:]) >= 2 * SMALLEST:
-        half_guide = None if guide is None else halve(guide)
-        half = np.float32(0.5) * sigmas
-        average_low_frequencies(fine, _denoise_scales(halve(planes), half, half_guide, way, scales))
+    halves = way.scales and min(planes.shape[1:]) >= 2 * SMALLEST
+    end = 1 - (1 - done) * (AT_HALF if halves else 0)
+    strips = _Strips(planes, sigmas, guide, plan, way, done, end)
+    if not halves:
+        return strips.run(wanted)
+    at_half = _halved(wanted, planes.shape[1:])
+    fine = strips.run(_doubled(at_half, planes.shape[1:]))
+    half_guide = None if guide is None else halve(guide)
+    half = np.float32(0.5) * sigmas
+    coarse = _denoise_scales(halve(planes), half, half_guide, way, at_half, end)
+    average_low_frequencies(fine, coarse)
     return fine
+
+
+def _halved(wanted: Window, shape: tuple[int, ...]) -> Window:
+    """Return what is to be right at half the scale, where low frequencies of a window change."""
+    (top, bottom), (left, right) = wanted
+    return (
+        (max(0, top // 2 - BLURRED), min(shape[0] // 2, bottom // 2 + BLURRED)),
+        (max(0, left // 2 - BLURRED), min(shape[1] // 2, right // 2 + BLURRED)),
+    )
+
+
+def _doubled(at_half: Window, shape: tuple[int, ...]) -> Window:
+    """Return the pixels of a window at half the scale, and an odd last row or column."""
+    (top, bottom), (left, right) = at_half
+    return (
+        (2 * top, shape[0] if bottom == shape[0] // 2 else 2 * bottom),
+        (2 * left, shape[1] if right == shape[1] // 2 else 2 * right),
+    )
 
 
 class _Strips:
@@ -229,6 +278,8 @@ class _Strips:
         The passes.
     way : _Way
         The rest.
+    done, end : float
+        Shares of the work on the image that are done before and after this.
     """
 
     def __init__(
@@ -238,30 +289,46 @@ class _Strips:
         guide: Planes | None,
         plan: Plan,
         way: _Way,
+        done: float,
+        end: float,
     ) -> None:
         self.planes, self.guide, self.plan, self.way = planes, guide, plan, way
-        self.variances = sigmas**2
+        self.variances, self.done, self.length = sigmas**2, done, end - done
 
-    def run(self) -> Planes:
-        """Work through the strips, each with a margin that is cut off again."""
+    def run(self, wanted: Window) -> Planes:
+        """Work through the strips of a window, each with a margin that is cut off again."""
         channels, height, width = self.planes.shape
         margin = sum(reach(settings) for settings in self.plan.passes)
+        (start, stop), (left, right) = wanted
+        across = (max(0, left - margin), min(width, right + margin))
         # In very wide images too, no more is thrown away than kept.
-        rows = max(2 * margin, self.way.strip_samples // (channels * width))
-        if rows >= height:
-            return self._chain(0, height)
-        result = np.empty_like(self.planes)
-        for top in range(0, height, rows):
-            bottom = min(top + rows, height)
+        rows = max(2 * margin, self.way.strip_samples // (channels * (across[1] - across[0])))
+        if rows >= height and wanted == ((0, height), (0, width)):
+            return self._chain((0, height), across, 1.0)
+        result = self.planes.copy()
+        for top in range(start, stop, rows):
+            bottom = min(top + rows, stop)
             first = max(0, top - margin)
-            strip = self._chain(first, min(height, bottom + margin))
-            result[:, top:bottom] = strip[:, top - first : bottom - first]
+            share = (bottom - top) / (stop - start)
+            strip = self._chain((first, min(height, bottom + margin)), across, share)
+            inner = strip[:, top - first : bottom - first, left - across[0] : right - across[0]]
+            result[:, top:bottom, left:right] = inner
         return result
 
-    def _chain(self, first: int, end: int) -> Planes:
-        """Run every pass of the plan on the rows from first to end."""
-        plan, planes = self.plan, np.ascontiguousarray(self.planes[:, first:end])
-        strip = Strip(first, end - first, self.planes.shape[1:], self.way.n_jobs)
+    def _chain(self, down: tuple[int, int], across: tuple[int, int], share: float) -> Planes:
+        """Run every pass of the plan on a piece, which is a share of the window."""
+        plan, rows, columns = self.plan, slice(*down), slice(*across)
+        planes = np.ascontiguousarray(self.planes[:, rows, columns])
+        length = share * self.length / len(plan.passes)
+        strip = Strip(
+            first=down[0],
+            left=across[0],
+            rows=planes.shape[1],
+            columns=planes.shape[2],
+            whole=self.planes.shape[1:],
+            n_jobs=self.way.n_jobs,
+            advance=lambda part: self._advance(part * length),
+        )
         none_left = np.ones_like(planes)
         pilot, leverage = self._project(planes, planes, none_left, np.float32(1), plan.first, strip)
         if plan.second is not None:
@@ -292,9 +359,16 @@ class _Strips:
 
     def _guide(self, estimate: Planes, strip: Strip) -> Planes:
         """Image to match in: the one given, or the first plane of an estimate."""
+        if self.guide is None:
+            own: Planes = estimate[0]
+            return own
         rows = slice(strip.first, strip.first + strip.rows)
-        guide: Planes = estimate[0] if self.guide is None else self.guide[rows]
-        return guide
+        columns = slice(strip.left, strip.left + strip.columns)
+        return np.ascontiguousarray(self.guide[rows, columns])
+
+    def _advance(self, share: float) -> None:
+        self.done += share
+        tell(self.done)
 
 
 def _mix(a: Planes, b: Planes, share: np.float32) -> Planes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.compiled import Scalar, compiled
 
-__all__ = ["LANES", "RADIUS", "find_group", "matching_space", "pad_guide"]
+__all__ = ["LANES", "RADIUS", "find_group", "matching_space", "origin_of", "pad_guide"]
 
 RADIUS = 18
 """Patches are looked for within this many pixels of the reference, both ways."""
@@ -24,6 +24,11 @@ LANES = 40
 Plane = NDArray[np.float32]
 Vector = NDArray[np.float32]
 Places = NDArray[np.int32]
+
+
+def origin_of(first_row: int, first_column: int) -> int:
+    """Return the place in the whole image of a piece's first pixel, as one number."""
+    return (first_row << 32) + first_column
 
 
 def pad_guide(guide: Plane) -> Plane:
@@ -118,7 +123,7 @@ def find_group(
     y: int,
     x: int,
     shape: tuple[int, int],
-    first_row: int,
+    origin: int,
     k: int,
     tie: Scalar,
     group: Places,
@@ -134,8 +139,8 @@ def find_group(
         Upper left corner of the reference in the guide.
     shape : (int, int)
         Height and width of a patch in pixels.
-    first_row : int
-        Row of the whole image that is row 0 of the guide: hashes use the image's coordinates.
+    origin : int
+        From `origin_of`: hashes use the coordinates of the whole image.
     k : int
         Patches wanted; fewer are found in images that hold fewer.
     tie : float
@@ -151,7 +156,7 @@ def find_group(
         Patches found, the reference among them.
     """
     distances, scratch, places = space
-    n = _candidates(padded, y, x, shape, first_row, tie, distances, places, scratch[:LANES])
+    n = _candidates(padded, y, x, shape, origin, tie, distances, places, scratch[:LANES])
     k = min(k, n)
     for t in range(n):
         scratch[t] = distances[t]
@@ -177,7 +182,7 @@ def _candidates(
     y: int,
     x: int,
     shape: tuple[int, int],
-    first_row: int,
+    origin: int,
     tie: Scalar,
     distances: Vector,
     places: Places,
@@ -188,7 +193,7 @@ def _candidates(
     rows = padded.shape[0] - height
     columns = padded.shape[1] - RADIUS - LANES - width
     left, right = max(0, x - RADIUS), min(columns, x + RADIUS)
-    reference = _key(y + first_row, x)
+    reference = np.uint64(origin) + _key(y, x)
     n = 0
     for other_y in range(max(0, y - RADIUS), min(rows, y + RADIUS) + 1):
         _row_distances(padded, y, x, other_y, height, width, row)
@@ -197,7 +202,7 @@ def _candidates(
             if np.isnan(d):  # An order of distances there must be, or too many would be found.
                 d = np.float32(np.inf)
             if d < tie:
-                u = _uniform(reference, _key(other_y + first_row, other_x))
+                u = _uniform(reference, np.uint64(origin) + _key(other_y, other_x))
                 d = tie * (np.float32(0.5) + np.float32(0.5) * u)
             if other_y == y and other_x == x:
                 d = np.float32(-1)

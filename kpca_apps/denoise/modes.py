@@ -67,7 +67,7 @@ class LocalMode:
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
         options = asdict(self.options)
-        del options["n_jobs"]
+        del options["n_jobs"], options["wanted"]
         return {"mode": "local", **options, "sigma": self.sigma, "data_range": self.data_range}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.optimize import brentq
 
 from kpca_apps.denoise.impulse import detect_impulses, fill_from_neighbours
 from kpca_apps.denoise.noise import estimate_noise
+from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.transforms import (
     anscombe,
@@ -82,9 +84,11 @@ def _one_by_one(
     change the noise of those and receive what is left of it.
     """
     cleaned = planes.copy()
-    for channel in np.flatnonzero(_noisy(planes, levels)):
+    noisy = np.flatnonzero(_noisy(planes, levels))
+    for number, channel in enumerate(noisy):
         alone = slice(channel, channel + 1)
-        cleaned[alone] = model(planes[alone], levels[channel], settings).planes
+        with part(number, len(noisy)):
+            cleaned[alone] = model(planes[alone], levels[channel], settings).planes
     return Denoised(cleaned, levels)
 
 
@@ -195,7 +199,11 @@ def denoise_impulse(
     """
     bad = np.stack([detect_impulses(plane) for plane in planes])
     filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
-    if bad.any():
-        for guess in GUESSES:
-            filled[bad] = denoise_white(filled, guess, settings).planes[bad]
-    return denoise_white(filled, sigma, settings)
+    guesses = GUESSES if bad.any() else ()
+    for number, guess in enumerate(guesses):
+        with part(number, len(guesses) + 1):
+            # Each pixel of one guess weighs on all around it in the next.
+            whole = replace(settings, wanted=None)
+            filled[bad] = denoise_white(filled, guess, whole).planes[bad]
+    with part(len(guesses), len(guesses) + 1):
+        return denoise_white(filled, sigma, settings)

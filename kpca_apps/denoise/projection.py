@@ -155,7 +155,7 @@ def project_band(
     most: Scalar,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
-    first_row: int,
+    origin: int,
     top: int,
     height: int,
 ) -> NDArray[np.float32]:
@@ -179,8 +179,8 @@ def project_band(
         As for `project_rows`.
     rows, columns : int arrays
         Upper left corners of the references of the band.
-    first_row : int
-        Row of the whole image that is row 0 of the planes.
+    origin : int
+        From `kpca_apps.denoise.matching.origin_of`.
     top, height : int
         Rows of the planes the band can reach.
 
@@ -198,7 +198,7 @@ def project_band(
     nearby, space = matching_space(), projection_space(k, n)
     for y in rows:
         for x in columns:
-            found = find_group(guide, y, x, shape, first_row, k, tie[y, x], group, nearby)
+            found = find_group(guide, y, x, shape, origin, k, tie[y, x], group, nearby)
             share = np.float32(1) / np.float32(found)
             for c in range(len(planes)):
                 level = np.float32(0)

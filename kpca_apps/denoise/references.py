@@ -8,10 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from kpca_apps.denoise.naming import Planned
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.images import ImageFile, read_image
 from kpca_apps.files.images_kinds import IMAGE_SUFFIXES
 from kpca_apps.files.names import one_line
 
-__all__ = ["find_references"]
+__all__ = ["find_references", "read_reference"]
 
 
 def find_references(
@@ -91,3 +92,60 @@ def _refuse_the_same(planned: tuple[Planned, ...], found: Mapping[str, Path], la
 def _escaped(stem: str) -> str:
     """Return a stem as a pattern that matches nothing else."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in stem)
+
+
+def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
+    """Open the clean image of one input and see that it fits.
+
+    Parameters
+    ----------
+    path : Path or None
+    name : str
+        Of the input.
+    image : ImageFile
+        The input.
+
+    Returns
+    -------
+    ImageFile or None
+        None if there is no clean image.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or differs in size, channels, pages or type.
+    """
+    if path is None:
+        return None
+    label = f"{name}: its reference {path.name}"
+    try:
+        clean = read_image(path, label=label)
+    except InputError as error:
+        raise InputError(str(error)) from None
+    for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
+        if _without_alpha(one.shape) != _without_alpha(other.shape):
+            where = f" (page {number})" if len(image.pages) > 1 else ""
+            raise InputError(
+                f"{label} has shape {_shown(other.shape)} and the image{where} "
+                f"{_shown(one.shape)}; give a reference of the same size and channels."
+            )
+    if len(image.pages) != len(clean.pages):
+        raise InputError(
+            f"{label} has {len(clean.pages)} pages and the image {len(image.pages)}; give a "
+            "reference with the same pages."
+        )
+    if image.pages[0].dtype != clean.pages[0].dtype:
+        raise InputError(
+            f"{label} holds {clean.pages[0].dtype} and the image {image.pages[0].dtype}; give a "
+            "reference of the same type."
+        )
+    return clean
+
+
+def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
+    channels = shape[2] if len(shape) == 3 else 1
+    return (*shape[:2], 3 if channels >= 3 else 1)
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

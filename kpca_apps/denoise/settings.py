@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from kpca_apps.denoise.local import KERNELS
+from kpca_apps.denoise.local import KERNELS, Window
 from kpca_apps.denoise.parameters import CONTENTS, QUALITIES
 from kpca_apps.errors import ConfigError
 
@@ -34,6 +34,9 @@ class Settings:
         Share of the change that is made, 0 (none) to 1 (all).
     n_jobs : int or None
         Workers; the result does not depend on it.
+    wanted : ((int, int), (int, int)) or None
+        Rows from one up to another, and columns, of which the result is wanted, as of a preview;
+        others may hold anything. None wants all.
 
     Raises
     ------
@@ -49,6 +52,7 @@ class Settings:
     chroma: float = 1.0
     strength: float = 1.0
     n_jobs: int | None = None
+    wanted: Window | None = None
 
     def __post_init__(self) -> None:
         offers = {

@@ -131,7 +131,7 @@ def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floa
     [0.0, 0.0, -0.375, 0.0, -7.0]
     """
     others = rank_filter(logs, 1, footprint=AROUND, mode="nearest")
-    return np.maximum(logs, others - SPECK * deviation)
+    return np.asarray(np.maximum(logs, others - SPECK * deviation))
 
 
 def speckle_from_log(values: NDArray[np.floating], sigma: float) -> NDArray[np.float64]:

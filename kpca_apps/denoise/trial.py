@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
+from kpca_apps.denoise.local import Window
 from kpca_apps.denoise.modes import LocalMode
 from kpca_apps.denoise.previews import make_previews, turned
 from kpca_apps.denoise.result import Trial, TrialResult
@@ -18,7 +18,7 @@ from kpca_apps.files.images_types import ImageFile
 
 __all__ = ["strengths_of", "try_strengths"]
 
-CROP, HALO = 384, 64
+CROP = 384
 WEAKER, STRONGER = 0.6, 1.3
 """A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
 blotches where it passes for detail. A stronger one takes the noise to be stronger than it is."""
@@ -37,23 +37,25 @@ def try_strengths(image: ImageFile, mode: LocalMode) -> TrialResult:
     Returns
     -------
     TrialResult
-        Without command and versions. The piece is denoised with a margin around it, and white
-        noise is measured on the whole image, so that it looks as it will in the whole; camera
-        noise is measured on the piece and its margin.
+        Without command and versions. The piece is cut from the image denoised as a whole, of which
+        only what it depends on is worked out where the kind of noise allows it.
 
     Raises
     ------
     InputError
         If the image cannot be denoised.
     """
-    pixels = turned(colours_of(image.page(0)), image.metadata.orientation)
-    look = _look(mode, pixels)
-    settled = _settled(mode, look)
-    top, left = _most_detailed(pixels)
-    piece = pixels[top : top + CROP, left : left + CROP]
+    pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
+    upright = turned(pixels, orientation)
+    top, left = _most_detailed(upright)
+    cut = np.s_[top : top + CROP, left : left + CROP]
+    piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
+    axis = -1 if pixels.ndim == 3 else None
     trials, shown, infos = [], [], []
-    for strength, option, options in strengths_of(mode.options, colour=pixels.ndim == 3):
-        after, info = _denoised(replace(settled, options=options), pixels, top, left)
+    for strength, option, options in strengths_of(mode.options, colour=axis is not None):
+        trial_mode = replace(mode, options=replace(options, wanted=wanted))
+        denoised, info = trial_mode(pixels, channel_axis=axis)
+        after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)
         sd = float(np.std(piece.astype(np.float64) - after))
         trials.append(Trial(strength, option, previews.after, previews.residual, sd))
@@ -68,8 +70,8 @@ def try_strengths(image: ImageFile, mode: LocalMode) -> TrialResult:
         noise=infos[1].noise,
         sigma=infos[1].sigma,
         estimated=mode.sigma is None,
-        correlated=look.correlated,
-        data_range=look.data_range,
+        correlated=infos[1].correlated,
+        data_range=infos[1].data_range,
         before=shown[1],
         trials=tuple(trials),
         settings=mode.settings,
@@ -110,31 +112,12 @@ def strengths_of(options: Settings, *, colour: bool) -> list[tuple[float, str, S
     ]
 
 
-def _look(mode: LocalMode, pixels: NDArray[Any]) -> DenoiseInfo:
-    axis = -1 if pixels.ndim == 3 else None
-    return measure_noise(pixels, data_range=mode.data_range, channel_axis=axis)
-
-
-def _settled(mode: LocalMode, look: DenoiseInfo) -> LocalMode:
-    """Return the mode with all that the whole image decides."""
-    options = mode.options
-    if options.noise == "auto":
-        options = replace(options, noise=look.noise)
-    sigma = mode.sigma
-    if sigma is None and options.noise == "gaussian":
-        sigma = look.sigma
-    return LocalMode(options, sigma, look.data_range)
-
-
-def _denoised(
-    mode: LocalMode, pixels: NDArray[Any], top: int, left: int
-) -> tuple[NDArray[Any], DenoiseInfo]:
-    """Denoise a piece with a margin of what lies around it, and cut that off."""
-    first, begin = max(0, top - HALO), max(0, left - HALO)
-    around = pixels[first : top + CROP + HALO, begin : left + CROP + HALO]
-    denoised, info = mode(around, channel_axis=-1 if pixels.ndim == 3 else None)
-    inner = denoised[top - first : top - first + CROP, left - begin : left - begin + CROP]
-    return as_stored(inner, pixels.dtype), info
+def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, slice]) -> Window:
+    """Return where a piece of the turned image lies in the image as it is stored."""
+    chosen = np.zeros(shape, dtype=bool)
+    turned(chosen, orientation)[cut] = True
+    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+    return (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
 
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:

@@ -102,6 +102,7 @@ def clean_planes(
         content=settings.content,
         n_jobs=settings.n_jobs,
         scales=scales,
+        wanted=settings.wanted,
     )
     cleaned[levels == 0] = planes[levels == 0]
     return cleaned

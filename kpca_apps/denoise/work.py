@@ -23,6 +23,8 @@ from kpca_apps.denoise.manifest import batch_key
 from kpca_apps.denoise.naming import Planned
 from kpca_apps.denoise.noise import FEWEST_PIXELS
 from kpca_apps.denoise.previews import make_previews
+from kpca_apps.denoise.progress import listening, part, writing
+from kpca_apps.denoise.references import read_reference
 from kpca_apps.denoise.result import Comparison, ImageOutcome, mean_quality
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images import ImageFile, encode_image, read_image, target_format
@@ -87,6 +89,10 @@ class Task:
         Of which the key in the record is made.
     partial : Path
         Where the unfinished result goes: a name that no other image of any run has.
+    board : Path
+        Where the share that is done is written, if somebody watches.
+    number : int
+        Of the image in the run.
     owner : int
         Process number of the run.
     reference : Path or None
@@ -103,6 +109,8 @@ class Task:
     format: str
     settings: Mapping[str, Any]
     partial: Path
+    board: Path
+    number: int
     owner: int
     reference: Path | None = None
     rivals: tuple[str, ...] = ()
@@ -151,7 +159,7 @@ def work(task: Task, denoise: Denoise) -> Done:
     trace = ""
     try:
         # One thread for linear algebra: sums in another order would be other bytes.
-        with threadpool_limits(1):
+        with threadpool_limits(1), listening(writing(task.board, task.number)):
             return _resumed(task) if task.outcome is not None else _fresh(task, denoise)
     except KpcaError as error:
         reason = str(error)
@@ -170,7 +178,7 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
     image = read_image(task.planned.source, label=task.planned.name)
     written = target_format(image, task.format)
     _require_name(task.planned)
-    reference = _reference(task, image)
+    reference = read_reference(task.reference, task.planned.name, image)
     infos: list[NoiseInfo] = []
     began = time.perf_counter()
     fatal = _store(_denoised(image, denoise, infos), image, task)
@@ -261,7 +269,7 @@ def _resumed(task: Task) -> Done:
         raise RuntimeError("nothing to resume")
     image = read_image(task.planned.source, label=task.planned.name)
     stored = read_image(task.folder / task.planned.output, label=task.planned.output)
-    reference = _reference(task, image)
+    reference = read_reference(task.reference, task.planned.name, image)
     outcome = task.outcome
     if task.compared != _compared_with(task, reference):
         outcome = replace(outcome, comparison=None)
@@ -274,7 +282,8 @@ def _denoised(image: ImageFile, denoise: Denoise, infos: list[NoiseInfo]) -> Ite
     for number, page in enumerate(image.pages):
         pixels = image.page(number)
         colours = colours_of(pixels)
-        denoised, info = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
+        with part(number, len(image.pages)):
+            denoised, info = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
         infos.append(info)
         stored = as_stored(denoised, page.dtype)
         if page.alpha:
@@ -354,44 +363,6 @@ def _unwritable(task: Task, error: OSError) -> str:
         f"{where}: cannot be written ({error.strerror}); make room or choose another folder with "
         "--out, then run the same command again: what is done is kept."
     )
-
-
-def _reference(task: Task, image: ImageFile) -> ImageFile | None:
-    """Open the clean image and see that it fits."""
-    if task.reference is None:
-        return None
-    label = f"{task.planned.name}: its reference {task.reference.name}"
-    try:
-        clean = read_image(task.reference, label=label)
-    except InputError as error:
-        raise InputError(str(error)) from None
-    for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
-        if _without_alpha(one.shape) != _without_alpha(other.shape):
-            where = f" (page {number})" if len(image.pages) > 1 else ""
-            raise InputError(
-                f"{label} has shape {_shown(other.shape)} and the image{where} "
-                f"{_shown(one.shape)}; give a reference of the same size and channels."
-            )
-    if len(image.pages) != len(clean.pages):
-        raise InputError(
-            f"{label} has {len(clean.pages)} pages and the image {len(image.pages)}; give a "
-            "reference with the same pages."
-        )
-    if image.pages[0].dtype != clean.pages[0].dtype:
-        raise InputError(
-            f"{label} holds {clean.pages[0].dtype} and the image {image.pages[0].dtype}; give a "
-            "reference of the same type."
-        )
-    return clean
-
-
-def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
-    channels = shape[2] if len(shape) == 3 else 1
-    return (*shape[:2], 3 if channels >= 3 else 1)
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))
 
 
 def _examined(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,9 +19,12 @@ from PIL import Image
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_progress import count_samples, showing_progress
+from kpca_apps.denoise.modes import LocalMode
+from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
+from kpca_apps.denoise.settings import Settings
 from tests.cli.conftest import Run
-from tests.cli.test_denoise import GIVEN, kpca, save
+from tests.cli.test_denoise import GIVEN, kpca, noisy, save
 
 __all__ = ["kpca"]
 
@@ -41,7 +45,7 @@ def test_a_terminal_shows_a_bar_and_failures_above_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"{number}.png" for number in range(9)]
-    with showing_progress(Console(), dict.fromkeys(names, 100)) as show:
+    with showing_progress(Console(), dict.fromkeys(names, 100)) as (show, _):
         show(outcome(names[0], resumed=True))
         for name in names[1:]:
             show(outcome(name, status="failed", reason=f"{name}: \x1b[31mis cut short."))
@@ -52,9 +56,44 @@ def test_a_terminal_shows_a_bar_and_failures_above_it(monkeypatch: pytest.Monkey
     assert "\x1b[31mis cut" not in shown
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_terminal_shows_how_far_one_image_is(
+    jobs: int, kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.01)
+    monkeypatch.setattr("kpca_apps.cli.denoise_progress._START_UP", 1)
+    monkeypatch.setenv("TERM", "xterm")
+    for number in range(jobs):
+        save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (3, 3)))
+    large = Path("large").resolve()
+    assert kpca("run", large, *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
+    shown = re.findall(r"([0-9]+) of [0-9]+.*?([0-9]+)%", terminal.getvalue())
+    before_any = {int(percent) for n_done, percent in shown if n_done == "0"}
+    assert len(before_any - {0, 100}) > 2
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "poisson", "impulse", "camera"])
+def test_shares_of_an_image_grow_up_to_all_of_it(noise: str) -> None:
+    rng = np.random.default_rng(0)
+    pages = [rng.normal(100, 20, (70, 60, 3)).clip(0, 255).astype(np.uint8) for _ in range(2)]
+    heard: list[float] = []
+    mode = LocalMode(Settings(quality="fast", noise=noise))
+    with listening(heard.append):
+        for number, page in enumerate(pages):
+            with part(number, 2):
+                mode(page, channel_axis=-1)
+    assert len(heard) > 20
+    assert heard == sorted(heard)
+    assert heard[0] < 0.1
+    assert heard[-1] == pytest.approx(1)
+
+
 def test_elsewhere_failures_are_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (False, True):
-        with showing_progress(Console(quiet), {"a.png": 1, "b.png": 1}) as show:
+        with showing_progress(Console(quiet), {"a.png": 1, "b.png": 1}) as (show, within):
+            assert within is None
             show(outcome("a.png"))
             show(outcome("b.png", status="failed", reason="b.png: \x07is empty."))
         assert capsys.readouterr().err == "failed: b.png: \\x07is empty.\n"

@@ -68,7 +68,7 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
     variance = np.full(noisy.shape, 100.0, np.float32)
     variance[:, :, 20:] = 150.0
     estimate, leverage = project(
-        noisy, noisy[0], variance, variance[0], SETTINGS, 1.0, Strip(0, SHAPE[0], SHAPE)
+        noisy, noisy[0], variance, variance[0], SETTINGS, 1.0, Strip(0, 0, *SHAPE, SHAPE)
     )
     spread = patch_means(variance, (5, 5))
     kept = set()
@@ -94,7 +94,7 @@ def test_a_wiener_pass_is_kernel_ridge_regression_on_the_pilot(rbf: bool) -> Non
     pilot, noisy = (planes.astype(np.float32) for planes in scene())
     pilot = pilot + np.float32(0.1) * noisy
     variance = np.array([100.0, 200.0], np.float32)
-    strip = Strip(0, SHAPE[0], SHAPE)
+    strip = Strip(0, 0, *SHAPE, SHAPE)
     estimate, leverage = wiener(noisy, pilot, pilot[0], variance, SETTINGS, rbf, strip)
     for c, plane in enumerate(noisy):
 
@@ -120,7 +120,7 @@ def test_a_wiener_pass_is_kernel_ridge_regression_on_the_pilot(rbf: bool) -> Non
 def test_leverage_is_what_a_pixel_does_to_its_own_estimate(rbf: bool) -> None:
     """With the pilot given, the Wiener pass is linear, and its leverage a derivative."""
     pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
-    variance, strip = np.array([100.0], np.float32), Strip(0, SHAPE[0], SHAPE)
+    variance, strip = np.array([100.0], np.float32), Strip(0, 0, *SHAPE, SHAPE)
     pilot += np.float32(0.1) * noisy
     before, leverage = wiener(noisy, pilot, pilot[0], variance, SETTINGS, rbf, strip)
     for y, x in [(0, 0), (15, 14), (15, 16), (20, 40), (30, 45)]:

@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.matching import RADIUS, find_group, matching_space, pad_guide
+from kpca_apps.denoise.matching import RADIUS, find_group, matching_space, origin_of, pad_guide
 
 Image = NDArray[np.float32]
 
@@ -72,8 +72,8 @@ def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> Non
 
 def test_draws_belong_to_the_whole_image(image: Image) -> None:
     whole = found(image, 30, 30, (6, 6), 20, tie=1e6)
-    cut = found(image[10:], 20, 30, (6, 6), 20, tie=1e6, first=10)
-    assert whole == [(y + 10, x) for y, x in cut]
+    cut = found(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, first=origin_of(10, 3))
+    assert whole == [(y + 10, x + 3) for y, x in cut]
 
 
 def test_equal_patches_are_taken_in_reading_order() -> None:

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from kpca_apps.denoise.modes import LocalMode
+from kpca_apps.denoise.previews import make_previews
 from kpca_apps.denoise.settings import Settings
-from kpca_apps.denoise.trial import try_strengths
+from kpca_apps.denoise.trial import strengths_of, try_strengths
 from kpca_apps.files.images import ImageFile, read_image
 from tests.denoise.toy import save
 
-CROP = 160
+CROP = 64
 FAST = LocalMode(Settings(quality="fast", noise="auto"))
 
 
@@ -25,18 +27,42 @@ def with_detail(folder: Path, shape: tuple[int, int], top: int, left: int) -> Im
     return read_image(save(folder, "a.png", noisy), label="a.png")
 
 
-def test_the_crop_is_where_the_detail_is_and_looks_as_in_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("noise", ["gaussian", "speckle", "impulse", "camera"])
+def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
+    noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.trial.CROP", CROP)
-    image = with_detail(tmp_path, (64, 300), 0, 140)
-    trial = try_strengths(image, FAST)
-    assert (trial.left, trial.top, trial.width, trial.height) == (300 - CROP, 0, CROP, 64)
-    whole, info = FAST(image.page(0), channel_axis=None)
-    assert trial.sigma == pytest.approx(info.sigma)
-    crop = np.s_[:, 300 - CROP :]
-    taken = (image.page(0)[crop] - np.clip(np.rint(whole[crop]), 0, 255)).std()
-    assert trial.trials[1].residual_sd == pytest.approx(taken, rel=0.02)
+    mode = LocalMode(Settings(quality="fast", noise=noise))
+    image = with_detail(tmp_path, (48, 330), 0, 330 - CROP)
+    trial = try_strengths(image, mode)
+    assert (trial.left, trial.top, trial.width, trial.height) == (330 - CROP, 0, CROP, 48)
+    pixels = image.page(0)
+    crop = np.s_[:, 330 - CROP :]
+    for one, options in zip(trial.trials, strengths_of(mode.options, colour=False), strict=True):
+        whole, info = LocalMode(options[2])(pixels, channel_axis=None)
+        after = np.clip(np.rint(whole[crop]), 0, 255).astype(np.uint8)
+        assert one.residual_sd == np.std(pixels[crop].astype(float) - after)
+        assert one.after == make_previews(pixels[crop], after).after
+        if one.strength == 1:
+            assert trial.sigma == info.sigma
+
+
+def test_the_crop_of_a_turned_colour_image_is_as_in_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.denoise.trial.CROP", 48)
+    rng = np.random.default_rng(3)
+    pixels = rng.normal(120, (5, 12, 20), (56, 300, 3)).clip(0, 255).astype(np.uint8)
+    exif = Image.Exif()
+    exif[274] = 6
+    image = read_image(save(tmp_path, "a.png", pixels, exif=exif), label="a.png")
+    mode = LocalMode(Settings(quality="fast", noise="gaussian"))
+    trial = try_strengths(image, mode)
+    whole = np.rint(mode(pixels, channel_axis=-1)[0]).clip(0, 255).astype(np.uint8)
+    cut = np.s_[trial.top : trial.top + 48, trial.left : trial.left + 48]
+    before, after = (np.rot90(values, -1)[cut] for values in (pixels, whole))
+    assert trial.trials[1].after == make_previews(before, after).after
+    assert trial.before == make_previews(before, after).before
 
 
 def test_the_weaker_one_is_a_mixture_and_the_stronger_one_smoother(tmp_path: Path) -> None:
