@@ -62,16 +62,21 @@ class Metadata:
         The colour profile.
     orientation : int
         How the image is to be turned for viewing, 1 (not at all) to 8; pixels are never turned.
+    density : (float, float) or None
+        Pixels an inch, across and down, where that is said outside the EXIF block.
     """
 
     exif: bytes | None = None
     icc: bytes | None = None
     orientation: int = 1
+    density: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, exif: bytes | None, icc: bytes | None) -> Metadata:
+    def of(
+        cls, exif: bytes | None, icc: bytes | None, density: tuple[float, float] | None
+    ) -> Metadata:
         """Make metadata whose orientation is the one in the EXIF block."""
-        return cls(exif, icc, exif_orientation(exif))
+        return cls(exif, icc, exif_orientation(exif), density)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         label=label,
         format="jpeg",
         pages=(page,),
-        metadata=Metadata.of(_exif(segments), _profile(segments)),
+        metadata=Metadata.of(_exif(segments), _profile(segments), _density(segments)),
         decode=lambda number: _decode(segments, data[scan:], page, label),
         notes=notes,
         carried=tuple(_without_thumbnail(s) for s in segments if _is_carried(*s)),
@@ -197,6 +197,16 @@ def _profile(segments: Segments) -> bytes | None:
         if code[0] == _ICC_SEGMENT and content.startswith(_ICC) and len(content) > head
     }
     return b"".join(parts[number] for number in sorted(parts)) or None
+
+
+def _density(segments: Segments) -> tuple[float, float] | None:
+    """Return pixels an inch as the JFIF header says them, in inches or centimetres."""
+    for code, content in segments:
+        if code[0] == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
+            unit, across, down = struct.unpack_from(">BHH", content, 7)
+            scale = {1: 1.0, 2: 2.54}.get(unit, 0.0)
+            return (scale * across, scale * down) if scale * across * down else None
+    return None
 
 
 def _is_carried(code: bytes, content: bytes) -> bool:

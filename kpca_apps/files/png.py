@@ -49,6 +49,7 @@ _ADAM7 = (
     (1, 0, 2, 1),
 )
 # Chunks that stay true of the denoised pixels, and those that do only for the same colour type.
+_INCH = 0.0254  # metres
 _KEPT = frozenset(b"cHRM cICP cLLI gAMA iCCP iTXt mDCV pHYs sRGB tEXt tIME zTXt eXIf".split())
 _KEPT_IF_SAME = frozenset((b"bKGD", b"sBIT"))
 _MAX_PROFILE = 1 << 24
@@ -121,7 +122,9 @@ def read_png(data: bytes, label: str) -> ImageFile:
         label=label,
         format="png",
         pages=(page,),
-        metadata=Metadata.of(held.get(b"eXIf"), _profile(held.get(b"iCCP"))),
+        metadata=Metadata.of(
+            held.get(b"eXIf"), _profile(held.get(b"iCCP")), _density(held.get(b"pHYs"))
+        ),
         decode=lambda number: _decode(header, chunks, held, label),
         notes=_notes(header, transparent),
         carried=carried,
@@ -170,7 +173,18 @@ def carry_metadata(metadata: Metadata) -> Chunks:
         chunks.append((b"iCCP", b"ICC profile\0\0" + zlib.compress(metadata.icc)))
     if metadata.exif is not None:
         chunks.append((b"eXIf", metadata.exif))
+    if metadata.density is not None:
+        across, down = (round(number / _INCH) for number in metadata.density)
+        chunks.append((b"pHYs", struct.pack(">IIB", across, down, 1)))
     return tuple(chunks)
+
+
+def _density(chunk: bytes | None) -> tuple[float, float] | None:
+    """Return pixels an inch from a chunk that counts them by the metre."""
+    if chunk is None or len(chunk) != 9:
+        return None
+    across, down, unit = struct.unpack(">IIB", chunk)
+    return (across * _INCH, down * _INCH) if unit == 1 and across and down else None
 
 
 def _write_chunk(file: IO[bytes], name: bytes, content: bytes) -> None:

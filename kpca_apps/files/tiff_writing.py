@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import IO, Any
 
@@ -45,6 +46,7 @@ _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
 # Tags of how pixels were stored, which are set anew, and of pictures that are not written: fill
 # order, halftones, fax options, palettes, tiles, sub-images, JPEG and YCbCr tables.
+_DENSITY, _DENSITY_UNIT, _INCH = frozenset({282, 283}), 296, 2
 _DROPPED = frozenset(
     {255, 266, 288, 289, 292, 293, 301, 320, 321, 322, 323, 324, 325, 330, 347}
     | {512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532}
@@ -220,4 +222,9 @@ def directory_of_metadata(metadata: Metadata) -> Directory:
         del tags[DESCRIPTION]
     if metadata.icc is not None:
         tags[ICC] = Tag(7, len(metadata.icc), metadata.icc)
+    if metadata.density is not None and not _DENSITY & tags.keys():
+        for number, value in zip(sorted(_DENSITY), metadata.density, strict=True):
+            ratio = struct.pack(f"{found.layout.order}II", min(round(100 * value), 2**32 - 1), 100)
+            tags[number] = Tag(5, 1, ratio)
+        tags[_DENSITY_UNIT] = found.layout.numbers(3, _INCH)
     return Directory(found.layout, tags, found.children)

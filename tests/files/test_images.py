@@ -219,6 +219,24 @@ def test_the_density_of_a_jpeg_is_kept(tmp_path: Path) -> None:
                 assert before.info.get(key) == after.info.get(key), what
 
 
+@pytest.mark.parametrize("format", ["png", "tiff"])
+def test_the_density_goes_with_an_image_into_another_format(format: str, tmp_path: Path) -> None:
+    made = jpegs_with_a_density(tmp_path)
+    made = {what: path for what, path in made.items() if not what.startswith("exif")}
+    made["png"] = tmp_path / "a.png"
+    Image.fromarray(texture(32, 40, 3)).save(made["png"], dpi=(300, 300))
+    for what, path in made.items():
+        _, written = again(read_image(path), tmp_path, format=format)
+        with Image.open(written) as after:
+            assert after.format == format.upper()
+            assert after.info["dpi"] == pytest.approx((300, 300), rel=1e-4), what
+
+
+def test_a_density_beyond_all_measure_does_no_harm(tmp_path: Path) -> None:
+    content = png(4, 2, bytes(10), before=chunk(b"pHYs", b"\xff" * 8 + b"\1"))
+    again(read_bytes(content, tmp_path), tmp_path, format="tiff")
+
+
 def test_jpeg_is_written_at_quality_95_with_full_chroma(tmp_path: Path) -> None:
     x = np.linspace(0, 255, 64)
     smooth = np.dstack(np.broadcast_arrays(x, x[:, np.newaxis], 255 - x)).astype(np.uint8)
