@@ -54,12 +54,6 @@ def test_imports_keep_the_arrows_between_rooms(repository: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_file_grows_beyond_one_idea(repository: Path) -> None:
-    lengths = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in python_files(repository)}
-    assert lengths
-    assert {str(p): n for p, n in lengths.items() if n > 450} == {}
-
-
 def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> None:
     roots = "|".join(("home", "root", "opt", "work", "Users", "mnt"))
     # a folder below one of those roots, not a fragment of an address or of a relative path
