@@ -19,14 +19,6 @@ HEAVY = ("sklearn", "numba", "PIL", "scipy", "matplotlib", "polars", "skimage", 
 TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".json", ".csv", ".cfg", ""}
 
 
-def python_files(repository: Path) -> list[Path]:
-    return [
-        path
-        for folder in ("kpca_apps", "tests", "datasets")
-        for path in sorted((repository / folder).rglob("*.py"))
-    ]
-
-
 def modules() -> list[str]:
     found = pkgutil.walk_packages(kpca_apps.__path__, "kpca_apps.")
     return ["kpca_apps", *(module.name for module in found)]
