@@ -73,6 +73,9 @@ def try_strengths(image: ImageFile, mode: LocalMode) -> TrialResult:
         before=shown[1],
         trials=tuple(trials),
         settings=mode.settings,
+        established=mode.sigma is not None
+        or look.established
+        or settled.options.noise != "gaussian",
     )
 
 
@@ -122,7 +125,7 @@ def _settled(mode: LocalMode, look: DenoiseInfo) -> LocalMode:
         options = replace(options, noise=look.noise)
     sigma = mode.sigma
     if sigma is None and options.noise == "gaussian":
-        sigma = look.sigma
+        sigma = look.sigma if look.established else 0.0
     return LocalMode(options, sigma, look.data_range)
 
 
