@@ -61,8 +61,8 @@ class DenoiseInfo:
         Interval that holds an estimated level of white noise with a probability of nine in ten
         (of luminance, in a colour image); None where there is none.
     established : bool
-        False where an estimated level may all be texture, or less than a 255th of the range of the
-        image's values: the image was left as it was.
+        False where an estimated level may all be texture, or is less than 2 of 255 parts of the
+        image's brightest value: the image was left as it was.
     impulses : bool
         Whether single pixels stand out as those that impulse noise replaced do, though the noise
         was not taken for impulses: ``noise="impulse"`` is then the better choice.

@@ -20,9 +20,10 @@ CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pix
 # Mean difference, of 255, from the 2 neighbours most alike beyond which a pixel is alone.
 LONELY = 20.0
 LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
-# Deviations of the noise beside that no pixel differs by from its neighbours unless it is an
-# impulse; and the share of such pixels that more than edges and highlights must have made.
-BEYOND_NOISE, WITH_IMPULSES = 4.0, 0.005
+# To say that there are impulses takes more: extreme pixels that differ by so much from those
+# around, of 255 and of the deviation of the noise beside; pixels alone in being different; and a
+# share of such pixels that neither edges nor highlights nor texture make.
+FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
 
 
 def detect_impulses(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -88,9 +89,8 @@ def has_impulses(plane: NDArray[np.float32]) -> bool:
         return False
     extreme = _extreme(plane)
     filled = fill_from_neighbours(plane, extreme)
-    far = BEYOND_NOISE * _deviation(filled)
-    impulses = extreme & (np.abs(plane - filled) > max(STANDS_OUT, far))
-    impulses |= _alone(plane) > max(LONELY, far)
+    least, alone = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, _deviation(filled)]).T)
+    impulses = (extreme & (np.abs(plane - filled) > least)) | (_alone(plane) > alone)
     return bool(np.count_nonzero(impulses) > WITH_IMPULSES * plane.size)
 
 

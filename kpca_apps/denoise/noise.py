@@ -9,14 +9,17 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from kpca_apps.denoise.noise_posterior import WIDTH, band_energies, noise_posterior
+from kpca_apps.denoise.noise_posterior import COEFFICIENTS, WIDTH, band_energies, noise_posterior
 
 __all__ = [
+    "ALIKE",
     "MEASURABLE",
+    "WHITE_ENOUGH",
     "WIDTH",
     "NoiseEstimate",
     "cosine_transform",
     "estimate_noise",
+    "faintest",
     "sample_patches",
 ]
 
@@ -33,15 +36,16 @@ LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # Noise that is as strong as this share of the upper frequencies in the quietest patches, at least,
 # is there: twice as strong as any structure beside it. In clean photographs it hardly ever is.
 DOMINANT = 2.0 / 3.0
-# Of the range of an image's values: noise below is not seen, and clean photographs have as much.
-FAINT = 1.0 / 255.0
+# Of the brightest value of an image: fainter noise is hardly seen, and the grain of clean
+# photographs is as strong.
+FAINT = 2.0 / 255.0
 MEASURABLE = 0.25  # of 255: below it, rounding to 8 bits drowns any noise
 # Noise that neighbours share has the falling spectrum of texture; but it is everywhere alike. So
 # many times the energy of the quietest patches have those of the third class at most.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.4
 SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
-FEWEST_SHARED = 96 * 96  # pixels: all of a smaller image may be one texture
+FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class NoiseEstimate:
         Ends of the interval that holds it with a probability of nine in ten.
     established : bool
         Whether there is white noise for sure: it is stronger than the structure beside it in the
-        quietest patches, and more than a 255th of the range of the values. True for a constant
+        quietest patches, and more than 2 of 255 parts of the brightest value. True for a constant
         image, which has none for sure.
     whiteness : float
         The highest over the lower frequencies of the quietest patches, in [0, 1]: near 1 for white
@@ -139,9 +143,8 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
     levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
     below = np.cumsum(weights) - weights / 2
     low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
-    upper = energies.mean(axis=1)
+    upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
     whiteness = min(1.0, float(energies[0, 3:].mean() / energies[0, :2].mean()))
-    faint = min(FAINT * float(np.ptp(pixels)), 255.0 * FAINT)
     dominant = bool(low**2 >= DOMINANT * upper[0])
     evenness = float(upper[2] / upper[0])
     shared = whiteness < WHITE_ENOUGH and evenness < ALIKE and upper[0] > SHARED_LEVEL**2
@@ -150,13 +153,18 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
         sigma=float(sigma / scale),
         low=float(low / scale),
         high=float(high / scale),
-        established=dominant and bool(sigma > faint),
+        established=dominant and bool(sigma > faintest(pixels)),
         whiteness=whiteness,
         correlated=bool(shared) and not dominant,
         evenness=evenness,
         quiet=float(np.sqrt(energies[0, 0]) / scale),
         patches=len(patches),
     )
+
+
+def faintest(pixels: NDArray[np.float32]) -> float:
+    """Return the level below which noise on the scale 0..255 is too faint to be taken out."""
+    return FAINT * min(255.0, float(np.abs(pixels).max()))
 
 
 def sample_patches(pixels: NDArray[np.float32], stride: int = 2) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BANDS", "band_energies", "noise_posterior"]
+__all__ = ["BANDS", "COEFFICIENTS", "band_energies", "noise_posterior"]
 
 WIDTH = 8
 # Bands of the 8 x 8 cosine transform, by the sum of its two frequency indices: first to last.
@@ -42,7 +42,7 @@ AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
 
 _ORDER = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
 _MEMBERS = np.array([(first <= _ORDER) & (last >= _ORDER) for first, last in BANDS])
-_COEFFICIENTS = _MEMBERS.sum(axis=1)
+COEFFICIENTS = _MEMBERS.sum(axis=1)
 
 
 def band_energies(
@@ -114,7 +114,7 @@ def _log_posterior(
     amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
     total = np.repeat(prior[:, np.newaxis], len(log_levels), axis=1)
     for row, covered in zip(np.log(energies), pixels, strict=True):
-        freedom = np.maximum(covered * _COEFFICIENTS / WIDTH**2, 1.0)
+        freedom = np.maximum(covered * COEFFICIENTS / WIDTH**2, 1.0)
         fit = np.zeros((len(shapes), len(log_levels), len(amplitudes)), np.float32)
         for band, seen in enumerate(row):
             texture = (shapes[:, band, np.newaxis] * amplitudes)[:, np.newaxis]

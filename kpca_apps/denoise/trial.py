@@ -49,6 +49,8 @@ def try_strengths(image: ImageFile, mode: LocalMode) -> TrialResult:
     pixels = turned(colours_of(image.page(0)), image.metadata.orientation)
     look = _look(mode, pixels)
     settled = _settled(mode, look)
+    white = mode.sigma is None and settled.options.noise == "gaussian"
+    established = look.established or not white
     top, left = _most_detailed(pixels)
     piece = pixels[top : top + CROP, left : left + CROP]
     trials, shown, infos = [], [], []
@@ -66,16 +68,14 @@ def try_strengths(image: ImageFile, mode: LocalMode) -> TrialResult:
         width=piece.shape[1],
         height=piece.shape[0],
         noise=infos[1].noise,
-        sigma=infos[1].sigma,
+        sigma=infos[1].sigma if established else look.sigma,
         estimated=mode.sigma is None,
         correlated=look.correlated,
         data_range=look.data_range,
         before=shown[1],
         trials=tuple(trials),
         settings=mode.settings,
-        established=mode.sigma is not None
-        or look.established
-        or settled.options.noise != "gaussian",
+        established=established,
     )
 
 

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.colour import from_opponent, noise_in_opponent, to_opponent
 from kpca_apps.denoise.local import denoise_planes
-from kpca_apps.denoise.noise import MEASURABLE, WHITE_ENOUGH, NoiseEstimate, estimate_noise
+from kpca_apps.denoise.noise import (
+    ALIKE,
+    MEASURABLE,
+    WHITE_ENOUGH,
+    NoiseEstimate,
+    estimate_noise,
+    faintest,
+)
 from kpca_apps.denoise.settings import Settings
 
 __all__ = [
@@ -29,7 +36,7 @@ NEGLIGIBLE = 1e-3  # of 255: far below what rounding does, and near that of floa
 # of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
 INDEPENDENT = 0.25
 # A camera's noise is in the colours too, where there is little texture: so strong (of 255) in
-# their quietest patches, while those of luminance are about alike.
+# their quietest patches, while luminance is not much livelier elsewhere, or the colours are not.
 COLOUR_NOISE, NEARLY_ALIKE = 1.2, 1.7
 
 
@@ -97,6 +104,8 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
     strongest = max(colour.sigma for colour in colours)
     if look.established and look.sigma > MEASURABLE and strongest < INDEPENDENT * look.sigma:
         return WhiteNoise(replace(look, correlated=True), channels)
+    if look.established:
+        return WhiteNoise(replace(look, correlated=False), channels)
     if any(colour.established and colour.sigma > 0 for colour in colours):
         implied = noise_in_opponent(np.asarray(channels))[1:]
         found = np.sqrt(sum(colour.sigma**2 for colour in colours))
@@ -106,14 +115,14 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
             sigma=share * look.sigma,
             low=share * look.low,
             high=share * look.high,
-            established=True,
+            established=share * look.sigma > faintest(opponent[0]),
             correlated=False,
         )
         return WhiteNoise(lower, tuple(share * sigma for sigma in channels))
-    coloured = max(colour.quiet for colour in colours) > COLOUR_NOISE
-    alike = look.whiteness < WHITE_ENOUGH and look.evenness < NEARLY_ALIKE
-    correlated = not look.established and coloured and alike
-    return WhiteNoise(replace(look, correlated=correlated), channels)
+    noisy = [colour for colour in colours if colour.quiet > COLOUR_NOISE]
+    alike = look.evenness < NEARLY_ALIKE or any(colour.evenness < ALIKE for colour in noisy)
+    shared = bool(noisy) and alike and look.whiteness < WHITE_ENOUGH
+    return WhiteNoise(replace(look, correlated=shared), channels)
 
 
 def denoise_white(planes: NDArray[np.float32], sigma: float | None, settings: Settings) -> Denoised:

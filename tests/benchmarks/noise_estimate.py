@@ -4,8 +4,8 @@ The folder holds clean photographs, grey or coloured; colours are turned to grey
 of every size is taken, at a place drawn from its name, and the whole; white noise of a known level
 is added. A second table denoises the crops with the level found (``noise="auto"``). The published
 figures are those of photographs on which no constant was chosen: the 24 of Kodak (at 500 x 500
-pixels, obtainable with the code of FFDNet, Zhang et al. 2018), and gravel, cat, tissue and coffee of
-scikit-image.
+pixels, obtainable with the code of FFDNet, Zhang et al. 2018), and gravel, cat (chelsea), tissue
+(ihc) and coffee of scikit-image.
 
     python tests/benchmarks/noise_estimate.py --data FOLDER [--denoise 96x96 ...]
 """
@@ -78,14 +78,15 @@ def outcomes(folder: Path, size: str, sigma: float, quality: str) -> str:
     if not sigma:
         return f"| {size} | 0 | {little} of {len(changes)} | {max(changes):.2f} | | |"
     worse = sum(gain < -0.3 for gain in gains)
-    return f"| {size} | {sigma} | | | {worse} of {len(gains)}, {min(gains):+.2f} dB | {np.mean(gains):+.2f} |"
+    worst, mean = min(gains), np.mean(gains)
+    return f"| {size} | {sigma} | | | {worse} of {len(gains)}, {worst:+.2f} dB | {mean:+.2f} |"
 
 
 def main() -> None:
     """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
+    parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=SIZES)
     parser.add_argument("--sigmas", type=int, nargs="+", default=SIGMAS)
     parser.add_argument("--denoise", nargs="*", default=[], choices=SIZES)
     parser.add_argument("--quality", default="fast")
