@@ -15,7 +15,7 @@ from kpca_apps.denoise.noise import NoiseEstimate
 from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
 from kpca_apps.denoise.picture import Picture, read_picture
 from kpca_apps.denoise.settings import Settings
-from kpca_apps.denoise.white import denoise_white, measure_white
+from kpca_apps.denoise.white import WhiteNoise, denoise_white, measure_white
 from kpca_apps.errors import ConfigError
 
 __all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "measure_noise"]
@@ -30,6 +30,9 @@ MODELS = {
 # Noise models that need to know which value means no light.
 FROM_BLACK = ("poisson", "speckle")
 MOST_SPECKLE = 2.0
+# Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
+# seen, and the grain of clean photographs is as strong.
+FAINT = 2.0 / 255.0
 # Which impulses would be taken for.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
@@ -54,7 +57,7 @@ class DenoiseInfo:
         camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
         choice.
     whiteness : float
-        Evenness of the noise's spectrum in (0, 1], 1 for white noise.
+        Share of white noise, at least, in the upper frequencies of the quietest patches.
     data_range : float
         The range of values assumed.
     sigma_range : tuple of float, or None
@@ -62,7 +65,7 @@ class DenoiseInfo:
         (of luminance, in a colour image); None where there is none.
     established : bool
         False where an estimated level may all be texture, or is less than 2 of 255 parts of the
-        image's brightest value: the image was left as it was.
+        range (of twice the brightest value in a dim image): the image was left as it was.
     impulses : bool
         Whether single pixels stand out as those that impulse noise replaced do, though the noise
         was not taken for impulses: ``noise="impulse"`` is then the better choice.
@@ -209,14 +212,16 @@ def denoise_with_info(
     """
     settings = Settings(**options)
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
-    look = measure_white(picture.planes).look
+    white = measure_white(picture.planes)
     noise = settings.noise
     if noise == "auto":
-        noise = "camera" if look.correlated else "gaussian"
+        noise = "camera" if white.look.correlated else "gaussian"
     level = _scaled_sigma(sigma, noise, picture)
-    established = True
+    established = noise != "gaussian" or sigma is not None or _is_established(white, picture)
     idle = level == 0.0 and noise != "impulse"
-    if idle or settings.strength == 0.0:
+    if not established:
+        cleaned, levels = picture.planes, white.channels
+    elif idle or settings.strength == 0.0:
         cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
     else:
         # Poisson and speckle count from no light, which need not be the lowest value.
@@ -224,13 +229,12 @@ def denoise_with_info(
         planes = picture.planes + black if black else picture.planes
         denoised = MODELS[noise](planes, level, settings)
         cleaned, levels = denoised.planes, denoised.sigma
-        established = denoised.established or noise == "impulse"
         if black:
             cleaned = cleaned - black
     if settings.strength < 1.0:
         cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
     unit = 1.0 if noise == "speckle" else picture.unit
-    found = _Found(look, sigma is None, established)
+    found = _Found(white.look, sigma is None, established)
     info = _info(noise, tuple(s / unit for s in levels), found, picture)
     return picture.restored(cleaned), info
 
@@ -261,8 +265,18 @@ def measure_noise(
     white = measure_white(picture.planes)
     noise = "camera" if white.look.correlated else "gaussian"
     planes = camera_levels(picture.planes) if white.look.correlated else white.channels
-    found = _Found(white.look, True, white.look.established or white.look.correlated)
+    established = white.look.correlated or _is_established(white, picture)
+    found = _Found(white.look, True, established)
     return _info(noise, tuple(sigma / picture.unit for sigma in planes), found, picture)
+
+
+def _is_established(white: WhiteNoise, picture: Picture) -> bool:
+    """Whether white noise is there for sure, and is worth taking out."""
+    lowest = picture.lowest * picture.unit
+    brightest = max(abs(lowest), float(picture.planes.max()) + lowest)
+    faint = FAINT * min(255.0, 2.0 * brightest)
+    strongest = max(white.channels)
+    return white.look.established and (strongest == 0 or strongest > faint)
 
 
 def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:

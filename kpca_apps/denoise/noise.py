@@ -19,7 +19,6 @@ __all__ = [
     "NoiseEstimate",
     "cosine_transform",
     "estimate_noise",
-    "faintest",
     "sample_patches",
 ]
 
@@ -33,17 +32,15 @@ CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
 # Quantiles of the posterior: of the level told, and the ends of the interval. Too high a level
 # wipes out texture, and the little noise of a clean photograph counts as noise: hence so low.
 LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
-# Noise that is as strong as this share of the upper frequencies in the quietest patches, at least,
-# is there: twice as strong as any structure beside it. In clean photographs it hardly ever is.
-DOMINANT = 2.0 / 3.0
-# Of the brightest value of an image: fainter noise is hardly seen, and the grain of clean
-# photographs is as strong.
-FAINT = 2.0 / 255.0
+# Noise that is as strong as this share of the upper frequencies in the two quietest classes, at
+# least, is there: half as strong again as any structure beside it, which in clean photographs it
+# hardly ever is.
+DOMINANT = 0.6
 MEASURABLE = 0.25  # of 255: below it, rounding to 8 bits drowns any noise
 # Noise that neighbours share has the falling spectrum of texture; but it is everywhere alike. So
 # many times the energy of the quietest patches have those of the third class at most.
 ALIKE = 1.25
-WHITE_ENOUGH = 0.4
+WHITE_ENOUGH = 0.15
 SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
 FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
 
@@ -61,11 +58,10 @@ class NoiseEstimate:
         Ends of the interval that holds it with a probability of nine in ten.
     established : bool
         Whether there is white noise for sure: it is stronger than the structure beside it in the
-        quietest patches, and more than 2 of 255 parts of the brightest value. True for a constant
-        image, which has none for sure.
+        quietest patches. True for a constant image, which has none for sure.
     whiteness : float
-        The highest over the lower frequencies of the quietest patches, in [0, 1]: near 1 for white
-        noise; well below where pixels share their noise, as after demosaicking or JPEG.
+        Share of white noise, at least, in the upper frequencies of the quietest patches: near 1
+        where there is no other; near 0 where pixels share theirs, as after demosaicking or JPEG.
     correlated : bool
         True where there is noise that is not white, as strong in lively patches as in quiet ones.
     evenness : float
@@ -144,8 +140,8 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
     below = np.cumsum(weights) - weights / 2
     low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
     upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
-    whiteness = min(1.0, float(energies[0, 3:].mean() / energies[0, :2].mean()))
-    dominant = bool(low**2 >= DOMINANT * upper[0])
+    dominant = bool(low**2 >= DOMINANT * np.average(upper[:2], weights=sizes[:2]))
+    whiteness = min(1.0, float(low**2 / upper[0]))
     evenness = float(upper[2] / upper[0])
     shared = whiteness < WHITE_ENOUGH and evenness < ALIKE and upper[0] > SHARED_LEVEL**2
     shared = shared and pixels.size >= FEWEST_SHARED
@@ -153,18 +149,13 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
         sigma=float(sigma / scale),
         low=float(low / scale),
         high=float(high / scale),
-        established=dominant and bool(sigma > faintest(pixels)),
+        established=dominant,
         whiteness=whiteness,
         correlated=bool(shared) and not dominant,
         evenness=evenness,
         quiet=float(np.sqrt(energies[0, 0]) / scale),
         patches=len(patches),
     )
-
-
-def faintest(pixels: NDArray[np.float32]) -> float:
-    """Return the level below which noise on the scale 0..255 is too faint to be taken out."""
-    return FAINT * min(255.0, float(np.abs(pixels).max()))
 
 
 def sample_patches(pixels: NDArray[np.float32], stride: int = 2) -> NDArray[np.float32]:

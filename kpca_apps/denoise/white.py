@@ -15,7 +15,6 @@ from kpca_apps.denoise.noise import (
     WHITE_ENOUGH,
     NoiseEstimate,
     estimate_noise,
-    faintest,
 )
 from kpca_apps.denoise.settings import Settings
 
@@ -115,7 +114,7 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
             sigma=share * look.sigma,
             low=share * look.low,
             high=share * look.high,
-            established=share * look.sigma > faintest(opponent[0]),
+            established=True,
             correlated=False,
         )
         return WhiteNoise(lower, tuple(share * sigma for sigma in channels))
