@@ -167,11 +167,11 @@ def sample_patches(pixels: NDArray[np.float32], stride: int = 2) -> NDArray[np.f
         return np.empty((0, PIXELS), np.float32)
     stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
     grid = sliding_window_view(pixels, (WIDTH, WIDTH))[::stride, ::stride]
-    patches = grid.reshape(-1, PIXELS)
+    patches: NDArray[np.float32] = grid.reshape(-1, PIXELS)
     patches = patches[np.ptp(patches, axis=1) > 0]
     extreme = (patches == pixels.min()) | (patches == pixels.max())
     # One pixel must hold the extreme value; two or more in a patch are a clipped area.
-    unclipped = patches[extreme.sum(axis=1) < 2]
+    unclipped: NDArray[np.float32] = patches[extreme.sum(axis=1) < 2]
     return unclipped if len(unclipped) >= FEWEST_PATCHES else patches
 
 
