@@ -34,9 +34,11 @@ NEGLIGIBLE = 1e-3  # of 255: far below what rounding does, and near that of floa
 # luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
 # of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
 INDEPENDENT = 0.25
-# A camera's noise is in the colours too, where there is little texture: so strong (of 255) in
-# their quietest patches, while luminance is not much livelier elsewhere, or the colours are not.
-COLOUR_NOISE, NEARLY_ALIKE = 1.2, 1.7
+# A camera's noise is in the colours too, where there is little texture: so strong in their quietest
+# patches, of 255 and of luminance there, while luminance, or the colours, are not much livelier
+# elsewhere.
+COLOUR_NOISE, COLOUR_SHARE, NEARLY_ALIKE = 2.4, 0.17, 1.7
+FEWEST_SHARED = 100 * 100  # pixels: all of a smaller image may be one texture
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,7 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
     strongest = max(colour.sigma for colour in colours)
     if look.established and look.sigma > MEASURABLE and strongest < INDEPENDENT * look.sigma:
         return WhiteNoise(replace(look, correlated=True), channels)
-    if look.established:
-        return WhiteNoise(replace(look, correlated=False), channels)
-    if any(colour.established and colour.sigma > 0 for colour in colours):
+    if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
         implied = noise_in_opponent(np.asarray(channels))[1:]
         found = np.sqrt(sum(colour.sigma**2 for colour in colours))
         share = min(1.0, float(found / max(np.sqrt(np.sum(np.square(implied))), found)))
@@ -118,10 +118,14 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
             correlated=False,
         )
         return WhiteNoise(lower, tuple(share * sigma for sigma in channels))
-    noisy = [colour for colour in colours if colour.quiet > COLOUR_NOISE]
+    if look.established:
+        return WhiteNoise(replace(look, correlated=False), channels)
+    least = max(COLOUR_NOISE, COLOUR_SHARE * look.quiet)
+    noisy = [colour for colour in colours if colour.quiet > least]
     alike = look.evenness < NEARLY_ALIKE or any(colour.evenness < ALIKE for colour in noisy)
     shared = bool(noisy) and alike and look.whiteness < WHITE_ENOUGH
-    return WhiteNoise(replace(look, correlated=shared), channels)
+    shared = shared and opponent[0].size >= FEWEST_SHARED
+    return WhiteNoise(replace(look, correlated=shared or look.correlated), channels)
 
 
 def denoise_white(planes: NDArray[np.float32], sigma: float | None, settings: Settings) -> Denoised:
