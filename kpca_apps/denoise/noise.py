@@ -13,7 +13,6 @@ from kpca_apps.denoise.noise_posterior import COEFFICIENTS, WIDTH, band_energies
 
 __all__ = [
     "ALIKE",
-    "MEASURABLE",
     "WHITE_ENOUGH",
     "WIDTH",
     "NoiseEstimate",
@@ -36,7 +35,6 @@ LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # least, is there: half as strong again as any structure beside it, which in clean photographs it
 # hardly ever is.
 DOMINANT = 0.6
-MEASURABLE = 0.25  # of 255: below it, rounding to 8 bits drowns any noise
 # Noise that neighbours share has the falling spectrum of texture; but it is everywhere alike. So
 # many times the energy of the quietest patches have those of the third class at most.
 ALIKE = 1.25

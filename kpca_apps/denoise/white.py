@@ -11,7 +11,6 @@ from kpca_apps.denoise.colour import from_opponent, noise_in_opponent, to_oppone
 from kpca_apps.denoise.local import denoise_planes
 from kpca_apps.denoise.noise import (
     ALIKE,
-    MEASURABLE,
     WHITE_ENOUGH,
     NoiseEstimate,
     estimate_noise,
@@ -34,6 +33,9 @@ NEGLIGIBLE = 1e-3  # of 255: far below what rounding does, and near that of floa
 # luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
 # of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
 INDEPENDENT = 0.25
+# Noise that is the same in three channels is stronger in luminance by the root of 3. Clean
+# photographs have a grain of 2 of 255.
+ALL_ALIKE = 2.0 * 3**0.5
 # A camera's noise is in the colours too, where there is little texture: so strong in their quietest
 # patches, of 255 and of luminance there, while luminance, or the colours, are not much livelier
 # elsewhere.
@@ -103,7 +105,7 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
     look = estimate_noise(opponent[0])
     colours = [estimate_noise(plane) for plane in opponent[1:]]
     strongest = max(colour.sigma for colour in colours)
-    if look.established and look.sigma > MEASURABLE and strongest < INDEPENDENT * look.sigma:
+    if look.established and look.sigma > ALL_ALIKE and strongest < INDEPENDENT * look.sigma:
         return WhiteNoise(replace(look, correlated=True), channels)
     if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
         implied = noise_in_opponent(np.asarray(channels))[1:]
