@@ -198,15 +198,17 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
     colour = any(len(one.channel_sigma) > 1 for one in files)
     head = ("sigma", "of range", *(["red green blue"] if colour else []))
-    rows = [(*head, "shared", "type", "size")]
+    marks = any(one.impulses for one in files)
+    rows = [(*head, "shared", *(["impulses"] if marks else []), "type", "size")]
     for one in files:
         channels = " ".join(map(number, one.channel_sigma)) if len(one.channel_sigma) > 1 else ""
         rows.append(
             (
-                number(one.sigma),
+                number(one.sigma) + ("" if one.established else " ?"),
                 f"{100 * one.sigma / one.data_range:.2f} %",
                 *([channels] if colour else []),
                 "yes" if one.correlated else "no",
+                *(["yes" if one.impulses else "no"] if marks else []),
                 one.dtype,
                 _size(one.shape[:2]),
             )
@@ -219,18 +221,22 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
     """Say what the table leaves open."""
-    from kpca_apps.denoise.noise import FEWEST_PIXELS
-
     sentences = []
     if any(one.correlated for one in files):
         sentences.append(
             "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
             "from a camera; kpca denoise run takes it as --noise camera."
         )
-    if any(one.shape[0] * one.shape[1] < FEWEST_PIXELS for one in files):
+    if not all(one.established for one in files):
         sentences.append(
-            f"Images of fewer than {FEWEST_PIXELS} pixels are too small for this measure; "
-            "kpca denoise run --model measures them by its examples."
+            "?: no noise could be established, for what was measured may be texture; kpca denoise "
+            "run leaves the image as it is unless --sigma is given, and --model measures by its "
+            "examples."
+        )
+    if any(one.impulses for one in files):
+        sentences.append(
+            "impulses: single pixels stand out as impulse noise (salt and pepper) makes them; "
+            "try kpca denoise run --noise impulse."
         )
     return sentences
 

@@ -234,7 +234,7 @@ def denoise_batch(
         notes=(
             *result.notes,
             *_unit_notes(mode.sigma, result),
-            *(() if context.params["model"] else _size_notes(result)),
+            *_noise_notes(result),
         ),
         settings=_told(mode.settings, batch, context.params["model"]),
         command=reproduce_denoising(context),
@@ -264,23 +264,27 @@ def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]
     return ()
 
 
-def _size_notes(result: DenoisingResult) -> tuple[str, ...]:
-    """Say once how many images are too small to measure noise on."""
-    from kpca_apps.denoise.noise import FEWEST_PIXELS
-
-    n_small = sum(
-        image.estimated and bool(image.sigma) and image.shape[0] * image.shape[1] < FEWEST_PIXELS
-        for image in result.images
-        if image.status == "ok"
-    )
-    if not n_small:
-        return ()
-    have = "1 image has" if n_small == 1 else f"{n_small:,} images have"
-    return (
-        f"{have} fewer than {FEWEST_PIXELS} pixels, too few to measure noise on, and may be worse "
-        "than before: give the noise level by --sigma, or denoise with a dictionary made from "
-        "clean images of the kind (kpca denoise fit).",
-    )
+def _noise_notes(result: DenoisingResult) -> tuple[str, ...]:
+    """Say once in how many images no noise was found, or the wrong kind of it taken out."""
+    left = sum(not image.established for image in result.images)
+    impulses = sum(image.impulses for image in result.images)
+    notes = []
+    if left:
+        which = (
+            "1 image was left as it was" if left == 1 else f"{left:,} images were left as they were"
+        )
+        notes.append(
+            f"{which}: no noise could be established, for what was measured may be texture. Give "
+            "the noise level by --sigma if there is noise, or denoise with a dictionary made from "
+            "clean images of the kind (kpca denoise fit)."
+        )
+    if impulses:
+        which = "1 image" if impulses == 1 else f"{impulses:,} images"
+        notes.append(
+            f"single pixels of {which} stand out as impulse noise (salt and pepper) makes them: "
+            "try --noise impulse."
+        )
+    return tuple(notes)
 
 
 def _told(settings: Mapping[str, Any], batch: Batch, model: Path | None) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def run_batch(
     >>> from kpca_apps.files.png import write_png
     >>> def halve(pixels, channel_axis):
     ...     return pixels / 2, SimpleNamespace(
-    ...         noise="gaussian", sigma=1.0, estimated=False, correlated=False, data_range=255.0)
+    ...         noise="gaussian", sigma=1.0, estimated=False, correlated=False, data_range=255.0,
+    ...         established=True, impulses=False)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Path(folder, "a.png").open("wb") as file:
     ...         write_png(file, np.full((16, 16), 10, np.uint8), ())

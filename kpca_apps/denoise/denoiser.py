@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.camera import camera_levels, denoise_camera
-from kpca_apps.denoise.colour import to_opponent
-from kpca_apps.denoise.noise import MEASURABLE, NoiseEstimate, estimate_noise
+from kpca_apps.denoise.impulse import has_impulses
+from kpca_apps.denoise.noise import NoiseEstimate
 from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
 from kpca_apps.denoise.picture import Picture, read_picture
 from kpca_apps.denoise.settings import Settings
-from kpca_apps.denoise.white import denoise_white, estimate_channels
+from kpca_apps.denoise.white import WhiteNoise, denoise_white, measure_white
 from kpca_apps.errors import ConfigError
 
 __all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "doubt_level", "measure_noise"]
@@ -31,10 +31,11 @@ MODELS = {
 # Noise models that need to know which value means no light.
 FROM_BLACK = ("poisson", "speckle")
 MOST_SPECKLE = 2.0
-# Noise that channels do not share is in one of the colour planes at least as strong as in
-# luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
-# of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
-INDEPENDENT = 0.25
+# Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
+# seen, and the grain of clean photographs is as strong.
+FAINT = 2.0 / 255.0
+# Which impulses would be taken for.
+WITHOUT_IMPULSES = ("gaussian", "camera")
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,18 @@ class DenoiseInfo:
         camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
         choice.
     whiteness : float
-        Evenness of the noise's spectrum in (0, 1], 1 for white noise.
+        Share of white noise, at least, in the upper frequencies of the quietest patches.
     data_range : float
         The range of values assumed.
+    sigma_range : tuple of float, or None
+        Interval that holds an estimated level of white noise with a probability of nine in ten
+        (of luminance, in a colour image); None where there is none.
+    established : bool
+        False where an estimated level may all be texture, or is less than 2 of 255 parts of the
+        range (of twice the brightest value in a dim image): the image was left as it was.
+    impulses : bool
+        Whether single pixels stand out as those that impulse noise replaced do, though the noise
+        was not taken for impulses: ``noise="impulse"`` is then the better choice.
     """
 
     noise: str
@@ -69,6 +79,9 @@ class DenoiseInfo:
     correlated: bool
     whiteness: float
     data_range: float
+    sigma_range: tuple[float, float] | None = None
+    established: bool = True
+    impulses: bool = False
 
 
 def denoise_kpca(
@@ -96,8 +109,9 @@ def denoise_kpca(
         Standard deviation of the noise in the units of the image, the same in every channel. For
         ``noise="poisson"`` the deviation where the image is as bright as ``data_range``; for
         ``"speckle"`` relative to the intensity; for ``"impulse"`` that of the Gaussian noise
-        beside the impulses. Default: estimated from the image, in each channel. 0 returns the
-        image, to the last bit that the dtype returned holds (for ``"impulse"``, without the
+        beside the impulses. Default: estimated from the image, in each channel; where all that is
+        measured may be texture, ``"gaussian"`` and ``"auto"`` return the image as it is. 0 returns
+        the image, to the last bit that the dtype returned holds (for ``"impulse"``, without the
         impulses).
     data_range : float, optional
         Difference between the largest and the smallest value the image can take. Default: that of
@@ -206,15 +220,18 @@ def denoise_with_info(
     """
     settings = Settings(**options)
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
-    look = _look(picture)
+    white = measure_white(picture.planes)
     noise = settings.noise
     if noise == "auto":
-        noise = "camera" if look.correlated else "gaussian"
+        noise = "camera" if white.look.correlated else "gaussian"
     level = _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
         warnings.warn(doubt, stacklevel=3)
+    established = noise != "gaussian" or sigma is not None or _is_established(white, picture)
     idle = level == 0.0 and noise != "impulse"
-    if idle or settings.strength == 0.0:
+    if not established:
+        cleaned, levels = picture.planes, white.channels
+    elif idle or settings.strength == 0.0:
         cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
     else:
         # Poisson and speckle count from no light, which need not be the lowest value.
@@ -227,7 +244,8 @@ def denoise_with_info(
     if settings.strength < 1.0:
         cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
     unit = 1.0 if noise == "speckle" else picture.unit
-    info = _info(noise, tuple(s / unit for s in levels), sigma is None, look, picture)
+    found = _Found(white.look, sigma is None, established)
+    info = _info(noise, tuple(s / unit for s in levels), found, picture)
     return picture.restored(cleaned), info
 
 
@@ -285,23 +303,21 @@ def measure_noise(
     True
     """
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
-    look = _look(picture)
-    noise = "camera" if look.correlated else "gaussian"
-    measure = camera_levels if look.correlated else estimate_channels
-    levels = tuple(sigma / picture.unit for sigma in measure(picture.planes))
-    return _info(noise, levels, True, look, picture)
+    white = measure_white(picture.planes)
+    noise = "camera" if white.look.correlated else "gaussian"
+    planes = camera_levels(picture.planes) if white.look.correlated else white.channels
+    established = white.look.correlated or _is_established(white, picture)
+    found = _Found(white.look, True, established)
+    return _info(noise, tuple(sigma / picture.unit for sigma in planes), found, picture)
 
 
-def _look(picture: Picture) -> NoiseEstimate:
-    """Return the noise of the grey or luminance plane, correlated if channels share it too."""
-    planes = picture.planes
-    if len(planes) == 1:
-        return estimate_noise(planes[0])
-    opponent = to_opponent(planes)
-    luminance = estimate_noise(opponent[0])
-    colour = max(estimate_channels(opponent[1:]))
-    shared = luminance.sigma > MEASURABLE and colour < INDEPENDENT * luminance.sigma
-    return replace(luminance, correlated=luminance.correlated or shared)
+def _is_established(white: WhiteNoise, picture: Picture) -> bool:
+    """Whether white noise is there for sure, and is worth taking out."""
+    lowest = picture.lowest * picture.unit
+    brightest = max(abs(lowest), float(picture.planes.max()) + lowest)
+    faint = FAINT * min(255.0, 2.0 * brightest)
+    strongest = max(white.channels)
+    return white.look.established and (strongest == 0 or strongest > faint)
 
 
 def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:
@@ -328,19 +344,35 @@ def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | 
     return float(sigma) * picture.unit
 
 
-def _info(
-    noise: str,
-    levels: tuple[float, ...],
-    estimated: bool,
-    look: NoiseEstimate,
-    picture: Picture,
-) -> DenoiseInfo:
+@dataclass(frozen=True)
+class _Found:
+    """What was found out before denoising.
+
+    Attributes
+    ----------
+    look : NoiseEstimate
+    estimated : bool
+        Whether the level was.
+    established : bool
+        Whether that level is there for sure.
+    """
+
+    look: NoiseEstimate
+    estimated: bool
+    established: bool
+
+
+def _info(noise: str, levels: tuple[float, ...], found: _Found, picture: Picture) -> DenoiseInfo:
+    look, white = found.look, found.estimated and noise == "gaussian"
     return DenoiseInfo(
         noise=noise,
         sigma=float(np.sqrt(np.mean(np.square(levels)))),
         channel_sigma=levels,
-        estimated=estimated,
+        estimated=found.estimated,
         correlated=look.correlated,
         whiteness=look.whiteness,
         data_range=picture.data_range,
+        sigma_range=(look.low / picture.unit, look.high / picture.unit) if white else None,
+        established=found.established,
+        impulses=noise in WITHOUT_IMPULSES and any(map(has_impulses, picture.planes)),
     )

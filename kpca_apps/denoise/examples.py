@@ -38,6 +38,10 @@ class MeasuredFile:
     data_range : float
     correlated : bool
         Whether neighbouring pixels share their noise.
+    established : bool
+        Whether there is noise for sure; where not, denoising leaves the image as it is.
+    impulses : bool
+        Whether single pixels stand out as those of impulse noise do.
     """
 
     name: str
@@ -48,6 +52,8 @@ class MeasuredFile:
     channel_sigma: tuple[float, ...] = ()
     data_range: float = 0.0
     correlated: bool = False
+    established: bool = True
+    impulses: bool = False
 
 
 def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
@@ -84,6 +90,8 @@ def measure_file(path: str | Path, name: str, *, data_range: float | None = None
         channel_sigma=info.channel_sigma,
         data_range=info.data_range,
         correlated=info.correlated,
+        established=info.established,
+        impulses=info.impulses,
     )
 
 

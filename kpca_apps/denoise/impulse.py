@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
-__all__ = ["detect_impulses", "fill_from_neighbours"]
+__all__ = ["detect_impulses", "fill_from_neighbours", "has_impulses"]
 
 REACHES = (1, 2, 3, 5, 8)  # half widths of the windows tried, smallest first
 FEWEST_GOOD = 3
@@ -20,6 +20,10 @@ CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pix
 # Mean difference, of 255, from the 2 neighbours most alike beyond which a pixel is alone.
 LONELY = 20.0
 LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
+# To say that there are impulses takes more: extreme pixels that differ by so much from those
+# around, of 255 and of the deviation of the noise beside; pixels alone in being different; and a
+# share of such pixels that neither edges nor highlights nor texture make.
+FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
 
 
 def detect_impulses(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -51,8 +55,7 @@ def detect_impulses(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
     >>> np.argwhere(detect_impulses(plane)).tolist()
     [[4, 4]]
     """
-    lowest, highest = np.equal(plane, plane.min()), np.equal(plane, plane.max())
-    extreme = (lowest & ~_crowded(lowest)) | (highest & ~_crowded(highest))
+    extreme = _extreme(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
     if np.count_nonzero(impulses) > SALT_AND_PEPPER * plane.size:
@@ -60,10 +63,47 @@ def detect_impulses(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
     return np.asarray(impulses | _lonely(plane))
 
 
+def has_impulses(plane: NDArray[np.float32]) -> bool:
+    """Whether single pixels that stand out are too many, and stand out too far, for other noise.
+
+    Parameters
+    ----------
+    plane : ndarray of shape (h, w)
+        On the scale 0..255.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> plane = (100 + 10 * rng.standard_normal((64, 64))).astype(np.float32)
+    >>> has_impulses(plane)
+    False
+    >>> plane[rng.random(plane.shape) < 0.05] = 255
+    >>> has_impulses(plane)
+    True
+    """
+    if min(plane.shape) < 3:
+        return False
+    extreme = _extreme(plane)
+    filled = fill_from_neighbours(plane, extreme)
+    least, alone = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, _deviation(filled)]).T)
+    impulses = (extreme & (np.abs(plane - filled) > least)) | (_alone(plane) > alone)
+    return bool(np.count_nonzero(impulses) > WITH_IMPULSES * plane.size)
+
+
 def _crowded(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return where most of the 5 x 5 pixels around are in the mask."""
     share = uniform_filter(mask.astype(np.float32), CROWD, mode="nearest")
     return np.asarray(share > CROWDED)
+
+
+def _extreme(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return the darkest and brightest pixels, but not where most around are so too."""
+    lowest, highest = np.equal(plane, plane.min()), np.equal(plane, plane.max())
+    return np.asarray((lowest & ~_crowded(lowest)) | (highest & ~_crowded(highest)))
 
 
 def fill_from_neighbours(plane: NDArray[np.float32], bad: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -113,6 +153,16 @@ def _lonely(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return the pixels unlike even the most similar of their neighbours."""
     if min(plane.shape) < 3:
         return np.zeros(plane.shape, dtype=bool)
+    return np.asarray(_alone(plane) > max(LONELY, LONELY_IN_NOISE * _deviation(plane)))
+
+
+def _deviation(plane: NDArray[np.float32]) -> float:
+    """Return the deviation of the Gaussian noise from the median of mixed differences."""
+    return float(np.median(np.abs(np.diff(np.diff(plane, axis=0), axis=1)))) / (2 * 0.67449)
+
+
+def _alone(plane: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean difference of each pixel to the two most alike of its neighbours."""
     height, width = plane.shape
     around = np.pad(plane, 1, mode="reflect")
     shifts = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
@@ -121,6 +171,4 @@ def _lonely(plane: NDArray[np.float32]) -> NDArray[np.bool_]:
         difference = np.abs(around[i : i + height, j : j + width] - plane)
         second = np.minimum(second, np.maximum(closest, difference))
         closest = np.minimum(closest, difference)
-    alone = (closest + second) / 2
-    noise = float(np.median(np.abs(np.diff(np.diff(plane, axis=0), axis=1)))) / (2 * 0.67449)
-    return np.asarray(alone > max(LONELY, LONELY_IN_NOISE * noise))
+    return np.asarray((closest + second) / 2)

@@ -1,4 +1,4 @@
-"""How strong the noise of an image is, and whether neighbouring pixels share it."""
+"""How strong the noise of an image is, how sure that is, and whether neighbours share it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.fft import dct
+
+from kpca_apps.denoise.noise_posterior import COEFFICIENTS, WIDTH, band_energies, noise_posterior
 
 __all__ = [
-    "FEWEST_PIXELS",
-    "MEASURABLE",
+    "ALIKE",
+    "WHITE_ENOUGH",
     "WIDTH",
     "NoiseEstimate",
+    "cosine_transform",
     "estimate_noise",
     "sample_patches",
 ]
 
-WIDTH = 8
 PIXELS = WIDTH * WIDTH
-# Eigenvalues up to this rank are noise alone: structure of the image fills the others.
-NOISE_RANKS = 40
-ROUNDS = 5
-# Patches whose gradient energy exceeds its expectation under noise by this factor hold texture.
-ENERGY_FACTOR = 1.25
 FEWEST_PATCHES = 256
-# Of pure noise, nine estimates in ten are within a tenth of the truth from here on; of 16 x 16
-# pixels within a sixth, of 8 x 8 within a half, and of small scenes they are further off.
-FEWEST_PIXELS = 24 * 24
 MOST_PATCHES = 250_000
-# What the median eigenvalue's root makes of pure noise of deviation 1: smaller the fewer patches
-# there are (Marchenko and Pastur), and smaller because quiet patches were selected.
-BIAS_LIMIT, BIAS_SLOPE, BIAS_FLOOR = 0.972, 4.3, 0.81
-# Measured with the passes that use it, at noise of 15, 25 and 50 on nine scenes: 3 % higher loses
-# up to .06 dB, 4 % lower as much, half a percent either way nothing.
-LEAN = 1.005
-WHITE_ENOUGH = 0.55
-MEASURABLE = 0.25  # of 255: below it, rounding to 8 bits drowns any noise
+# Patches that are enough to estimate from.
+PLENTY = 40_000
+# Classes of patches, from the quietest to the liveliest, by the share of them that ends each.
+CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
+# Quantiles of the posterior: of the level told, and the ends of the interval. Too high a level
+# wipes out texture, and the little noise of a clean photograph counts as noise: hence so low.
+LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
+# Noise that is as strong as this share of the upper frequencies in the two quietest classes, at
+# least, is there: half as strong again as any structure beside it, which in clean photographs it
+# hardly ever is.
+DOMINANT = 0.6
+# Noise that neighbours share has the falling spectrum of texture; but it is everywhere alike. So
+# many times the energy of the quietest patches have those of the third class at most.
+ALIKE = 1.25
+WHITE_ENOUGH = 0.15
+SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
+FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
 
 
 @dataclass(frozen=True)
@@ -46,29 +50,44 @@ class NoiseEstimate:
     Attributes
     ----------
     sigma : float
-        Standard deviation of the noise in the units of the image; unbiased on flat areas
-        to a few percent; above the truth where all is fine texture.
+        Standard deviation of the noise in the units of the image, leaning to the lower end of the
+        interval.
+    low, high : float
+        Ends of the interval that holds it with a probability of nine in ten.
+    established : bool
+        Whether there is white noise for sure: it is stronger than the structure beside it in the
+        quietest patches. True for a constant image, which has none for sure.
     whiteness : float
-        The weaker over the stronger half of the noise's spectrum, in [0, 1]: near 1 for white
-        noise; well below where pixels share their noise, as after demosaicking or JPEG.
+        Share of white noise, at least, in the upper frequencies of the quietest patches: near 1
+        where there is no other; near 0 where pixels share theirs, as after demosaicking or JPEG.
     correlated : bool
-        True where the noise is measurable and not white.
+        True where there is noise that is not white, as strong in lively patches as in quiet ones.
+    evenness : float
+        Energy of the third class of patches over that of the quietest, near 1 for noise.
+    quiet : float
+        Deviation of the quietest patches at the lowest of the frequencies looked at.
     patches : int
-        Number of patches without texture the estimate rests on.
+        Number of patches the estimate rests on.
     """
 
     sigma: float
+    low: float
+    high: float
+    established: bool
     whiteness: float
     correlated: bool
+    evenness: float
+    quiet: float
     patches: int
 
 
 def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> NoiseEstimate:
-    """Estimate the noise of a grey image from its patches of weak texture.
+    """Estimate the noise of a grey image from the upper frequencies of its patches.
 
-    Patches of 8 x 8 pixels are kept while the energy of their gradients is what noise alone would
-    give; the variance of the noise is the median of the 40 smallest eigenvalues of their
-    covariance, and the choice is repeated with it.
+    Patches of 8 x 8 pixels are sorted into five classes by the energy of their coarse structure,
+    of which their finer one is independent if it is noise. The mean energies of five bands of
+    frequencies in each class then tell noise from texture: see
+    `kpca_apps.denoise.noise_posterior`.
 
     Parameters
     ----------
@@ -80,94 +99,97 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
     Returns
     -------
     NoiseEstimate
-        With ``sigma`` in the units of ``plane``.
+        With levels in the units of ``plane``.
 
     Notes
     -----
-    Images too small for 256 patches fall back on the median absolute diagonal difference. Patches
-    in which the image sits at its darkest or brightest value are left out: clipping hides noise.
-    Where nearly all are so (a scanned page of black on white), what clipping left is measured: of
-    noise at white, half of it cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
-    Cost: at most 250,000 patches of 64 values are held, whatever the size of the image.
+    Patches in which the image sits at its darkest or brightest value are left out, since clipping
+    hides noise, and so are constant ones, as of a border or a mask, while there are others. Where
+    nearly all are clipped (a scanned page of black on white), what clipping left is measured: of
+    noise at white, half of it cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation. Images without
+    a patch fall back on the median absolute diagonal difference, and establish nothing.
 
     References
     ----------
     X. Liu, M. Tanaka, M. Okutomi (2013), "Single-image noise level estimation for blind
-    denoising", IEEE Trans. Image Processing 22, section III; the median over eigenvalues follows
-    G. Chen, F. Zhu, P. A. Heng (2015), "An efficient statistical method for image noise level
-    estimation", ICCV.
+    denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture).
+    N. N. Ponomarenko et al. (2007), "An automatic approach to lossy compression of AVIRIS images",
+    IGARSS (upper frequencies where the lower ones are weak).
 
     Examples
     --------
     >>> ramp = np.add.outer(np.arange(96.0), np.arange(96.0))
     >>> noisy = ramp + 12 * np.random.default_rng(0).standard_normal(ramp.shape)
     >>> estimate = estimate_noise(noisy)
-    >>> 11.4 < estimate.sigma < 13.2, estimate.correlated
-    (True, False)
+    >>> 11.4 < estimate.sigma < 12.6, estimate.established, estimate.correlated
+    (True, True, False)
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
-    patches = sample_patches(pixels)
-    if len(patches) < FEWEST_PATCHES:
-        return NoiseEstimate(_diagonal_deviation(pixels) / scale, 1.0, False, len(patches))
-    eigenvalues, kept = _weak_texture_spectrum(patches)
-    sigma = LEAN * np.sqrt(_noise_level(eigenvalues)) / _bias(kept)
-    whiteness = _whiteness(eigenvalues, kept)
-    correlated = bool(sigma > MEASURABLE and whiteness < WHITE_ENOUGH)
-    return NoiseEstimate(float(sigma / scale), whiteness, correlated, kept)
+    if not np.ptp(pixels):
+        return NoiseEstimate(0.0, 0.0, 0.0, True, 1.0, False, 1.0, 0.0, 0)
+    stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
+    patches = sample_patches(pixels, stride)
+    if not len(patches):
+        sigma = _diagonal_deviation(pixels) / scale
+        return NoiseEstimate(sigma, 0.0, 2 * sigma, False, 1.0, False, 1.0, 0.0, 0)
+    energies, sizes = _classes(patches)
+    levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
+    below = np.cumsum(weights) - weights / 2
+    low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
+    upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
+    dominant = bool(low**2 >= DOMINANT * np.average(upper[:2], weights=sizes[:2]))
+    whiteness = min(1.0, float(low**2 / upper[0]))
+    evenness = float(upper[2] / upper[0])
+    shared = whiteness < WHITE_ENOUGH and evenness < ALIKE and upper[0] > SHARED_LEVEL**2
+    shared = shared and pixels.size >= FEWEST_SHARED
+    return NoiseEstimate(
+        sigma=float(sigma / scale),
+        low=float(low / scale),
+        high=float(high / scale),
+        established=dominant,
+        whiteness=whiteness,
+        correlated=bool(shared) and not dominant,
+        evenness=evenness,
+        quiet=float(np.sqrt(energies[0, 0]) / scale),
+        patches=len(patches),
+    )
 
 
-def sample_patches(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return patches on a grid of stride 2 or more as rows, those at the extremes left out."""
+def sample_patches(pixels: NDArray[np.float32], stride: int = 2) -> NDArray[np.float32]:
+    """Return patches (n, 64) on a grid of at least the stride; none clipped or constant.
+
+    Where fewer than 256 would be left, those at the darkest and brightest values stay in.
+    """
     if min(pixels.shape) < WIDTH:
         return np.empty((0, PIXELS), np.float32)
-    stride = max(2, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
+    stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
     grid = sliding_window_view(pixels, (WIDTH, WIDTH))[::stride, ::stride]
-    patches = grid.reshape(-1, PIXELS)
+    patches: NDArray[np.float32] = grid.reshape(-1, PIXELS)
+    patches = patches[np.ptp(patches, axis=1) > 0]
     extreme = (patches == pixels.min()) | (patches == pixels.max())
     # One pixel must hold the extreme value; two or more in a patch are a clipped area.
-    unclipped = patches[extreme.sum(axis=1) < 2]
+    unclipped: NDArray[np.float32] = patches[extreme.sum(axis=1) < 2]
     return unclipped if len(unclipped) >= FEWEST_PATCHES else patches
 
 
-def _weak_texture_spectrum(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], int]:
-    """Return the ascending eigenvalues (64,) of the patches without texture, and their number."""
-    square = patches.reshape(-1, WIDTH, WIDTH)
-    energy = np.square(np.diff(square, axis=1)).sum(axis=(1, 2))
-    energy += np.square(np.diff(square, axis=2)).sum(axis=(1, 2))
-    differences = 2 * WIDTH * (WIDTH - 1)
-    kept = np.ones(len(patches), dtype=bool)
-    for _ in range(ROUNDS):
-        level = _noise_level(_spectrum(patches[kept]))
-        weak = energy <= ENERGY_FACTOR * 2 * differences * level
-        if np.count_nonzero(weak) < FEWEST_PATCHES:
-            break
-        kept = weak
-    return _spectrum(patches[kept]), int(np.count_nonzero(kept))
+def cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the orthonormal 8 x 8 cosine transform of patches (n, 64)."""
+    basis = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
+    return np.asarray(patches @ np.kron(basis, basis).T)
 
 
-def _spectrum(patches: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the eigenvalues of the covariance of patches, ascending."""
-    eigenvalues = np.linalg.eigvalsh(np.cov(patches, rowvar=False))
-    return np.asarray(np.maximum(eigenvalues, 0.0), np.float64)
-
-
-def _noise_level(eigenvalues: NDArray[np.float64]) -> float:
-    return float(np.median(eigenvalues[:NOISE_RANKS]))
-
-
-def _bias(patches: int) -> float:
-    """Return the estimate that pure noise of deviation 1 would give from so many patches."""
-    return max(BIAS_FLOOR, BIAS_LIMIT - BIAS_SLOPE / float(np.sqrt(patches)))
-
-
-def _whiteness(eigenvalues: NDArray[np.float64], patches: int) -> float:
-    """Return the lower half of the noise's eigenvalues over the upper, 1 for white noise."""
-    lower = float(eigenvalues[: NOISE_RANKS // 2].mean())
-    upper = float(eigenvalues[NOISE_RANKS // 2 : NOISE_RANKS].mean())
-    if upper <= 0.0:
-        return 1.0
-    return min(1.0, lower / upper / _bias(patches) ** 2)
+def _classes(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean energies (5, 5) of bands in classes of patches, and the classes' sizes."""
+    # Without their means, which would cost the other coefficients digits.
+    coarse, bands = band_energies(cosine_transform(patches - patches.mean(axis=1, keepdims=True)))
+    order = np.argsort(coarse, kind="stable")
+    ends = [max(1, round(share * len(order))) for share in CLASSES]
+    members = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    means = [bands[m if len(m) else order[:1]].mean(axis=0, dtype=np.float64) for m in members]
+    energies = np.array(means)
+    smallest = np.finfo(np.float32).eps ** 2 * float(np.square(patches).mean())
+    return energies + smallest, np.array([max(1, len(m)) for m in members], float)
 
 
 def _diagonal_deviation(pixels: NDArray[np.float32]) -> float:

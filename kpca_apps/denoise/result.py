@@ -179,6 +179,10 @@ class ImageOutcome:
         Whether the level was estimated; whether neighbouring pixels share their noise.
     data_range : float or None
         Range of values assumed, the widest of those pages.
+    established : bool
+        Whether there is noise for sure; where not, the image was left as it was.
+    impulses : bool
+        Whether single pixels stand out, though the noise was not taken for impulses.
     residual : Residual or None
         Of the first page.
     comparison : Comparison or None
@@ -211,6 +215,8 @@ class ImageOutcome:
     estimated: bool = False
     correlated: bool = False
     data_range: float | None = None
+    established: bool = True
+    impulses: bool = False
     residual: Residual | None = None
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
@@ -379,6 +385,8 @@ class TrialResult:
         The command line that denoises the whole with the middle trial.
     settings : mapping of str to object
     versions : mapping of str to str
+    established : bool
+        Whether there is noise for sure; where not, the crop was left as it was.
     """
 
     name: str
@@ -396,6 +404,7 @@ class TrialResult:
     command: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    established: bool = True
 
 
 def mean_quality(values: list[Quality]) -> Quality:

@@ -75,6 +75,7 @@ def try_strengths(image: ImageFile, mode: LocalMode) -> TrialResult:
         before=shown[1],
         trials=tuple(trials),
         settings=mode.settings,
+        established=infos[1].established,
     )
 
 

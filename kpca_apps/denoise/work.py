@@ -21,7 +21,6 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.comparing import compare, measure_residual, value_span
 from kpca_apps.denoise.manifest import batch_key
 from kpca_apps.denoise.naming import Planned
-from kpca_apps.denoise.noise import FEWEST_PIXELS
 from kpca_apps.denoise.previews import make_previews
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.references import read_reference
@@ -69,6 +68,14 @@ class NoiseInfo(Protocol):
     @property
     def data_range(self) -> float:
         """Range of values assumed."""
+
+    @property
+    def established(self) -> bool:
+        """Whether there is noise for sure; where not, the image was left as it was."""
+
+    @property
+    def impulses(self) -> bool:
+        """Whether single pixels stand out, though the noise was not taken for impulses."""
 
 
 Denoise = Callable[..., tuple[NDArray[Any], NoiseInfo]]
@@ -204,7 +211,9 @@ def _fresh(task: Task, denoise: Denoise) -> Done:
             estimated=any(info.estimated for info in infos),
             correlated=any(info.correlated for info in infos),
             data_range=data_range,
-            notes=(*image.notes, *other_types, *_doubts(image, task, infos)),
+            established=all(info.established for info in infos),
+            impulses=any(info.impulses for info in infos),
+            notes=(*image.notes, *other_types, *_doubts(infos)),
             seconds=seconds,
         )
         outcome = _examined(outcome, image, stored, reference, task)
@@ -237,20 +246,22 @@ def _pooled(image: ImageFile, infos: list[NoiseInfo]) -> tuple[float, float, tup
     return level, max(float(info.data_range) for info in alike), tuple(notes)
 
 
-def _doubts(image: ImageFile, task: Task, infos: list[NoiseInfo]) -> tuple[str, ...]:
-    """Say so where an image is too small for what was measured on it; a dictionary has examples."""
-    small = [
-        page.shape
-        for page, info in zip(image.pages, infos, strict=True)
-        if info.estimated and info.sigma > 0 and page.shape[0] * page.shape[1] < FEWEST_PIXELS
-    ]
-    if task.settings.get("mode") != "local" or not small:
-        return ()
-    return (
-        f"{small[0][1]} x {small[0][0]} pixels are too few to measure noise on, and the result may "
-        "be worse than the image: give the noise level by --sigma, or denoise with a dictionary "
-        "made from clean images of the kind (kpca denoise fit).",
-    )
+def _doubts(infos: list[NoiseInfo]) -> tuple[str, ...]:
+    """Say so where nothing was done for want of noise, or what was done is the wrong thing."""
+    sentences = []
+    if any(info.estimated and not info.established for info in infos):
+        page = "the image" if len(infos) == 1 else "at least one of the pages"
+        sentences.append(
+            f"No noise could be established in {page}, which was left as it was: what was measured "
+            "may be texture. If it is noisy, give the level by --sigma, or --noise camera for a "
+            "photograph as a camera saved it."
+        )
+    if any(info.impulses for info in infos):
+        sentences.append(
+            "Single pixels stand out as impulse noise (salt and pepper) makes them: try "
+            "--noise impulse."
+        )
+    return tuple(sentences)
 
 
 def _require_name(planned: Planned) -> None:

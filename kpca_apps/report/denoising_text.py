@@ -128,6 +128,9 @@ def _noise_range(images: Sequence[ImageOutcome]) -> str:
     known = [image for image in images if image.sigma is not None]
     if not known:
         return "the noise level was not needed"
+    known = [image for image in known if image.established]
+    if not known:
+        return f"no noise could be established, and {_left(len(images))}"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
     if all(image.noise == "speckle" for image in known):
         return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
@@ -221,6 +224,10 @@ def kind_text(noise: str) -> str:
     return KINDS.get(noise, f"{noise} noise" if noise else "noise")
 
 
+def _left(n: int) -> str:
+    return "it was left as it was" if n == 1 else "they were left as they were"
+
+
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     """Say what noise was met and how that is known."""
     if image.sigma is None:
@@ -230,6 +237,11 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     level = level_text(image, image.sigma)
     if image.noise == "impulse":
         text = f"Taken as {what}; beside the impulses there is noise of {level}, {how}."
+    elif not image.established:
+        text = (
+            f"No noise could be established: {level} was measured, but may be texture, and the "
+            "image was left as it was."
+        )
     elif image.sigma == 0:
         text = f"No noise, {how}: the image was left as it is."
     else:

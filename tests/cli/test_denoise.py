@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from skimage import data
 
 from kpca_apps.cli import denoise_options as options
 from kpca_apps.cli.denoise_steps import IMAGES
@@ -403,17 +404,34 @@ def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:
     assert (done.code, "parent folder does not exist" in done.err) == (3, True)
 
 
-def test_images_too_small_to_measure_are_said_to_be(kpca: Run) -> None:
-    save("tiny/a.png", noisy(0, (23, 25)))
-    save("tiny/b.png", noisy(1, (24, 24)))
-    said = " ".join(kpca("run", "tiny", *FAST).err.split())
-    assert "1 image has fewer than 576 pixels, too few to measure noise on" in said
+def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
+    save("mixed/a.png", data.gravel()[:64, :64])
+    save("mixed/b.png", noisy(1, (64, 64)))
+    said = " ".join(kpca("run", "mixed", *FAST).err.split())
+    assert "1 image was left as it was: no noise could be established" in said
     assert "kpca denoise fit" in said
     images = result()["images"]
     assert isinstance(images, list)
-    assert ["too few to measure" in " ".join(one["notes"]) for one in images] == [True, False]
-    assert "too few" not in kpca("run", "tiny", *GIVEN, "--out", "given").err
-    assert "too small for this measure" in " ".join(kpca("noise", "tiny").err.split())
+    assert [one["established"] for one in images] == [False, True]
+    assert ["left as it was" in " ".join(one["notes"]) for one in images] == [True, False]
+    np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), load("mixed/a.png"))
+    assert "left as" not in kpca("run", "mixed", *GIVEN, "--out", "given").err
+    measured = kpca("noise", "mixed")
+    assert "?: no noise could be established" in " ".join(measured.err.split())
+    assert ["?" in line for line in measured.out.splitlines()[1:]] == [True, False]
+
+
+def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
+    pixels = data.camera()[:64, :64].copy()
+    pixels[np.random.default_rng(0).random(pixels.shape) < 0.05] = 255
+    save("salt/a.png", pixels)
+    assert "try --noise impulse" in " ".join(kpca("run", "salt", *FAST).err.split())
+    images = result()["images"]
+    assert isinstance(images, list)
+    assert "--noise impulse" in " ".join(images[0]["notes"])
+    assert "--noise impulse" in " ".join(kpca("noise", "salt").err.split())
+    done = kpca("run", "salt", *FAST, "--noise", "impulse", "--out", "without")
+    assert "try --noise impulse" not in " ".join(done.err.split())
 
 
 def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:

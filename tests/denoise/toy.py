@@ -30,6 +30,8 @@ class Info:
     estimated: bool = True
     correlated: bool = False
     data_range: float = 255.0
+    established: bool = True
+    impulses: bool = False
 
 
 def smooth(

@@ -28,7 +28,13 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and free links
 
 def keep(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]:
     return pixels.astype(np.float32), SimpleNamespace(
-        noise="gaussian", sigma=1.0, estimated=False, correlated=False, data_range=255.0
+        noise="gaussian",
+        sigma=1.0,
+        estimated=False,
+        correlated=False,
+        data_range=255.0,
+        established=True,
+        impulses=False,
     )
 
 

@@ -126,6 +126,9 @@ def test_noise_is_told_with_how_it_is_known() -> None:
     assert noise_sentence(image(correlated=True)).endswith(
         "Neighbouring pixels share it, which --noise camera is made for."
     )
+    left = noise_sentence(image(estimated=True, established=False))
+    assert left.startswith("No noise could be established: ")
+    assert left.endswith("the image was left as it was.")
     assert noise_sentence(image(noise="camera", correlated=True)).endswith(
         "Neighbouring pixels share it."
     )
