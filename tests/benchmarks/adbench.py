@@ -7,7 +7,8 @@ and AUPRC = share of outliers.
     python tests/benchmarks/adbench.py --data FOLDER [--seeds 5] [--peers] [--recorded FILE]
 
 ``--peers`` runs pyod's detectors (pip install pyod) at their defaults in the same run, KPCA only on
-tables of at most 1,500 rows to fit, MCD only on tables of at most 200 columns;
+tables of at most 1,500 rows to fit, MCD only on tables of at most 200 columns, and the peers of
+today in `modern_peers` (pip install kar-kcm torch for all of them);
 ``--recorded`` reads results of peers from a file of JSON lines (data, setting, det, seed, auc, ap).
 """
 
@@ -17,11 +18,11 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from adbench_data import clean_split, drawn, load_tables
+from modern_peers import Method, installed_modern_peers
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -32,8 +33,6 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.novelty.detector import KernelPCANovelty
 
 FloatArray = NDArray[np.float64]
-# Scores of (training rows, rows to score or None for the training rows themselves, seed).
-Method = Callable[[FloatArray, FloatArray | None, int], FloatArray]
 OURS = "kpca_apps"
 # Detectors that measure distances get standardised columns, as they need them.
 STANDARDISED = ("KNN", "LOF", "OCSVM", "INNE", "CBLOF", "KPCA")
@@ -163,6 +162,7 @@ def main() -> None:
     if options.peers:
         methods |= {"Parzen": parzen}
         methods |= {f"pyod {name}": pyod_method(name) for name in AS_THEY_COME + STANDARDISED}
+        methods |= installed_modern_peers()
     with threadpool_limits(1):
         records = measure(methods, options.data, options.seeds)
     if options.recorded:

@@ -1,0 +1,233 @@
+"""Ten faults of ten kinds, written into cells of a table as people write them.
+
+Rows and columns are drawn by a seeded generator from the table alone, before any detector sees it.
+A kind goes only where somebody who knows the column could see it: a slip by a factor needs a
+column whose usual values span less than the slip, an odd combination two columns that belong
+together. A kind that fits no column of a table gives way to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+__all__ = ["N_FAULTS", "Fault", "plant_faults"]
+
+N_FAULTS = 10
+# A cell to overwrite: (column, text).
+Cells = list[tuple[str, str]]
+MIN_DISTINCT = 10
+# Least correlation, or Cramer's V, of columns that belong together.
+TOGETHER = 0.5
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What was planted, and in which row (0 = first)."""
+
+    kind: str
+    row: int
+    columns: tuple[str, ...]
+
+
+class Planter:
+    """Draws rows and columns for faults in one table of text cells."""
+
+    def __init__(self, cells: pd.DataFrame, rng: np.random.Generator) -> None:
+        self.cells, self.rng = cells, rng
+        numbers = {name: pd.to_numeric(cells[name], errors="coerce") for name in cells}
+        self.numbers = {
+            name: column.to_numpy(float)
+            for name, column in numbers.items()
+            if column.notna().sum() >= 0.99 * cells[name].notna().sum()
+            and column.nunique() >= MIN_DISTINCT
+        }
+        few = len(cells) ** 0.5
+        self.levels = [
+            name
+            for name in cells
+            if numbers[name].isna().all() and 2 <= cells[name].nunique() <= max(12, few)
+        ]
+
+    def row(self, *names: str, where: np.ndarray | None = None) -> int:
+        """Draw a row whose cells in some columns are there."""
+        possible = self.cells[list(names)].notna().all(axis=1).to_numpy()
+        possible &= True if where is None else where
+        found = np.flatnonzero(possible)
+        if not found.size:
+            raise LookupError
+        return int(self.rng.choice(found))
+
+    def one(self, names: list[str]) -> str:
+        """Draw one of some columns."""
+        if not names:
+            raise LookupError
+        return str(self.rng.choice(names))
+
+    def narrow(self, factor: float) -> list[str]:
+        """Columns of positive values that, but for a tenth, lie within a factor."""
+        found = []
+        for name, column in self.numbers.items():
+            low, high = np.nanquantile(column, [0.05, 0.95])
+            if np.nanmin(column) >= 0 and low > 0 and high < factor * low:
+                found.append(name)
+        return found
+
+    def slip(self, factor: float) -> tuple[int, Cells]:
+        """Multiply or divide a value."""
+        name = self.one(self.narrow(factor))
+        row = self.row(name, where=self.numbers[name] != 0)
+        value = self.numbers[name][row]
+        up = factor >= 100 or self.rng.random() < 0.5
+        return row, [(name, written(value * factor if up else value / factor))]
+
+    def swapped(self) -> tuple[int, Cells]:
+        """Exchange two numbers of which either would be unusual in the other's column."""
+        usual = {n: np.nanquantile(c, [0.01, 0.99]) for n, c in self.numbers.items()}
+        pairs = []
+        for a, of_a in self.numbers.items():
+            for b, of_b in self.numbers.items():
+                strange = (of_a < usual[b][0]) | (of_a > usual[b][1])
+                strange |= (of_b < usual[a][0]) | (of_b > usual[a][1])
+                if a < b and strange[~np.isnan(of_a + of_b)].mean() > 0.9:
+                    pairs.append((a, b))
+        if not pairs:
+            raise LookupError
+        a, b = pairs[self.rng.integers(len(pairs))]
+        row = self.row(a, b)
+        return row, [(a, self.cells[b][row]), (b, self.cells[a][row])]
+
+    def extra_digit(self) -> tuple[int, Cells]:
+        """Type the first digit twice."""
+        name = self.one(self.narrow(10))
+        row = self.row(name, where=np.abs(self.numbers[name]) >= 1)
+        text = self.cells[name][row]
+        at = next(i for i, c in enumerate(text) if c.isdigit())
+        return row, [(name, text[: at + 1] + text[at:])]
+
+    def misspelt(self) -> tuple[int, Cells]:
+        """Leave a letter out, or type it twice, where no other level is written so."""
+        name = self.one(self.levels)
+        texts = self.cells[name]
+        row = self.row(name, where=(texts.str.len() >= 4).fillna(False).to_numpy(bool))
+        text, at = texts[row], int(self.rng.integers(1, len(texts[row])))
+        new = text[:at] + text[at + 1 :] if self.rng.random() < 0.5 else text[:at] + text[at - 1 :]
+        if new in set(texts.dropna()) or new == text:
+            raise LookupError
+        return row, [(name, new)]
+
+    def century(self) -> tuple[int, Cells]:
+        """Move a year by a hundred."""
+        years = [
+            name
+            for name, column in self.numbers.items()
+            if np.nanquantile(column, 0.01) >= 1800 and np.nanquantile(column, 0.99) <= 2050
+            if (column[~np.isnan(column)] % 1 == 0).all()
+        ]
+        name = self.one(years)
+        row = self.row(name)
+        shift = 100 if self.rng.random() < 0.5 else -100
+        return row, [(name, written(self.numbers[name][row] + shift))]
+
+    def lost_sign(self) -> tuple[int, Cells]:
+        """Turn the sign of a value in a column where nearly all have one sign."""
+        names = [n for n, c in self.numbers.items() if max(np.mean(c > 0), np.mean(c < 0)) > 0.9]
+        name = self.one(names)
+        row = self.row(name, where=np.abs(self.numbers[name]) > 0)
+        return row, [(name, written(-self.numbers[name][row]))]
+
+    def odd_pair(self) -> tuple[int, Cells]:
+        """Give a row a usual value that does not go with its value in another column."""
+        pairs = []
+        for a in self.numbers:
+            for b in self.numbers:
+                both = ~np.isnan(self.numbers[a] + self.numbers[b])
+                if a != b and both.sum() > 50:
+                    found = spearmanr(self.numbers[a][both], self.numbers[b][both]).statistic
+                    if abs(found) > TOGETHER:
+                        pairs.append((a, b, found > 0))
+        if not pairs:
+            raise LookupError
+        a, b, rising = pairs[self.rng.integers(len(pairs))]
+        of_a, of_b = self.numbers[a], self.numbers[b]
+        low = self.row(a, b, where=of_a <= np.nanquantile(of_a, 0.05))
+        far = np.nanquantile(of_b, 0.9 if rising else 0.1)
+        giver = self.row(b, where=of_b >= far if rising else of_b <= far)
+        return low, [(b, self.cells[b][giver])]
+
+    def odd_level(self) -> tuple[int, Cells]:
+        """Give a row a common level never seen beside its level of another column."""
+        pairs = []
+        for a in self.levels:
+            for b in self.levels:
+                if a == b:
+                    continue
+                counts = pd.crosstab(self.cells[a], self.cells[b])
+                expected = np.outer(counts.sum(1), counts.sum(0)) / counts.to_numpy().sum()
+                if ((counts == 0) & (expected >= 5)).to_numpy().any():
+                    pairs.append((a, b, (counts == 0) & (expected >= 5)))
+        if not pairs:
+            raise LookupError
+        a, b, never = pairs[self.rng.integers(len(pairs))]
+        places = np.argwhere(never.to_numpy())
+        i, j = places[self.rng.integers(len(places))]
+        row = self.row(b, where=(self.cells[a] == never.index[i]).to_numpy())
+        return row, [(b, str(never.columns[j]))]
+
+    def zero(self) -> tuple[int, Cells]:
+        """Write 0 in a column where no value is near it."""
+        name = self.one([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
+        return self.row(name), [(name, "0")]
+
+
+def written(value: float) -> str:
+    """Write a number as a person would."""
+    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+
+
+KINDS: dict[str, Callable[[Planter], tuple[int, Cells]]] = {
+    "thousandfold": lambda planter: planter.slip(1000.0),
+    "decimal point": lambda planter: planter.slip(10.0),
+    "inches for centimetres": lambda planter: planter.slip(2.54),
+    "swapped columns": Planter.swapped,
+    "extra digit": Planter.extra_digit,
+    "misspelt category": Planter.misspelt,
+    "wrong century": Planter.century,
+    "lost sign": Planter.lost_sign,
+    "odd combination": Planter.odd_pair,
+    "odd category": Planter.odd_level,
+    "impossible zero": Planter.zero,
+}
+ATTEMPTS = 20
+
+
+def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
+    """Plant ten faults, each in a row of its own, the kinds in turn.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Text, missing where empty; index 0 to n - 1.
+    rng : Generator
+        Draws rows and columns.
+    """
+    planter, damaged, faults = Planter(cells, rng), cells.copy(), []
+    order = list(KINDS)
+    for turn in range(ATTEMPTS * len(order)):
+        if len(faults) == N_FAULTS:
+            return damaged, faults
+        kind = order[turn % len(order)]
+        try:
+            row, changes = KINDS[kind](planter)
+        except LookupError:
+            continue
+        if row in {fault.row for fault in faults}:
+            continue
+        for name, text in changes:
+            damaged.loc[row, name] = text
+        faults.append(Fault(kind, row, tuple(name for name, _ in changes)))
+    raise ValueError("no room for ten faults")
