@@ -70,7 +70,9 @@ def numeric_profile(values: NDArray[np.float64], is_date: bool = False) -> Numer
     (50.0, 101)
     """
     low, high = np.quantile(values, [0.005, 0.995])
-    if not varies(np.array([low, high])):
+    # Numbers far from 0 may vary, and yet lie too close together for bins between them.
+    narrowest = _BINS * np.spacing(max(abs(low), abs(high)))
+    if not varies(np.array([low, high])) or high - low < narrowest:
         margin = 0.5 * max(abs(low), 1.0)
         low, high = low - margin, high + margin
     counts, edges = np.histogram(np.clip(values, low, high), bins=_BINS, range=(low, high))

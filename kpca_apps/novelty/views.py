@@ -147,7 +147,7 @@ class ColumnViews:
             out[:, :, d:] = rows[:, None, self.as_is] / self.widths[:, None]
             if d:
                 self.scales.scaled(rows[:, self.varying], factors, out[:, :, :d])
-        return views.reshape(len(X), -1)
+        return views.reshape(len(X), n_views * views.shape[2])
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return all columns in their places: standardised, as they come, or 0 if constant."""

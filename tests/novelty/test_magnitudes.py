@@ -135,3 +135,10 @@ def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():
         linear.predict(far)
     # Other kernels tell it for what it is.
     assert KernelPCANovelty(random_state=0).fit(table).predict(far).tolist() == [1, -1]
+
+
+def test_integers_that_differ_by_few_floats_have_a_profile():
+    # Between floats near 1e20 lie 16384: forty bins find no room among a few of them.
+    profile = numeric_profile(1e20 + 16384.0 * np.arange(12))
+    assert profile.counts.sum() == 12
+    assert profile.minimum < profile.median < profile.maximum

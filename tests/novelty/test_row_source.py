@@ -143,3 +143,16 @@ def test_clean_thresholds_are_calibrated_on_the_rows_in_memory(rows):
     assert len(detector.calibration_scores_) == 400
     expected = np.sort(detector.novelty_scores_[sample_positions(len(rows), 0)])
     np.testing.assert_array_equal(detector.calibration_scores_, expected)
+
+
+def test_sorted_rows_of_which_whole_parts_are_left_out_are_fitted_like_rows_in_memory(monkeypatch):
+    monkeypatch.setattr(row_source, "ROWS_SUMMED", 128)
+    # Prices in order: the dense half lies together, and parts at the ends have no row in use.
+    X = np.sort(np.random.default_rng(0).lognormal(sigma=1.5, size=(1500, 1)), axis=0)
+    parts = Parts(X, 256)
+    whole = KernelPCANovelty(random_state=0).fit(X)
+    parted = KernelPCANovelty(random_state=0).fit_rows(parts)
+    np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
+    views, none = whole.views_, np.zeros(len(X), dtype=bool)
+    basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(X[::30]))
+    assert sum_rows(FeatureSums(views, basis), X, none).covariance.n == 0
