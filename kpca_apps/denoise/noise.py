@@ -66,8 +66,9 @@ class NoiseEstimate:
         Energy of the third class of patches over that of the quietest, near 1 for noise.
     quiet : float
         Deviation of the quietest patches at the lowest of the frequencies looked at.
-    patches : int
-        Number of patches the estimate rests on.
+    clipped : bool
+        Whether clipped patches are among those it rests on, for want of others: of noise that was
+        cut off in part it shows what is left.
     """
 
     sigma: float
@@ -78,10 +79,14 @@ class NoiseEstimate:
     correlated: bool
     evenness: float
     quiet: float
-    patches: int
+    clipped: bool
 
 
-def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> NoiseEstimate:
+def estimate_noise(
+    plane: NDArray[np.floating],
+    data_range: float = 255.0,
+    extreme: NDArray[np.bool_] | None = None,
+) -> NoiseEstimate:
     """Estimate the noise of a grey image from the upper frequencies of its patches.
 
     Patches of 8 x 8 pixels are sorted into five classes by the energy of their coarse structure,
@@ -95,6 +100,9 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
         One channel, finite.
     data_range : float
         Difference between the largest and the smallest value the image can take, > 0.
+    extreme : ndarray of shape (h, w), optional
+        Where the image sits at its darkest or brightest value: by default where the plane does. A
+        difference of channels has no value that tells.
 
     Returns
     -------
@@ -127,12 +135,12 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
     if not np.ptp(pixels):
-        return NoiseEstimate(0.0, 0.0, 0.0, True, 1.0, False, 1.0, 0.0, 0)
+        return NoiseEstimate(0.0, 0.0, 0.0, True, 1.0, False, 1.0, 0.0, False)
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
-    patches = sample_patches(pixels, stride)
+    patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
         sigma = _diagonal_deviation(pixels) / scale
-        return NoiseEstimate(sigma, 0.0, 2 * sigma, False, 1.0, False, 1.0, 0.0, 0)
+        return NoiseEstimate(sigma, 0.0, 2 * sigma, False, 1.0, False, 1.0, 0.0, clipped)
     energies, sizes = _classes(patches)
     levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
     below = np.cumsum(weights) - weights / 2
@@ -152,25 +160,33 @@ def estimate_noise(plane: NDArray[np.floating], data_range: float = 255.0) -> No
         correlated=bool(shared) and not dominant,
         evenness=evenness,
         quiet=float(np.sqrt(energies[0, 0]) / scale),
-        patches=len(patches),
+        clipped=clipped,
     )
 
 
-def sample_patches(pixels: NDArray[np.float32], stride: int = 2) -> NDArray[np.float32]:
-    """Return patches (n, 64) on a grid of at least the stride; none clipped or constant.
+def sample_patches(
+    pixels: NDArray[np.float32], stride: int = 2, extreme: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.float32], bool]:
+    """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
 
-    Where fewer than 256 would be left, those at the darkest and brightest values stay in.
+    Constant ones are left out, and clipped ones where 256 others are left; which pixels are
+    `extreme` is as in `estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
-        return np.empty((0, PIXELS), np.float32)
+        return np.empty((0, PIXELS), np.float32), False
     stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
-    grid = sliding_window_view(pixels, (WIDTH, WIDTH))[::stride, ::stride]
-    patches: NDArray[np.float32] = grid.reshape(-1, PIXELS)
-    patches = patches[np.ptp(patches, axis=1) > 0]
-    extreme = (patches == pixels.min()) | (patches == pixels.max())
+    if extreme is None:
+        extreme = (pixels == pixels.min()) | (pixels == pixels.max())
+    patches, at_ends = (
+        sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
+        for plane in (pixels, extreme)
+    )
+    varying = np.ptp(patches, axis=1) > 0
     # One pixel must hold the extreme value; two or more in a patch are a clipped area.
-    unclipped: NDArray[np.float32] = patches[extreme.sum(axis=1) < 2]
-    return unclipped if len(unclipped) >= FEWEST_PATCHES else patches
+    unclipped = varying & (at_ends.sum(axis=1) < 2)
+    if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
+        return patches[unclipped], False
+    return patches[varying], True
 
 
 def cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:

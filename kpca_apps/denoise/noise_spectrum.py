@@ -74,7 +74,7 @@ def noise_spectrum(
     >>> bool(4.5 < np.sqrt(np.mean(spectrum**2)) < 5.5), bool(spectrum.min() > 4)
     (True, True)
     """
-    patches = sample_patches(plane)
+    patches, _ = sample_patches(plane)
     if len(patches) < FEWEST_PATCHES:
         return np.full((WIDTH, WIDTH), estimate_noise(plane).sigma)
     _, powers = _classes(patches)
@@ -113,7 +113,7 @@ def noise_by_brightness(
     >>> bool(np.all(np.abs(deviation - (10 - brightness / 40)) < 1))
     True
     """
-    patches = sample_patches(plane)
+    patches, _ = sample_patches(plane)
     if len(patches) < FEWEST_PATCHES:
         return np.array([float(plane.mean())]), np.array([estimate_noise(plane).sigma])
     brightness, powers = _classes(patches)

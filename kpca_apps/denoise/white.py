@@ -102,11 +102,15 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
     if len(planes) == 1:
         return WhiteNoise(estimate_noise(planes[0]), channels)
     opponent = to_opponent(planes)
-    look = estimate_noise(opponent[0])
-    colours = [estimate_noise(plane) for plane in opponent[1:]]
+    ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
+    extreme = ((planes == ends[0]) | (planes == ends[1])).any(axis=0)
+    look, *colours = (estimate_noise(plane, extreme=extreme) for plane in opponent)
     strongest = max(colour.sigma for colour in colours)
     if look.established and look.sigma > ALL_ALIKE and strongest < INDEPENDENT * look.sigma:
         return WhiteNoise(replace(look, correlated=True), channels)
+    # Clipping takes some of the noise of the colours: then they say nothing of luminance's.
+    if look.established and any(colour.clipped for colour in colours):
+        return WhiteNoise(replace(look, correlated=False), channels)
     if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
         implied = noise_in_opponent(np.asarray(channels))[1:]
         found = np.sqrt(sum(colour.sigma**2 for colour in colours))

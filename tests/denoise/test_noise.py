@@ -48,7 +48,7 @@ def test_estimate_is_in_the_units_of_the_image() -> None:
     full = estimate_noise(plane)
     unit = estimate_noise(plane / 255, data_range=1.0)
     assert unit.sigma == pytest.approx(full.sigma / 255, rel=1e-4)
-    assert unit.patches == full.patches
+    assert unit.clipped == full.clipped
 
 
 def test_clipping_at_white_does_not_hide_the_noise() -> None:
@@ -189,3 +189,17 @@ def test_gaussian_noise_and_texture_are_no_impulses(picture: str, sigma: float) 
     clean = getattr(data, picture)()[:160, :160].astype(float)
     noisy = np.clip(np.rint(clean + sigma * noise(clean.shape)), 0, 255).astype(np.uint8)
     assert not measure_noise(noisy).impulses
+
+
+@pytest.mark.parametrize("sigma", [10.0, 20.0])
+@pytest.mark.parametrize("dark", [0.0, 0.6])
+def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: float) -> None:
+    # Stripes of black and white beside grey: each is clipped in one or more of the channels.
+    shape, rng = (160, 160), np.random.default_rng(3)
+    grey = np.tile(np.linspace(60, 200, shape[1]), (shape[0], 1))
+    colours = np.stack([grey, grey * 0.8 + 10, grey * 0.6 + 40], axis=-1)
+    colours[: int(dark * shape[0])] = [2.0, 0.0, 130.0]
+    noisy = np.clip(np.rint(colours + sigma * rng.standard_normal(colours.shape)), 0, 255)
+    info = measure_noise(noisy.astype(np.uint8), channel_axis=-1)
+    assert info.established
+    assert info.sigma == pytest.approx(sigma, rel=0.1)
