@@ -34,6 +34,9 @@ MOST_SPECKLE = 2.0
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
+# Share of the variance of an image above which what passes for a camera's noise is an even texture:
+# of a photograph noise is the lesser part, even where few photons were counted.
+MOST_OF_ALL = 0.5
 # Which impulses would be taken for.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
@@ -66,7 +69,8 @@ class DenoiseInfo:
         (of luminance, in a colour image); None where there is none.
     established : bool
         False where an estimated level may all be texture, or is less than 2 of 255 parts of the
-        range (of twice the brightest value in a dim image): the image was left as it was.
+        range (of twice the brightest value in a dim image): ``"gaussian"`` and ``"auto"`` leave
+        such an image as it is.
     impulses : bool
         Whether single pixels stand out as those that impulse noise replaced do, though the noise
         was not taken for impulses: ``noise="impulse"`` is then the better choice.
@@ -227,10 +231,15 @@ def denoise_with_info(
     level = _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
         warnings.warn(doubt, stacklevel=3)
-    established = noise != "gaussian" or sigma is not None or _is_established(white, picture)
+    measured, established = white.channels, True
+    if noise == "gaussian" and sigma is None:
+        established = _is_established(white, picture)
+    elif settings.noise == "auto" and noise == "camera" and sigma is None:
+        measured = camera_levels(picture.planes)
+        established = _is_lesser_part(measured, picture)
     idle = level == 0.0 and noise != "impulse"
     if not established:
-        cleaned, levels = picture.planes, white.channels
+        cleaned, levels = picture.planes, measured
     elif idle or settings.strength == 0.0:
         cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
     else:
@@ -305,10 +314,13 @@ def measure_noise(
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
     white = measure_white(picture.planes)
     noise = "camera" if white.look.correlated else "gaussian"
-    planes = camera_levels(picture.planes) if white.look.correlated else white.channels
-    established = white.look.correlated or _is_established(white, picture)
+    if white.look.correlated:
+        levels = camera_levels(picture.planes)
+        established = _is_lesser_part(levels, picture)
+    else:
+        levels, established = white.channels, _is_established(white, picture)
     found = _Found(white.look, True, established)
-    return _info(noise, tuple(sigma / picture.unit for sigma in planes), found, picture)
+    return _info(noise, tuple(sigma / picture.unit for sigma in levels), found, picture)
 
 
 def _is_established(white: WhiteNoise, picture: Picture) -> bool:
@@ -318,6 +330,12 @@ def _is_established(white: WhiteNoise, picture: Picture) -> bool:
     faint = FAINT * min(255.0, 2.0 * brightest)
     strongest = max(white.channels)
     return white.look.established and (strongest == 0 or strongest > faint)
+
+
+def _is_lesser_part(levels: tuple[float, ...], picture: Picture) -> bool:
+    """Whether noise of these levels is the lesser part of an image."""
+    variance = float(picture.planes.var(axis=(1, 2)).mean())
+    return float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
 
 
 def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:

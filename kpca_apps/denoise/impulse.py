@@ -87,11 +87,13 @@ def has_impulses(plane: NDArray[np.float32]) -> bool:
     """
     if min(plane.shape) < 3:
         return False
-    extreme = _extreme(plane)
-    filled = fill_from_neighbours(plane, extreme)
-    least, alone = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, _deviation(filled)]).T)
-    impulses = (extreme & (np.abs(plane - filled) > least)) | (_alone(plane) > alone)
-    return bool(np.count_nonzero(impulses) > WITH_IMPULSES * plane.size)
+    extreme, alone = _extreme(plane), _alone(plane)
+    # Where impulses are many, hardly a difference of pixels is without one.
+    filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
+    least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, _deviation(filled)]).T)
+    # Pixels of a thin stroke or a highlight are extreme together.
+    single = extreme & (np.abs(plane - filled) > least) & (alone > least)
+    return bool(np.count_nonzero(single | (alone > far)) > WITH_IMPULSES * plane.size)
 
 
 def _crowded(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

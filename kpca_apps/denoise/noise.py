@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.fft import dct
+from scipy.ndimage import maximum_filter, minimum_filter
 
 from kpca_apps.denoise.noise_posterior import COEFFICIENTS, WIDTH, band_energies, noise_posterior
 
@@ -169,24 +170,36 @@ def sample_patches(
 ) -> tuple[NDArray[np.float32], bool]:
     """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
 
-    Constant ones are left out, and clipped ones where 256 others are left; which pixels are
-    `extreme` is as in `estimate_noise`.
+    Constant ones are left out; where 256 others are left, those that touch a constant area, too,
+    for a part of each has no noise; and clipped ones. Which pixels are `extreme` is as in
+    `estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
         return np.empty((0, PIXELS), np.float32), False
     stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
     if extreme is None:
         extreme = (pixels == pixels.min()) | (pixels == pixels.max())
-    patches, at_ends = (
+    patches, at_ends, constant = (
         sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
-        for plane in (pixels, extreme)
+        for plane in (pixels, extreme, _constant_areas(pixels))
     )
     varying = np.ptp(patches, axis=1) > 0
+    clear = varying & ~constant.any(axis=1)
+    if np.count_nonzero(clear) >= FEWEST_PATCHES:
+        varying = clear
     # One pixel must hold the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
     return patches[varying], True
+
+
+def _constant_areas(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return the pixels of patches (8 x 8, anywhere) that have one value."""
+    one_value = maximum_filter(pixels, WIDTH) == minimum_filter(pixels, WIDTH)
+    # A window of an even width reaches farther back than forward; its pixels find it the other way.
+    found: NDArray[np.bool_] = maximum_filter(one_value, WIDTH, origin=-1)
+    return found
 
 
 def cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -139,8 +139,15 @@ def turned() -> np.ndarray:
     return noisy
 
 
+def disc() -> np.ndarray:
+    """A round mask at the mean of the picture: many patches lie half in it."""
+    clean = data.camera()[160:384, 160:384].astype(float)
+    rows, columns = np.mgrid[:224, :224] - 112
+    return np.where(rows**2 + columns**2 < 100**2, clean + 10 * noise(clean.shape), clean.mean())
+
+
 @pytest.mark.parametrize(
-    "plane", [letterbox(16), letterbox(250), letterbox(97.5), masked(), turned()]
+    "plane", [letterbox(16), letterbox(250), letterbox(97.5), masked(), turned(), disc()]
 )
 def test_constant_areas_of_any_value_do_not_hide_the_noise(plane: np.ndarray) -> None:
     estimate = estimate_noise(plane)
@@ -170,7 +177,7 @@ def test_the_posterior_follows_the_scale_of_the_energies() -> None:
     assert levels @ weights < 1.02 * np.sqrt(3.0)
 
 
-@pytest.mark.parametrize(("share", "value"), [(0.02, 255), (0.1, 255), (0.05, None)])
+@pytest.mark.parametrize(("share", "value"), [(0.02, 255), (0.1, 255), (0.05, None), (0.3, None)])
 def test_impulses_are_not_passed_over_under_auto(share: float, value: float | None) -> None:
     clean = data.camera()[:128, :128].astype(float)
     rng = np.random.default_rng(3)
@@ -181,6 +188,22 @@ def test_impulses_are_not_passed_over_under_auto(share: float, value: float | No
         assert denoise_with_info(image, data_range=255, strength=0, **options)[1].impulses
     assert measure_noise(image, data_range=255).impulses
     assert not denoise_with_info(image, noise="impulse", data_range=255, strength=0)[1].impulses
+
+
+def test_thin_strokes_are_no_impulses() -> None:
+    rows, columns = np.mgrid[:96, :96]
+    strokes = np.where((rows % 12 == 3) | (columns % 17 == 5), 0.0, 255.0)
+    assert not measure_noise(strokes, data_range=255).impulses
+
+
+def test_an_even_texture_is_not_taken_for_the_noise_of_a_camera() -> None:
+    texture = 128 + 90 * gaussian_filter(noise((256, 256)), 0.7)
+    found = measure_noise(texture, data_range=255)
+    assert found.noise == "camera"
+    assert not found.established
+    cleaned, info = denoise_with_info(texture, data_range=255)
+    assert not info.established
+    np.testing.assert_array_equal(cleaned, texture)
 
 
 @pytest.mark.parametrize("sigma", [0, 10, 50])
