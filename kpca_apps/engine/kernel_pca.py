@@ -32,7 +32,7 @@ from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
     LandmarkBasis,
-    missed_share,
+    Missed,
     subspace_from_sums,
 )
 from kpca_apps.engine.precision import LARGEST_CHANGE, Precision, scores_agree
@@ -67,8 +67,10 @@ class KernelPCA(
     Parameters
     ----------
     n_components : int >= 0, optional
-        Components kept, by decreasing variance; all that rounding leaves if None: those whose
-        variance is right to three digits. 0 keeps the mean alone.
+        Components kept, by decreasing variance. None: all whose variance is right to a
+        thousandth, neither lost to rounding nor, through landmarks, to what those miss; a
+        warning tells how many that is. Through landmarks a given number of components are
+        approximations: see ``missed_``. 0 keeps the mean alone.
     kernel : str or Kernel
         A name ("rbf", "laplacian" with the Euclidean distance, "poly", "linear", "cosine",
         "sigmoid"), or any object of `kpca_apps.engine.kernels`.
@@ -99,10 +101,11 @@ class KernelPCA(
     n_landmarks : int >= 1
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
-        How landmarks are drawn, or the landmarks themselves, shape (m, d). "auto" is "kmeans",
-        centres of clusters of at most 20,000 rows, for kernels of a distance: scores nearest to
-        those of an exact fit. For all others it is "residual", rows; where columns are few, small
-        eigenvalues come nearest to those of an exact fit with it.
+        How landmarks are drawn, or the landmarks themselves, shape (m, d). For kernels of a
+        distance "auto" is "kmeans", centres of clusters of at most 20,000 rows, whose scores are
+        nearest to those of an exact fit; up to five columns it is "rpcholesky", rows drawn one by
+        one by what the others miss, whose eigenvalues are. For all other kernels it is
+        "residual", rows as well.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression for any kernel, as
@@ -263,7 +266,7 @@ class KernelPCA(
                 f"n_components = {self.n_components} is more than there are rows, n_samples = "
                 f"{len(rows)}: ask for fewer components, or None for all there are."
             )
-        for name in ("basis_", "sums_", "missed_", "reduced_set_"):
+        for name in ("basis_", "sums_", "missed_", "_missed", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = seeded_generator(self.random_state)
         self.kernel_ = self._resolve_kernel(rows, rng)
@@ -303,7 +306,7 @@ class KernelPCA(
             require_finite(self.basis_.kernel, rows)
             self._warn_of_few_first_rows()
             self.sums_ = self.sums_ + self._sums(rows)
-            self._count_missed(rows)
+            self._missed += Missed.of_rows(self.basis_, rows)
             self.plan_ = replace(self.plan_, n=self.sums_.n)
         else:
             rng = seeded_generator(self.random_state)
@@ -338,6 +341,15 @@ class KernelPCA(
                 KpcaWarning,
                 stacklevel=4,
             )
+        if self.method_ == "nystroem" and self._uncertain:
+            q = self.subspace_.n_components
+            warnings.warn(
+                f"{q} of {q + self._uncertain} components kept: what the landmarks miss may have "
+                "changed the variances of the others by more than a thousandth: use more "
+                "landmarks or method='exact', or give n_components for approximations.",
+                KpcaWarning,
+                stacklevel=4,
+            )
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self._resolve_preimage()
@@ -353,9 +365,9 @@ class KernelPCA(
                 "in float32 the variances of the others, below 0.1 % of the largest, have less "
                 "than three digits right: use precision='float64' for all there are."
             )
-        if self.method_ == "nystroem":
+        if isinstance(self.plan_, NystroemPlan):
             m, span = self.basis_.transform.shape
-            if m == span <= int(self.n_components or 0):
+            if self.plan_.n_landmarks <= m == span <= int(self.n_components or 0):
                 return f"{m} landmarks span no more directions: use more of them."
         return (
             "the others have no variance beyond rounding, as with repeated rows, few columns or a "
@@ -450,18 +462,10 @@ class KernelPCA(
         require_finite(kernel, X)
         points = self._given_landmarks(X)
         if points is None:
-            way = choose_landmarks(self.kernel_, str(self.landmarks))
+            way = choose_landmarks(self.kernel_, X.shape[1], str(self.landmarks))
             points = draw_landmarks(way, kernel, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
         self.basis_ = LandmarkBasis.from_eigen(kernel, points)
-        self._first_rows, self._missed_of = len(X), 0.0
-        self._count_missed(X)
-
-    def _count_missed(self, X: Matrix) -> None:
-        """Let ``missed_`` count more rows."""
-        share, rows = missed_share(self.basis_, X)
-        missed = share * rows + (self.missed_ * self._missed_of if self._missed_of else 0.0)
-        self._missed_of += rows
-        self.missed_ = missed / self._missed_of if self._missed_of else 0.0
+        self._first_rows, self._missed = len(X), Missed.of_rows(self.basis_, X)
 
     def _sums(self, X: Matrix) -> CovarianceSums:
         return CovarianceSums.of_rows(
@@ -469,6 +473,8 @@ class KernelPCA(
         )
 
     def _solve(self) -> KernelSubspace:
+        """Turn the sums into components; leave out those that landmarks do not tell."""
+        self.missed_, self._uncertain = self._missed.share, 0
         subspace = subspace_from_sums(
             self.basis_,
             self.sums_,
@@ -476,8 +482,17 @@ class KernelPCA(
             center=self.center,
             precision=self.plan_.precision,
         )
-        # As in an exact fit, a soft cut is one of the components found.
-        return subspace if self.ridge is None else subspace.with_soft_cut(self.ridge)
+        if self.ridge is not None:
+            # As in an exact fit, a soft cut is one of the components found.
+            return subspace.with_soft_cut(self.ridge)
+        if self.n_components is not None:
+            return subspace
+        # A part that is left out of a positive semi-definite matrix lowers no eigenvalue by more
+        # than its own largest one (Weyl).
+        right = self._missed.variance <= LARGEST_CHANGE * subspace.variances
+        q = int(np.count_nonzero(right))
+        self._uncertain = subspace.n_components - q
+        return subspace.leading(q)
 
     def _landmark_count(self, X: Matrix) -> int:
         points = self._given_landmarks(X)
