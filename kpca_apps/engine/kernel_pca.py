@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from kpca_apps.engine.bandwidth import COMPARED_ROWS
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import ExactPlan, fit_exact
-from kpca_apps.engine.gram import about_mean, require_finite
+from kpca_apps.engine.gram import about_landmarks, about_mean, require_finite
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.kernel_pca_compression import CompressionMixin
 from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
@@ -146,7 +146,8 @@ class KernelPCA(
     reduced_set_ : ReducedSet
         Only of a model that `compress` returned.
     learned_preimage_ : LearnedPreImage
-        Only if that is "ridge", learned when first asked for.
+        Only if ``preimage_`` is "ridge". A property: its regression is solved when it is first
+        asked for, and ``hasattr`` asks for it; ``preimage_`` tells whether there is one.
     n_features_in_ : int
 
     See Also
@@ -177,6 +178,10 @@ class KernelPCA(
     basis_: LandmarkBasis
     sums_: CovarianceSums
     missed_: float
+    _missed: Missed
+    _uncertain: int
+    _first_rows: int
+    _told_of_few_rows: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -271,11 +276,16 @@ class KernelPCA(
         rng = seeded_generator(self.random_state)
         self.kernel_ = self._resolve_kernel(rows, rng)
         self._plan(rows, self.method, self.precision)
-        self._fit_as_planned(rows, rng)
-        if self.precision == "auto" and self.plan_.precision == "float32" and self._is_short():
-            # The rows that spoke for float32 had more components to tell than all rows have.
-            self._plan(rows, self.method, "float64")
+        try:
             self._fit_as_planned(rows, rng)
+        except MemoryLimitError as error:
+            if self.method != "auto" or not self.kernel_.is_psd or self.method_ != "exact":
+                raise
+            _log.info("%s Landmarks take over.", error)
+            self._plan(rows, "nystroem", self.precision)
+            self._fit_as_planned(rows, rng)
+        if self.precision == "auto" and self._lost_to_float32():
+            self._fit_in_float64(rows, rng)
         return self._finish(rows)
 
     @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
@@ -355,12 +365,29 @@ class KernelPCA(
         self._resolve_preimage()
         return self
 
+    def _fit_in_float64(self, X: Matrix, rng: np.random.Generator) -> None:
+        """Fit again; where that takes too much memory, the first fit and its warning stay."""
+        first = dict(self.__dict__)
+        try:
+            self._plan(X, self.method_, "float64")
+            self._fit_as_planned(X, rng)
+        except MemoryLimitError as error:
+            _log.info("%s The fit in float32 stays.", error)
+            self.__dict__.update(first)
+
+    def _lost_to_float32(self) -> bool:
+        """Return whether float32 found fewer components than were asked for and can be there."""
+        wanted = int(self.n_components or 0)
+        if isinstance(self.plan_, NystroemPlan):
+            wanted = min(wanted, self.basis_.transform.shape[1])
+        return self.plan_.precision == "float32" and self.subspace_.n_components < wanted
+
     def _is_short(self) -> bool:
         """Return whether fewer components were found than asked for."""
         return self.n_components is not None and self.subspace_.n_components < self.n_components
 
     def _why_short(self) -> str:
-        if self.plan_.precision == "float32":
+        if self._lost_to_float32():
             return (
                 "in float32 the variances of the others, below 0.1 % of the largest, have less "
                 "than three digits right: use precision='float64' for all there are."
@@ -414,14 +441,7 @@ class KernelPCA(
         )
 
     def _fit_as_planned(self, X: Matrix, rng: np.random.Generator) -> None:
-        if not (isinstance(self.plan_, ExactPlan) and self._fit_exact(X, rng, self.plan_)):
-            self._start_stream(X, rng)
-            self.sums_ = self._sums(X)
-            self.subspace_ = self._solve()
-
-    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> bool:
-        """Fit all rows; return whether it went, for "auto" has another way where it does not."""
-        try:
+        if isinstance(self.plan_, ExactPlan):
             self.subspace_ = fit_exact(
                 self.kernel_,
                 X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
@@ -431,28 +451,30 @@ class KernelPCA(
                 ridge=self.ridge,
                 memory_budget=self.memory_budget,
                 n_jobs=self.n_jobs,
-                plan=plan,
+                plan=self.plan_,
             )
-        except MemoryLimitError as error:
-            if self.method != "auto" or not self.kernel_.is_psd:
-                raise
-            _log.info("%s Landmarks take over.", error)
-            self._plan(X, "nystroem", self.precision)
-            return False
-        return True
+        else:
+            self._start_stream(X, rng)
+            self.sums_ = self._sums(X)
+            self.subspace_ = self._solve()
 
     def _warn_of_few_first_rows(self) -> None:
-        """Say so where rows are added to choices that were made from too few of them."""
-        drawn = isinstance(self.landmarks, str)
-        width = self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None
-        enough = max(int(self.n_landmarks) if drawn else 0, COMPARED_ROWS if width else 0)
-        if self._first_rows >= enough:
+        """Say once where rows are added to choices that were made from too few of them."""
+        enough = {}
+        if isinstance(self.landmarks, str):
+            enough["landmarks"] = int(self.n_landmarks)
+        if self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None:
+            enough["gamma"] = COMPARED_ROWS
+        short = [name for name, rows in enough.items() if rows > self._first_rows]
+        if self._told_of_few_rows or not short:
             return
-        chosen = ["the landmarks"] * drawn + ["the width of the kernel"] * width
-        given = ["landmarks"] * drawn + ["gamma"] * width
+        self._told_of_few_rows = True
+        called = {"landmarks": "the landmarks", "gamma": "the width of the kernel"}
+        what = " and ".join(called[name] for name in short).capitalize()
         warnings.warn(
-            f"{' and '.join(chosen).capitalize()} come from the first {self._first_rows} rows and "
-            f"stay as they are: begin with at least {enough} rows, or give {' and '.join(given)}.",
+            f"{what} come{'s' * (short == ['gamma'])} from the first {self._first_rows} rows and "
+            f"stay{'s' * (short == ['gamma'])} so: begin with at least "
+            f"{max(enough[name] for name in short)} rows, or give {' and '.join(short)}.",
             KpcaWarning,
             stacklevel=4,
         )
@@ -464,7 +486,10 @@ class KernelPCA(
         if points is None:
             way = choose_landmarks(self.kernel_, X.shape[1], str(self.landmarks))
             points = draw_landmarks(way, kernel, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
+        # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
+        kernel = about_landmarks(self.kernel_, points) if self.center else self.kernel_
         self.basis_ = LandmarkBasis.from_eigen(kernel, points)
+        self._told_of_few_rows = False
         self._first_rows, self._missed = len(X), Missed.of_rows(self.basis_, X)
 
     def _sums(self, X: Matrix) -> CovarianceSums:

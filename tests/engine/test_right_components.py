@@ -241,3 +241,17 @@ def test_column_means_stay_where_the_origin_counts():
     assert found.kernel == Linear()
     expected = np.linalg.svd(X, compute_uv=False) ** 2 / 40
     assert_allclose(found.variances, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("relative", np.geomspace(6e-8, 1e-5, 12))
+def test_a_small_column_is_right_to_three_digits_or_left_out(relative, method):
+    for seed in range(5):
+        X = normal_rows(400, 3, seed=seed) * [1.0, 0.5, relative]
+        expected = squared_singular_values(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KpcaWarning)
+            model = KernelPCA(kernel="linear", method=method, landmarks=X[:40]).fit(X)
+        found = model.eigenvalues_
+        assert len(found) >= 2
+        assert_allclose(found, expected[: len(found)], rtol=1e-3)
