@@ -34,9 +34,10 @@ from kpca_apps.engine.kernels import (
     ScaledInputs,
     Sum,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
+from kpca_apps.engine.mapped_inputs import MappedInputs, Recentred, Translated
 
 __all__ = [
+    "about_landmarks",
     "about_mean",
     "about_origin",
     "centre_in_place",
@@ -122,7 +123,7 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
     Examples
     --------
     >>> about_mean(Linear(), np.array([[7.0], [9.0]]))
-    Translated(kernel=Linear(), origin=(8.0,))
+    Recentred(kernel=Linear(), origin=(8.0,))
     >>> about_mean(RBF(1.0), np.array([[7.0], [9.0]]))
     RBF(gamma=1.0)
     """
@@ -130,20 +131,43 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
         return kernel
     with np.errstate(over="ignore", invalid="ignore"):
         mean = X.mean(axis=0)
-    return Translated(kernel, tuple(mean)) if np.isfinite(mean).all() else kernel
+    return Recentred(kernel, tuple(mean)) if np.isfinite(mean).all() else kernel
+
+
+def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
+    """Return a kernel as `about_mean` does, with an origin that keeps the span of landmarks.
+
+    About their mean m itself they span one direction less, which rows that are added may have. The
+    origin is m - r m / |m|, r their root mean squared distance from m: none is lost, and what is
+    left of a large offset is no larger than the differences.
+
+    Examples
+    --------
+    >>> about_landmarks(Linear(), np.array([[7.0], [9.0]]))
+    Recentred(kernel=Linear(), origin=(7.0,))
+    >>> about_landmarks(Linear(), np.array([[7.0]]))
+    Linear()
+    """
+    about = about_mean(kernel, points)
+    if not isinstance(about, Recentred) or about is kernel:
+        return kernel
+    mean = np.array(about.origin)
+    spread = np.hypot.reduce((points - mean).ravel()) / np.sqrt(len(points))
+    distance = np.hypot.reduce(mean)
+    if not 0.0 < spread < distance:
+        return kernel
+    return Recentred(kernel, tuple(mean - spread / distance * mean))
 
 
 def about_origin(kernel: Kernel) -> Kernel:
-    """Return the kernel that `about_mean` was given: components are the same vectors in both.
+    """Return the kernel without the origin that a fit gave it: components are the same vectors.
 
     Examples
     --------
     >>> about_origin(about_mean(Linear(), np.array([[7.0], [9.0]])))
     Linear()
     """
-    if isinstance(kernel, Translated) and _gains_about_mean(kernel.kernel):
-        return kernel.kernel
-    return kernel
+    return kernel.kernel if isinstance(kernel, Recentred) else kernel
 
 
 def _gains_about_mean(kernel: Kernel) -> bool:
@@ -157,7 +181,7 @@ def _leaves(kernel: Kernel) -> Iterator[type[Kernel]]:
     if isinstance(kernel, Sum):
         for part in kernel.kernels:
             yield from _leaves(part)
-    elif isinstance(kernel, (Scaled, OnColumns, ScaledInputs, MappedInputs)):
+    elif isinstance(kernel, (Scaled, OnColumns, ScaledInputs, MappedInputs, Translated)):
         yield from _leaves(kernel.kernel)
     else:
         yield type(kernel)

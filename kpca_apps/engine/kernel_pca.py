@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from kpca_apps.engine.bandwidth import COMPARED_ROWS
 from kpca_apps.engine.eigen import Solver
 from kpca_apps.engine.exact import ExactPlan, fit_exact
-from kpca_apps.engine.gram import about_mean, require_finite
+from kpca_apps.engine.gram import about_landmarks, about_mean, require_finite
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.kernel_pca_compression import CompressionMixin
 from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
@@ -32,7 +32,7 @@ from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
     LandmarkBasis,
-    missed_share,
+    Missed,
     subspace_from_sums,
 )
 from kpca_apps.engine.precision import LARGEST_CHANGE, Precision, scores_agree
@@ -67,8 +67,10 @@ class KernelPCA(
     Parameters
     ----------
     n_components : int >= 0, optional
-        Components kept, by decreasing variance; all that rounding leaves if None: those whose
-        variance is right to three digits. 0 keeps the mean alone.
+        Components kept, by decreasing variance. None: all whose variance is right to a
+        thousandth, neither lost to rounding nor, through landmarks, to what those miss; a
+        warning tells how many that is. Through landmarks a given number of components are
+        approximations: see ``missed_``. 0 keeps the mean alone.
     kernel : str or Kernel
         A name ("rbf", "laplacian" with the Euclidean distance, "poly", "linear", "cosine",
         "sigmoid"), or any object of `kpca_apps.engine.kernels`.
@@ -99,10 +101,11 @@ class KernelPCA(
     n_landmarks : int >= 1
         Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
-        How landmarks are drawn, or the landmarks themselves, shape (m, d). "auto" is "kmeans",
-        centres of clusters of at most 20,000 rows, for kernels of a distance: scores nearest to
-        those of an exact fit. For all others it is "residual", rows; where columns are few, small
-        eigenvalues come nearest to those of an exact fit with it.
+        How landmarks are drawn, or the landmarks themselves, shape (m, d). For kernels of a
+        distance "auto" is "kmeans", centres of clusters of at most 20,000 rows, whose scores are
+        nearest to those of an exact fit; up to five columns it is "rpcholesky", rows drawn one by
+        one by what the others miss, whose eigenvalues are. For all other kernels it is
+        "residual", rows as well.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression for any kernel, as
@@ -143,7 +146,8 @@ class KernelPCA(
     reduced_set_ : ReducedSet
         Only of a model that `compress` returned.
     learned_preimage_ : LearnedPreImage
-        Only if that is "ridge", learned when first asked for.
+        Only if ``preimage_`` is "ridge". A property: its regression is solved when it is first
+        asked for, and ``hasattr`` asks for it; ``preimage_`` tells whether there is one.
     n_features_in_ : int
 
     See Also
@@ -174,6 +178,10 @@ class KernelPCA(
     basis_: LandmarkBasis
     sums_: CovarianceSums
     missed_: float
+    _missed: Missed
+    _uncertain: int
+    _first_rows: int
+    _told_of_few_rows: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -263,16 +271,21 @@ class KernelPCA(
                 f"n_components = {self.n_components} is more than there are rows, n_samples = "
                 f"{len(rows)}: ask for fewer components, or None for all there are."
             )
-        for name in ("basis_", "sums_", "missed_", "reduced_set_"):
+        for name in ("basis_", "sums_", "missed_", "_missed", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = seeded_generator(self.random_state)
         self.kernel_ = self._resolve_kernel(rows, rng)
         self._plan(rows, self.method, self.precision)
-        self._fit_as_planned(rows, rng)
-        if self.precision == "auto" and self.plan_.precision == "float32" and self._is_short():
-            # The rows that spoke for float32 had more components to tell than all rows have.
-            self._plan(rows, self.method, "float64")
+        try:
             self._fit_as_planned(rows, rng)
+        except MemoryLimitError as error:
+            if self.method != "auto" or not self.kernel_.is_psd or self.method_ != "exact":
+                raise
+            _log.info("%s Landmarks take over.", error)
+            self._plan(rows, "nystroem", self.precision)
+            self._fit_as_planned(rows, rng)
+        if self.precision == "auto" and self._lost_to_float32():
+            self._fit_in_float64(rows, rng)
         return self._finish(rows)
 
     @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
@@ -303,7 +316,7 @@ class KernelPCA(
             require_finite(self.basis_.kernel, rows)
             self._warn_of_few_first_rows()
             self.sums_ = self.sums_ + self._sums(rows)
-            self._count_missed(rows)
+            self._missed += Missed.of_rows(self.basis_, rows)
             self.plan_ = replace(self.plan_, n=self.sums_.n)
         else:
             rng = seeded_generator(self.random_state)
@@ -338,24 +351,50 @@ class KernelPCA(
                 KpcaWarning,
                 stacklevel=4,
             )
+        if self.method_ == "nystroem" and self._uncertain:
+            q = self.subspace_.n_components
+            warnings.warn(
+                f"{q} of {q + self._uncertain} components kept: what the landmarks miss may have "
+                "changed the variances of the others by more than a thousandth: use more "
+                "landmarks or method='exact', or give n_components for approximations.",
+                KpcaWarning,
+                stacklevel=4,
+            )
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self._resolve_preimage()
         return self
+
+    def _fit_in_float64(self, X: Matrix, rng: np.random.Generator) -> None:
+        """Fit again; where that takes too much memory, the first fit and its warning stay."""
+        first = dict(self.__dict__)
+        try:
+            self._plan(X, self.method_, "float64")
+            self._fit_as_planned(X, rng)
+        except MemoryLimitError as error:
+            _log.info("%s The fit in float32 stays.", error)
+            self.__dict__.update(first)
+
+    def _lost_to_float32(self) -> bool:
+        """Return whether float32 found fewer components than were asked for and can be there."""
+        wanted = int(self.n_components or 0)
+        if isinstance(self.plan_, NystroemPlan):
+            wanted = min(wanted, self.basis_.transform.shape[1])
+        return self.plan_.precision == "float32" and self.subspace_.n_components < wanted
 
     def _is_short(self) -> bool:
         """Return whether fewer components were found than asked for."""
         return self.n_components is not None and self.subspace_.n_components < self.n_components
 
     def _why_short(self) -> str:
-        if self.plan_.precision == "float32":
+        if self._lost_to_float32():
             return (
                 "in float32 the variances of the others, below 0.1 % of the largest, have less "
                 "than three digits right: use precision='float64' for all there are."
             )
-        if self.method_ == "nystroem":
+        if isinstance(self.plan_, NystroemPlan):
             m, span = self.basis_.transform.shape
-            if m == span <= int(self.n_components or 0):
+            if self.plan_.n_landmarks <= m == span <= int(self.n_components or 0):
                 return f"{m} landmarks span no more directions: use more of them."
         return (
             "the others have no variance beyond rounding, as with repeated rows, few columns or a "
@@ -402,14 +441,7 @@ class KernelPCA(
         )
 
     def _fit_as_planned(self, X: Matrix, rng: np.random.Generator) -> None:
-        if not (isinstance(self.plan_, ExactPlan) and self._fit_exact(X, rng, self.plan_)):
-            self._start_stream(X, rng)
-            self.sums_ = self._sums(X)
-            self.subspace_ = self._solve()
-
-    def _fit_exact(self, X: Matrix, rng: np.random.Generator, plan: ExactPlan) -> bool:
-        """Fit all rows; return whether it went, for "auto" has another way where it does not."""
-        try:
+        if isinstance(self.plan_, ExactPlan):
             self.subspace_ = fit_exact(
                 self.kernel_,
                 X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
@@ -419,28 +451,30 @@ class KernelPCA(
                 ridge=self.ridge,
                 memory_budget=self.memory_budget,
                 n_jobs=self.n_jobs,
-                plan=plan,
+                plan=self.plan_,
             )
-        except MemoryLimitError as error:
-            if self.method != "auto" or not self.kernel_.is_psd:
-                raise
-            _log.info("%s Landmarks take over.", error)
-            self._plan(X, "nystroem", self.precision)
-            return False
-        return True
+        else:
+            self._start_stream(X, rng)
+            self.sums_ = self._sums(X)
+            self.subspace_ = self._solve()
 
     def _warn_of_few_first_rows(self) -> None:
-        """Say so where rows are added to choices that were made from too few of them."""
-        drawn = isinstance(self.landmarks, str)
-        width = self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None
-        enough = max(int(self.n_landmarks) if drawn else 0, COMPARED_ROWS if width else 0)
-        if self._first_rows >= enough:
+        """Say once where rows are added to choices that were made from too few of them."""
+        enough = {}
+        if isinstance(self.landmarks, str):
+            enough["landmarks"] = int(self.n_landmarks)
+        if self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None:
+            enough["gamma"] = COMPARED_ROWS
+        short = [name for name, rows in enough.items() if rows > self._first_rows]
+        if self._told_of_few_rows or not short:
             return
-        chosen = ["the landmarks"] * drawn + ["the width of the kernel"] * width
-        given = ["landmarks"] * drawn + ["gamma"] * width
+        self._told_of_few_rows = True
+        called = {"landmarks": "the landmarks", "gamma": "the width of the kernel"}
+        what = " and ".join(called[name] for name in short).capitalize()
         warnings.warn(
-            f"{' and '.join(chosen).capitalize()} come from the first {self._first_rows} rows and "
-            f"stay as they are: begin with at least {enough} rows, or give {' and '.join(given)}.",
+            f"{what} come{'s' * (short == ['gamma'])} from the first {self._first_rows} rows and "
+            f"stay{'s' * (short == ['gamma'])} so: begin with at least "
+            f"{max(enough[name] for name in short)} rows, or give {' and '.join(short)}.",
             KpcaWarning,
             stacklevel=4,
         )
@@ -450,18 +484,13 @@ class KernelPCA(
         require_finite(kernel, X)
         points = self._given_landmarks(X)
         if points is None:
-            way = choose_landmarks(self.kernel_, str(self.landmarks))
+            way = choose_landmarks(self.kernel_, X.shape[1], str(self.landmarks))
             points = draw_landmarks(way, kernel, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
+        # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
+        kernel = about_landmarks(self.kernel_, points) if self.center else self.kernel_
         self.basis_ = LandmarkBasis.from_eigen(kernel, points)
-        self._first_rows, self._missed_of = len(X), 0.0
-        self._count_missed(X)
-
-    def _count_missed(self, X: Matrix) -> None:
-        """Let ``missed_`` count more rows."""
-        share, rows = missed_share(self.basis_, X)
-        missed = share * rows + (self.missed_ * self._missed_of if self._missed_of else 0.0)
-        self._missed_of += rows
-        self.missed_ = missed / self._missed_of if self._missed_of else 0.0
+        self._told_of_few_rows = False
+        self._first_rows, self._missed = len(X), Missed.of_rows(self.basis_, X)
 
     def _sums(self, X: Matrix) -> CovarianceSums:
         return CovarianceSums.of_rows(
@@ -469,6 +498,8 @@ class KernelPCA(
         )
 
     def _solve(self) -> KernelSubspace:
+        """Turn the sums into components; leave out those that landmarks do not tell."""
+        self.missed_, self._uncertain = self._missed.share, 0
         subspace = subspace_from_sums(
             self.basis_,
             self.sums_,
@@ -476,8 +507,17 @@ class KernelPCA(
             center=self.center,
             precision=self.plan_.precision,
         )
-        # As in an exact fit, a soft cut is one of the components found.
-        return subspace if self.ridge is None else subspace.with_soft_cut(self.ridge)
+        if self.ridge is not None:
+            # As in an exact fit, a soft cut is one of the components found.
+            return subspace.with_soft_cut(self.ridge)
+        if self.n_components is not None:
+            return subspace
+        # A part that is left out of a positive semi-definite matrix lowers no eigenvalue by more
+        # than its own largest one (Weyl).
+        right = self._missed.variance <= LARGEST_CHANGE * subspace.variances
+        q = int(np.count_nonzero(right))
+        self._uncertain = subspace.n_components - q
+        return subspace.leading(q)
 
     def _landmark_count(self, X: Matrix) -> int:
         points = self._given_landmarks(X)

@@ -47,7 +47,7 @@ from kpca_apps.engine.kernel_algebra import (
     as_integer,
     as_number,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
+from kpca_apps.engine.mapped_inputs import MappedInputs, Recentred, Translated
 from kpca_apps.engine.products import (
     Exponents,
     lowest_exponent,
@@ -353,6 +353,7 @@ _KERNELS: Mapping[str, type[Kernel]] = {
         ScaledInputs,
         MappedInputs,
         Translated,
+        Recentred,
         ImageIntensity,
         SmoothedImage,
         OverRegions,

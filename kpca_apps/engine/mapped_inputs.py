@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, as_number, as_table
 
-__all__ = ["LinearlyMapped", "MappedInputs", "Translated"]
+__all__ = ["LinearlyMapped", "MappedInputs", "Recentred", "Translated"]
 
 Matrix = NDArray[np.float64]
 
@@ -144,3 +144,7 @@ class Translated(LinearlyMapped):
 
     def describe(self) -> str:
         return f"{self.kernel.describe()} about a fixed point"
+
+
+class Recentred(Translated):
+    """The translation that a fit makes of its own, for digits alone: no part of a user's kernel."""

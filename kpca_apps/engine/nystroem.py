@@ -32,7 +32,7 @@ from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
 
-__all__ = ["CovarianceSums", "LandmarkBasis", "missed_share", "subspace_from_sums"]
+__all__ = ["CovarianceSums", "LandmarkBasis", "Missed", "subspace_from_sums"]
 
 Matrix = NDArray[np.float64]
 
@@ -283,35 +283,64 @@ class CovarianceSums:
         return self.covariance + np.outer(self.mean, self.mean)
 
 
-def missed_share(basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> tuple[float, float]:
-    """Return the mean share of a row's squared length that lies outside the landmarks' span.
+@dataclass(frozen=True)
+class Missed:
+    """What lies outside the landmarks' span of some rows; for more rows it adds up.
 
     Parameters
     ----------
-    basis : LandmarkBasis
-    X : ndarray of shape (n, d)
-    rows : int
-        At most about this many, spread evenly, are looked at; landmarks among them are not.
-
-    Returns
-    -------
+    n : int
+        Rows.
+    outside : float
+        How many of them, about, have length and are no landmarks.
     share : float
-        In [0, 1]; 0 where every row looked at is a landmark or has no length.
-    standing_for : float
-        Of how many rows of ``X``, about: those that are neither.
+        Mean share of the squared length of those that lies outside the span, in [0, 1].
+    variance : float
+        What all rows have at most in any direction outside the span, about.
     """
-    drawn = X[:: max(len(X) // rows, 1)]
-    known = {point.tobytes() for point in basis.points}
-    unseen = [row.tobytes() not in known for row in drawn]
-    length = basis.kernel.diagonal(drawn)
-    seen = (length > 0.0) & np.array(unseen)
-    standing_for = len(X) * float(seen.mean())
-    if not seen.any():
-        return 0.0, 0.0
-    with one_blas_thread():
-        z = basis.features()(drawn[seen])
-    shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[seen]
-    return float(np.clip(shares, 0.0, 1.0).mean()), standing_for
+
+    n: int
+    outside: float
+    share: float
+    variance: float
+
+    @classmethod
+    def of_rows(cls, basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> Missed:
+        """Estimate it for ``X``, shape ``(n, d)``, from at most ``rows``, spread evenly.
+
+        With E the part of the Gram matrix of s rows that the span misses, the variance is its
+        largest eigenvalue over s: on the average no less than that of all rows, for the largest
+        eigenvalue is convex.
+        """
+        drawn = X[:: -(-len(X) // rows)]
+        known = {point.tobytes() for point in basis.points}
+        unseen = [row.tobytes() not in known for row in drawn]
+        length = basis.kernel.diagonal(drawn)
+        seen = (length > 0.0) & np.array(unseen)
+        if not seen.any():
+            return cls(len(X), 0.0, 0.0, 0.0)
+        with one_blas_thread():
+            z = basis.features()(drawn[seen])
+            missed = gram_matrix(basis.kernel, drawn[seen]) - z @ z.T
+            last = len(missed) - 1
+            largest = eigh(missed, eigvals_only=True, subset_by_index=(last, last))[0]
+        shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[seen]
+        return cls(
+            len(X),
+            len(X) * float(seen.mean()),
+            float(np.clip(shares, 0.0, 1.0).mean()),
+            max(float(largest), 0.0) / len(drawn),
+        )
+
+    def __add__(self, other: Missed) -> Missed:
+        n, outside = self.n + other.n, self.outside + other.outside
+        shares = self.share * self.outside + other.share * other.outside
+        return Missed(
+            n,
+            outside,
+            shares / outside if outside else 0.0,
+            (self.variance * self.n + other.variance * other.n) / n,
+        )
 
 
 def subspace_from_sums(

@@ -33,8 +33,9 @@ LARGEST_ERROR = 1e-5
 SMALLEST_SHARE = 1e-3
 """Share of the largest eigenvalue below which float32 gives fewer than three digits of one."""
 
-ROUNDING = 100.0
-"""Eigenvalues below this many eps of the trace are rounding, or lose digits to it."""
+ROUNDING = 1000.0
+"""Eigenvalues below this many eps of the trace are rounding, or lose digits to it: three are left
+where it moves one by an eps of the trace."""
 
 LARGEST_CHANGE = 1e-3
 """Relative change of a score that float32 may make."""

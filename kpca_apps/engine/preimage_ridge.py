@@ -2,7 +2,7 @@
 
 From the projections t_i of the stored points z_i,
 
-    z(t) = sum_i k(t, t_i) a_i,    (K_t + alpha I) A = Z,    (K_t)_ij = k(t_i, t_j).
+    z(t) = c + sum_i k(t, t_i) a_i,    (K_t + alpha I) A = Z - 1c',    (K_t)_ij = k(t_i, t_j).
 
 References
 ----------
@@ -40,13 +40,13 @@ __all__ = ["LearnedPreImage", "learn_preimage"]
 
 Matrix = NDArray[np.float64]
 
-OF_ANY_VECTOR = {RBF, MultiscaleRBF, Laplacian, Polynomial, Linear, Cosine, Sigmoid}
+VECTOR_KERNELS = {RBF, MultiscaleRBF, Laplacian, Polynomial, Linear, Cosine, Sigmoid}
 """Kernels that compare vectors of any length, and are what they are on all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedPreImage:
-    """The map t -> sum_i k(t, t_i) a_i from projections to rows.
+    """The map t -> c + sum_i k(t, t_i) a_i from projections to rows.
 
     Parameters
     ----------
@@ -56,16 +56,22 @@ class LearnedPreImage:
         t_i, of the stored points.
     coefficients : ndarray of shape (p, d)
         a_i.
+    origin : ndarray of shape (d,)
+        c, where projections come to lie that are like none: 0 as scikit-learn has it, the mean of
+        the stored points for an RBF kernel that takes the place of another.
     """
 
     kernel: Kernel
     projections: Matrix
     coefficients: Matrix
+    origin: Matrix
 
     def __call__(self, T: Matrix, *, n_jobs: int | None = None) -> Matrix:
         """Return the pre-images of projections ``T``, shape ``(n, d)``."""
         kernel_rows, coefficients = self.kernel.against(self.projections), self.coefficients
-        return map_row_blocks(lambda rows: kernel_rows(rows) @ coefficients, T, n_jobs=n_jobs)
+        return map_row_blocks(
+            lambda rows: kernel_rows(rows) @ coefficients + self.origin, T, n_jobs=n_jobs
+        )
 
 
 def learn_preimage(
@@ -106,27 +112,23 @@ def learn_preimage(
     array([[-1., -1.]])
     """
     projections = subspace.project(subspace.points, n_jobs=n_jobs)
-    kernel = _between_projections(subspace.kernel, projections)
+    points, kernel = subspace.points, about_origin(subspace.kernel)
+    origin = np.zeros(points.shape[1])
+    if not _takes_any_vector(kernel):
+        kernel = RBF(1.0 / median_squared_distance(projections, np.random.default_rng(0)))
+        origin = points.mean(axis=0)
     gram = gram_matrix(kernel, projections, n_jobs=n_jobs)
     gram[np.diag_indices_from(gram)] += alpha
     assume = "pos" if kernel.is_psd else "sym"
     with one_blas_thread():
         try:
             # The transpose of a symmetric matrix is itself, and in the order LAPACK overwrites.
-            coefficients = solve(gram.T, subspace.points, assume_a=assume, overwrite_a=True)
+            coefficients = solve(gram.T, points - origin, assume_a=assume, overwrite_a=True)
         except LinAlgError as error:
             raise ValueError(
                 f"The regression has no solution at alpha = {alpha:g}: use a larger alpha."
             ) from error
-    return LearnedPreImage(kernel, projections, coefficients)
-
-
-def _between_projections(kernel: Kernel, projections: Matrix) -> Kernel:
-    """Return the kernel itself where it takes vectors of any length, else an RBF kernel."""
-    kernel = about_origin(kernel)
-    if _takes_any_vector(kernel):
-        return kernel
-    return RBF(1.0 / median_squared_distance(projections, np.random.default_rng(0)))
+    return LearnedPreImage(kernel, projections, coefficients, origin)
 
 
 def _takes_any_vector(kernel: Kernel) -> bool:
@@ -134,4 +136,4 @@ def _takes_any_vector(kernel: Kernel) -> bool:
         return all(_takes_any_vector(part) for part in kernel.kernels)
     if isinstance(kernel, Scaled):
         return _takes_any_vector(kernel.kernel)
-    return type(kernel) in OF_ANY_VECTOR
+    return type(kernel) in VECTOR_KERNELS

@@ -9,8 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import centre_in_place, gram_matrix
-from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.gram import about_mean, about_origin, centre_in_place, gram_matrix
+from kpca_apps.engine.kernels import RBF, Linear, kernel_from_state
+from kpca_apps.engine.mapped_inputs import Translated
 
 from .kernels import normal_rows
 
@@ -51,3 +52,19 @@ def test_centring_the_inputs_is_no_centring_of_images():
     assert abs(moved.sum()) > 1.0
     centre_in_place(moved)
     assert_allclose(moved.sum(axis=0), 0.0, atol=1e-13)
+
+
+def test_only_the_origin_that_a_fit_gave_a_kernel_is_taken_from_it():
+    X, given = normal_rows(40, 2) + 9.0, Translated(Linear(), (3.0, 3.0))
+    assert about_origin(given) == given
+    uncentred = fit_exact(given, X, rng=np.random.default_rng(0), center=False)
+    assert about_origin(uncentred.kernel) == given
+    assert_allclose(uncentred.variances, np.linalg.svd(X - 3.0, compute_uv=False) ** 2 / 40)
+    centred = fit_exact(given, X, rng=np.random.default_rng(0))
+    assert about_mean(given, X) == centred.kernel != given
+    assert about_origin(centred.kernel) == given
+    read = kernel_from_state(json.loads(json.dumps(centred.kernel.to_state())))
+    assert read == centred.kernel and about_origin(read) == given
+    # A translated kernel far from its origin keeps its digits as well.
+    far = fit_exact(given, X + 1e7, rng=np.random.default_rng(0))
+    assert_allclose(far.variances, centred.variances, rtol=1e-7)

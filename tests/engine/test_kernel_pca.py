@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
 from kpca_apps.engine.regime import LARGEST_EXACT
@@ -72,17 +75,21 @@ def test_landmarks_may_be_given_or_drawn():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "way"),
-    [(RBF(0.1) + 0.5 * Laplacian(0.1), "kmeans"), (RBF(0.1) + Linear(), "residual")],
+    ("kernel", "d", "way"),
+    [
+        (RBF(0.1) + 0.5 * Laplacian(0.1), 6, "kmeans"),
+        (RBF(0.1) + 0.5 * Laplacian(0.1), 5, "rpcholesky"),
+        (RBF(0.1) + Linear(), 6, "residual"),
+    ],
 )
-def test_landmarks_are_centres_where_alike_means_near(kernel, way):
-    X = normal_rows(150)
+def test_landmarks_are_centres_where_alike_means_near_and_columns_are_many(kernel, d, way):
+    X = normal_rows(150, d)
     options = {"kernel": kernel, "method": "nystroem", "n_landmarks": 20, "random_state": 0}
     usual, named = (KernelPCA(3, landmarks=kind, **options).fit(X) for kind in ("auto", way))
     assert usual.plan_.landmarks == way
     assert_array_equal(usual.subspace_.points, named.subspace_.points)
     rows = {row.tobytes() for row in X}
-    assert all(point.tobytes() in rows for point in usual.subspace_.points) == (way == "residual")
+    assert all(point.tobytes() in rows for point in usual.subspace_.points) == (way != "kmeans")
 
 
 def test_scores_through_landmarks_order_rows_as_exact_ones_do():
@@ -186,9 +193,9 @@ def test_missing_and_infinite_values_are_refused_in_scikit_learns_words(value):
 def test_method_follows_size_memory_and_kernel():
     X = normal_rows(400)
     assert KernelPCA(5).fit(X).method_ == "exact"
-    assert KernelPCA(memory_budget=10**6, n_landmarks=5).fit(X).method_ == "nystroem"
+    assert KernelPCA(5, memory_budget=10**6, n_landmarks=5).fit(X).method_ == "nystroem"
     large = normal_rows(LARGEST_EXACT + 1, 2)
-    assert KernelPCA(n_landmarks=20).fit(large).method_ == "nystroem"
+    assert KernelPCA(20, n_landmarks=20, solver="lapack").fit(large).method_ == "nystroem"
     few = KernelPCA(2, gamma=0.05, random_state=0).fit(large)
     assert few.method_ == "exact" and few.plan_.stored
     options = {"gamma": 0.05, "random_state": 0, "memory_budget": few.plan_.n_bytes - 1}
@@ -367,3 +374,66 @@ def test_a_soft_cut_leaves_out_what_a_hard_one_does():
     assert hard.subspace_.n_components == 1
     assert_array_equal(soft.eigenvalues_, hard.eigenvalues_)
     assert (soft.eigenvalues_ > 0.0).all()
+
+
+def test_few_rows_are_told_once_and_only_what_is_short():
+    X = normal_rows(900)
+    model = KernelPCA(2, n_landmarks=100, method="nystroem", random_state=0).fit(X[:200])
+    with pytest.warns(KpcaWarning) as told:
+        model.partial_fit(X[200:500]).partial_fit(X[500:])
+    assert len(told) == 1
+    assert str(told[0].message) == (
+        "The width of the kernel comes from the first 200 rows and stays so: begin with at least "
+        "500 rows, or give gamma."
+    )
+
+
+@pytest.mark.parametrize("kernel", [Linear(), RBF(0.2) + Linear()])
+def test_sums_of_models_with_the_same_landmarks_add_up(kernel):
+    X = normal_rows(300, 3) + 5.0
+    options = {"kernel": kernel, "method": "nystroem", "landmarks": X[:40]}
+    first, second, whole = (KernelPCA(3, **options).fit(rows) for rows in (X[:100], X[100:], X))
+    total = first.sums_ + second.sums_
+    assert_allclose(np.linalg.eigvalsh(total.covariance)[::-1][:3] * 300, whole.eigenvalues_)
+    assert first.subspace_.kernel == second.subspace_.kernel
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e6])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_a_first_batch_of_few_rows_keeps_all_the_directions_it_has(k, offset):
+    X = normal_rows(60, 3) + offset
+    model = KernelPCA(kernel="linear", method="nystroem")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KpcaWarning)
+        model.partial_fit(X[:k]).partial_fit(X[k:])
+    assert model.basis_.transform.shape[1] == min(k, 3)
+    if k >= 3:
+        expected = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+        assert_allclose(model.eigenvalues_, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["exact", "auto"])
+def test_a_fit_in_float32_stays_where_float64_takes_too_much_memory(method, monkeypatch):
+    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    X = normal_rows(2500, 2)
+    options = {"gamma": 0.25, "solver": "lapack", "method": method, "random_state": 0}
+    single = KernelPCA(60, precision="float32", **options)
+    with pytest.warns(KpcaWarning, match="in float32"):
+        single.fit(X)
+    options["memory_budget"] = single.plan_.n_bytes
+    with pytest.warns(KpcaWarning, match=r"of 60 components .*use precision='float64'"):
+        model = KernelPCA(60, **options).fit(X)
+    assert (model.method_, model.plan_.precision) == ("exact", "float32")
+    assert_array_equal(model.eigenvalues_, single.eigenvalues_)
+
+
+def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
+    fits = []
+    solve = KernelPCA._solve
+    monkeypatch.setattr(KernelPCA, "_solve", lambda self: fits.append(1) or solve(self))
+    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    X = normal_rows(2500, 10)
+    with pytest.warns(KpcaWarning, match="50 landmarks span no more directions"):
+        model = KernelPCA(100, n_landmarks=50, method="nystroem", random_state=0).fit(X)
+    assert len(model.eigenvalues_) == 50
+    assert model.plan_.precision == "float32" and len(fits) == 1

@@ -12,7 +12,7 @@ from kpca_apps.engine.kernels import RBF, Linear, MultiscaleRBF, Polynomial, Sig
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
     LandmarkBasis,
-    missed_share,
+    Missed,
     subspace_from_sums,
 )
 
@@ -199,16 +199,33 @@ def test_float32_sums_have_the_same_bits_for_any_number_of_workers():
     assert_array_equal(one.scatter, four.scatter)
 
 
-def test_missed_share_is_that_of_rows_that_are_no_landmarks():
+def test_what_landmarks_miss_is_that_of_rows_that_are_none():
     X = normal_rows(300)
     basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
     z = basis.features()(X[40:])
-    share, standing_for = missed_share(basis, X)
-    assert_allclose(share, (1.0 - (z**2).sum(axis=1)).mean(), rtol=1e-12)
-    assert standing_for == pytest.approx(260)
-    assert missed_share(basis, X[:40]) == (0.0, 0.0)
-    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), np.zeros((5, 4))) == (0.0, 0.0)
-    assert missed_share(LandmarkBasis.from_eigen(Linear(), X), 2.0 * X)[0] < 1e-12
+    missed = Missed.of_rows(basis, X)
+    assert_allclose(missed.share, (1.0 - (z**2).sum(axis=1)).mean(), rtol=1e-12)
+    assert missed.outside == pytest.approx(260)
+    left = np.linalg.eigvalsh(RBF(0.3)(X) - basis.features()(X) @ basis.features()(X).T)
+    assert_allclose(missed.variance, left[-1] / 300, rtol=1e-9)
+    assert Missed.of_rows(basis, X[:40]) == Missed(40, 0.0, 0.0, 0.0)
+    linear = LandmarkBasis.from_eigen(Linear(), X)
+    assert Missed.of_rows(linear, np.zeros((5, 4))) == Missed(5, 0.0, 0.0, 0.0)
+    assert Missed.of_rows(linear, 2.0 * X).share < 1e-12
+
+
+def test_what_landmarks_miss_of_some_rows_is_about_what_they_miss_of_all():
+    X = normal_rows(1500, 3)
+    basis = LandmarkBasis.from_eigen(RBF(0.3), X[:60])
+    z = basis.features()(X)
+    of_all = Missed.of_rows(basis, X, rows=1500)
+    assert_allclose(of_all.share, (1.0 - (z[60:] ** 2).sum(axis=1)).mean(), rtol=1e-9)
+    few = Missed.of_rows(basis, X, rows=300)
+    assert 0.7 * of_all.variance < few.variance < 2.0 * of_all.variance
+    parts = Missed.of_rows(basis, X[:700]) + Missed.of_rows(basis, X[700:])
+    assert (parts.n, parts.outside) == (1500, pytest.approx(1440))
+    assert_allclose(parts.share, of_all.share, rtol=1e-12)
+    assert parts.variance >= of_all.variance
 
 
 @pytest.mark.parametrize("make", [LandmarkBasis.from_cholesky, LandmarkBasis.from_eigen])

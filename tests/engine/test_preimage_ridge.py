@@ -218,3 +218,19 @@ def test_projections_and_starts_of_another_shape_are_refused():
     learned = KernelPCA(3, preimage="ridge").fit(X)
     with pytest.raises(ValueError, match="iterates nothing"):
         learned.preimages(learned.transform(X))
+
+
+def test_a_regression_in_place_of_another_kernel_shrinks_towards_the_mean():
+    X = normal_rows(80, 3)
+    kernel = OnColumns(RBF(0.2), 0, 3)
+    near, far = (
+        KernelPCA(4, kernel=kernel, preimage="ridge", alpha=5.0, random_state=0).fit(rows)
+        for rows in (X, X + 100.0)
+    )
+    back, moved = (
+        near.inverse_transform(near.transform(X)),
+        far.inverse_transform(far.transform(X + 100.0)),
+    )
+    assert_allclose(moved, back + 100.0, atol=1e-6)
+    lost = far.inverse_transform(np.full((1, 4), 1e6))
+    assert_allclose(lost[0], X.mean(axis=0) + 100.0, rtol=1e-12)

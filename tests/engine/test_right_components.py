@@ -27,7 +27,7 @@ def squared_singular_values(features):
 
 def factor(kernel, X, tolerance=1e-16):
     """Pivoted Cholesky: F with FF' = K up to a trace that is a tiny share of K's."""
-    residual, F, rank = kernel.diagonal(X), np.zeros((400, len(X))), 0
+    residual, F, rank = kernel.diagonal(X), np.zeros((900, len(X))), 0
     while residual.max() > tolerance * len(X):
         pivot = int(residual.argmax())
         column = kernel(X, X[[pivot]])[:, 0] - F[:rank, pivot] @ F[:rank]
@@ -52,12 +52,51 @@ def landmark_features(model, X):
 )
 def test_variances_through_landmarks_are_right_above_5000_rows(kernel, d, precision):
     X = normal_rows(ROWS, d)
-    model = KernelPCA(kernel=kernel, n_landmarks=250, precision=precision, random_state=0).fit(X)
-    assert model.method_ == "nystroem"
+    options = {"n_landmarks": 250, "method": "nystroem", "precision": precision}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KpcaWarning)
+        model = KernelPCA(250, kernel=kernel, random_state=0, **options).fit(X)
     expected = squared_singular_values(landmark_features(model, X))
     found = model.eigenvalues_
     assert len(found) >= 5
     assert_allclose(found, expected[: len(found)], rtol=1e-3)
+
+
+@pytest.mark.parametrize("landmarks", ["auto", "kmeans"])
+@pytest.mark.parametrize(
+    ("d", "enough"),
+    [(2, 60), (3, 150)],
+)
+def test_every_component_through_landmarks_is_one_of_the_exact_fit(d, enough, landmarks):
+    X = normal_rows(6000, d)
+    with pytest.warns(KpcaWarning, match=r"\d+ of \d+ components kept: .* more landmarks"):
+        model = KernelPCA(landmarks=landmarks, random_state=0).fit(X)
+    assert model.method_ == "nystroem"
+    exact = squared_singular_values(factor(model.kernel_, X, 1e-14))
+    found = model.eigenvalues_
+    assert_allclose(found, exact[: len(found)], rtol=1e-3)
+    assert 3 <= len(found)
+    if landmarks == "auto":
+        assert len(found) >= enough
+
+
+def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_for():
+    X = normal_rows(1500, 2)
+    options = {"gamma": 0.1, "method": "nystroem", "landmarks": X[:80]}
+    with pytest.warns(KpcaWarning, match="or give n_components for approximations"):
+        right = KernelPCA(**options).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = KernelPCA(37, **options).fit(X)
+        soft = KernelPCA(ridge=0.01, **options).fit(X)
+    exact = squared_singular_values(factor(RBF(0.1), X))
+    q = right.subspace_.n_components
+    assert 5 < q < 37 == asked.subspace_.n_components <= soft.subspace_.n_components
+    assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
+    assert np.abs(asked.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
+    # Rows that are added count: landmarks know nothing of these.
+    with pytest.warns(KpcaWarning, match="^0 of "):
+        right.partial_fit(X + 20.0)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +181,10 @@ DEGENERATE = {
 )
 @pytest.mark.parametrize("X", DEGENERATE.values(), ids=DEGENERATE.keys())
 def test_no_component_is_made_of_rounding(X, kernel, method):
-    model = KernelPCA(kernel=kernel, method=method, n_landmarks=40, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        # Where landmarks do not span all rows there may be components they do not tell.
+        warnings.simplefilter("ignore", KpcaWarning)
+        model = KernelPCA(kernel=kernel, method=method, n_landmarks=40, random_state=0).fit(X)
     # No vector's components are longer than the vector itself.
     new = X + 1.0
     from_mean = kernel.diagonal(new) - 2.0 * kernel(new, X).mean(axis=1) + kernel(X).mean()
@@ -199,3 +241,17 @@ def test_column_means_stay_where_the_origin_counts():
     assert found.kernel == Linear()
     expected = np.linalg.svd(X, compute_uv=False) ** 2 / 40
     assert_allclose(found.variances, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+@pytest.mark.parametrize("relative", np.geomspace(6e-8, 1e-6, 25))
+def test_a_small_column_is_right_to_three_digits_or_left_out(relative, method):
+    for seed in range(6):
+        X = normal_rows(100, 3, seed=seed) * [1.0, 1.0, relative]
+        expected = squared_singular_values(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KpcaWarning)
+            model = KernelPCA(kernel="linear", method=method, landmarks=X[:40]).fit(X)
+        found = model.eigenvalues_
+        assert len(found) >= 2
+        assert_allclose(found, expected[: len(found)], rtol=1e-3)
