@@ -19,7 +19,15 @@ from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.white import WhiteNoise, denoise_white, measure_white
 from kpca_apps.errors import ConfigError
 
-__all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "doubt_level", "measure_noise"]
+__all__ = [
+    "Cleaned",
+    "DenoiseInfo",
+    "clean_image",
+    "denoise_kpca",
+    "denoise_with_info",
+    "doubt_level",
+    "measure_noise",
+]
 
 MODELS = {
     "gaussian": denoise_white,
@@ -219,6 +227,59 @@ def denoise_with_info(
     ('gaussian', 3.0, False, 255.0)
     """
     settings = Settings(**options)
+    cleaned = clean_image(
+        image, settings, sigma=sigma, data_range=data_range, channel_axis=channel_axis
+    )
+    return cleaned.at(settings.strength), cleaned.info
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """An image without its noise, to be had at any strength.
+
+    Attributes
+    ----------
+    picture : Picture
+        The image given.
+    planes : ndarray of shape (c, h, w)
+        Its planes, denoised.
+    info : DenoiseInfo
+    """
+
+    picture: Picture
+    planes: NDArray[np.float32]
+    info: DenoiseInfo
+
+    def at(self, strength: float) -> NDArray[np.floating]:
+        """Return the image at a strength from 0, as given, to 1, denoised."""
+        cleaned = self.planes
+        if strength < 1.0:
+            given = self.picture.planes
+            cleaned = given + np.float32(strength) * (cleaned - given)
+        return self.picture.restored(cleaned)
+
+
+def clean_image(
+    image: NDArray[Any],
+    settings: Settings,
+    *,
+    sigma: float | None = None,
+    data_range: float | None = None,
+    channel_axis: int | None = None,
+) -> Cleaned:
+    """Denoise an image whose strength may be chosen afterwards.
+
+    Parameters
+    ----------
+    image, sigma, data_range, channel_axis
+        As for `denoise_kpca`.
+    settings : Settings
+        Nothing is denoised where their strength is 0.
+
+    Returns
+    -------
+    Cleaned
+    """
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
     white = measure_white(picture.planes)
     noise = settings.noise
@@ -226,7 +287,7 @@ def denoise_with_info(
         noise = "camera" if white.look.correlated else "gaussian"
     level = _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
-        warnings.warn(doubt, stacklevel=3)
+        warnings.warn(doubt, stacklevel=4)
     established = noise != "gaussian" or sigma is not None or _is_established(white, picture)
     idle = level == 0.0 and noise != "impulse"
     if not established:
@@ -241,12 +302,10 @@ def denoise_with_info(
         cleaned, levels = denoised.planes, denoised.sigma
         if black:
             cleaned = cleaned - black
-    if settings.strength < 1.0:
-        cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
     unit = 1.0 if noise == "speckle" else picture.unit
     found = _Found(white.look, sigma is None, established)
     info = _info(noise, tuple(s / unit for s in levels), found, picture)
-    return picture.restored(cleaned), info
+    return Cleaned(picture, cleaned, info)
 
 
 def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_range: float) -> str:
