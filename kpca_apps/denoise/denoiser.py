@@ -159,7 +159,10 @@ def denoise_kpca(
     Warns
     -----
     UserWarning
-        ``sigma`` is less than one step of an integer dtype, as a share of the range would be.
+        ``sigma`` is less than one step of an integer dtype, as a share of the range would be;
+        no noise could be established, and the image is returned as it is; or single pixels stand
+        out as impulse noise makes them, which ``noise="impulse"`` takes out. `denoise_with_info`
+        returns the latter two instead, as ``established`` and ``impulses``.
 
     Notes
     -----
@@ -181,7 +184,7 @@ def denoise_kpca(
     >>> bool(np.std(denoised - clean) < 0.03)
     True
     """
-    return denoise_with_info(
+    denoised, info = denoise_with_info(
         image,
         sigma=sigma,
         data_range=data_range,
@@ -194,7 +197,22 @@ def denoise_kpca(
         chroma=chroma,
         strength=strength,
         n_jobs=n_jobs,
-    )[0]
+    )
+    # Who asks for the image alone learns it nowhere else.
+    asked = strength > 0.0 and sigma != 0
+    if asked and info.impulses:
+        warnings.warn(
+            "Single pixels stand out as impulse noise (salt and pepper) makes them: "
+            'noise="impulse" takes them out.',
+            stacklevel=2,
+        )
+    if asked and not info.established:
+        warnings.warn(
+            "No noise could be established, and the image is returned as it was: what was measured "
+            "may be texture, or is too faint to be seen. If there is noise, give its sigma.",
+            stacklevel=2,
+        )
+    return denoised
 
 
 def denoise_with_info(
