@@ -19,7 +19,15 @@ from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.white import WhiteNoise, denoise_white, measure_white
 from kpca_apps.errors import ConfigError
 
-__all__ = ["DenoiseInfo", "denoise_kpca", "denoise_with_info", "doubt_level", "measure_noise"]
+__all__ = [
+    "Cleaned",
+    "DenoiseInfo",
+    "clean_image",
+    "denoise_kpca",
+    "denoise_with_info",
+    "doubt_level",
+    "measure_noise",
+]
 
 MODELS = {
     "gaussian": denoise_white,
@@ -155,7 +163,10 @@ def denoise_kpca(
     Warns
     -----
     UserWarning
-        ``sigma`` is less than one step of an integer dtype, as a share of the range would be.
+        ``sigma`` is less than one step of an integer dtype, as a share of the range would be;
+        no noise could be established, and the image is returned as it is; or single pixels stand
+        out as impulse noise makes them, which ``noise="impulse"`` takes out. `denoise_with_info`
+        returns the latter two instead, as ``established`` and ``impulses``.
 
     Notes
     -----
@@ -177,7 +188,7 @@ def denoise_kpca(
     >>> bool(np.std(denoised - clean) < 0.03)
     True
     """
-    return denoise_with_info(
+    denoised, info = denoise_with_info(
         image,
         sigma=sigma,
         data_range=data_range,
@@ -190,7 +201,22 @@ def denoise_kpca(
         chroma=chroma,
         strength=strength,
         n_jobs=n_jobs,
-    )[0]
+    )
+    # Who asks for the image alone learns it nowhere else.
+    asked = strength > 0.0 and sigma != 0
+    if asked and info.impulses:
+        warnings.warn(
+            "Single pixels stand out as impulse noise (salt and pepper) makes them: "
+            'noise="impulse" takes them out.',
+            stacklevel=2,
+        )
+    if asked and not info.established:
+        warnings.warn(
+            "No noise could be established, and the image is returned as it was: what was measured "
+            "may be texture, or is too faint to be seen. If there is noise, give its sigma.",
+            stacklevel=2,
+        )
+    return denoised
 
 
 def denoise_with_info(
@@ -223,6 +249,59 @@ def denoise_with_info(
     ('gaussian', 3.0, False, 255.0)
     """
     settings = Settings(**options)
+    cleaned = clean_image(
+        image, settings, sigma=sigma, data_range=data_range, channel_axis=channel_axis
+    )
+    return cleaned.at(settings.strength), cleaned.info
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """An image without its noise, to be had at any strength.
+
+    Attributes
+    ----------
+    picture : Picture
+        The image given.
+    planes : ndarray of shape (c, h, w)
+        Its planes, denoised.
+    info : DenoiseInfo
+    """
+
+    picture: Picture
+    planes: NDArray[np.float32]
+    info: DenoiseInfo
+
+    def at(self, strength: float) -> NDArray[np.floating]:
+        """Return the image at a strength from 0, as given, to 1, denoised."""
+        cleaned = self.planes
+        if strength < 1.0:
+            given = self.picture.planes
+            cleaned = given + np.float32(strength) * (cleaned - given)
+        return self.picture.restored(cleaned)
+
+
+def clean_image(
+    image: NDArray[Any],
+    settings: Settings,
+    *,
+    sigma: float | None = None,
+    data_range: float | None = None,
+    channel_axis: int | None = None,
+) -> Cleaned:
+    """Denoise an image whose strength may be chosen afterwards.
+
+    Parameters
+    ----------
+    image, sigma, data_range, channel_axis
+        As for `denoise_kpca`.
+    settings : Settings
+        Nothing is denoised where their strength is 0.
+
+    Returns
+    -------
+    Cleaned
+    """
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
     white = measure_white(picture.planes)
     noise = settings.noise
@@ -230,7 +309,7 @@ def denoise_with_info(
         noise = "camera" if white.look.correlated else "gaussian"
     level = _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
-        warnings.warn(doubt, stacklevel=3)
+        warnings.warn(doubt, stacklevel=4)
     measured, established = white.channels, True
     if noise == "gaussian" and sigma is None:
         established = _is_established(white, picture)
@@ -250,12 +329,10 @@ def denoise_with_info(
         cleaned, levels = denoised.planes, denoised.sigma
         if black:
             cleaned = cleaned - black
-    if settings.strength < 1.0:
-        cleaned = picture.planes + np.float32(settings.strength) * (cleaned - picture.planes)
     unit = 1.0 if noise == "speckle" else picture.unit
     found = _Found(white.look, sigma is None, established)
     info = _info(noise, tuple(s / unit for s in levels), found, picture)
-    return picture.restored(cleaned), info
+    return Cleaned(picture, cleaned, info)
 
 
 def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_range: float) -> str:

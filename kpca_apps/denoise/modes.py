@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.denoiser import DenoiseInfo, denoise_with_info
+from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
 from kpca_apps.denoise.dictionary_rows import unit_of
 from kpca_apps.denoise.examples import widest_range
 from kpca_apps.denoise.settings import Settings
@@ -52,15 +52,20 @@ class LocalMode:
         self, pixels: NDArray[Any], channel_axis: int | None
     ) -> tuple[NDArray[np.floating], DenoiseInfo]:
         """Denoise pixels (h, w) or (h, w, 3)."""
+        cleaned = self.clean(pixels, channel_axis)
+        return cleaned.at(self.options.strength), cleaned.info
+
+    def clean(self, pixels: NDArray[Any], channel_axis: int | None) -> Cleaned:
+        """Denoise pixels (h, w) or (h, w, 3), to be had at any strength."""
         with warnings.catch_warnings():
             # The batch says once what there is to doubt about a level, not for each image.
             warnings.simplefilter("ignore", UserWarning)
-            return denoise_with_info(
+            return clean_image(
                 pixels,
+                self.options,
                 sigma=self.sigma,
                 data_range=self.data_range,
                 channel_axis=channel_axis,
-                **asdict(self.options),
             )
 
     @property

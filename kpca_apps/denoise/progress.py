@@ -98,7 +98,9 @@ def watching(
         content = b""
         with suppress(OSError):
             content = board.read_bytes()
-        found = [share for (share,) in _SHARE.iter_unpack(content)]
+        # A full disk may have cut the file short, in the middle of a share perhaps.
+        whole = content[: len(content) // _SHARE.size * _SHARE.size]
+        found = [share for (share,) in _SHARE.iter_unpack(whole)]
         for number, share in enumerate(found):
             if share != shares[number]:
                 shares[number] = share

@@ -126,11 +126,13 @@ def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floa
     Examples
     --------
     >>> logs = np.zeros((5, 5))
-    >>> logs[2, 2], logs[:, 4] = -7.0, -7.0
-    >>> lift_specks(logs, 0.25)[2].tolist()
-    [0.0, 0.0, -0.375, 0.0, -7.0]
+    >>> logs[2, 2], logs[:, 4], logs[4, 0] = -7.0, -7.0, -7.0
+    >>> lift_specks(logs, 0.25)[[2, 4]].tolist()
+    [[0.0, 0.0, -0.375, 0.0, -7.0], [-0.375, 0.0, 0.0, 0.0, -7.0]]
     """
-    others = rank_filter(logs, 1, footprint=AROUND, mode="nearest")
+    # At a border, pixels beyond it mirror those within: a repeated pixel would be its own
+    # neighbour.
+    others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
     return np.asarray(np.maximum(logs, others - SPECK * deviation))
 
 

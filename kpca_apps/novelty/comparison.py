@@ -105,7 +105,7 @@ def compare_table(
         settings={
             "label": labels.column,
             "positive": labels.positive,
-            "kernel": model.detector.subspace_.kernel.describe(),
+            "kernel": model.detector.views_.kernel.describe(),
             "components": options.n_components,
             "seed": options.seed,
         },

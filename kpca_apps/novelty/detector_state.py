@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernels import kernel_from_state
+from kpca_apps.engine.gram import about_origin
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
@@ -112,16 +112,18 @@ def _restore(
     subspace = KernelSubspace.from_state(meta["subspace"], part("subspace."))
     parameters = {name: meta["parameters"][name] for name in PARAMETERS}
     as_is = arrays["as_is"].astype(np.int64)
+    # A model may take column means away, of which the kernel it was asked for knows nothing.
+    kernel = about_origin(subspace.kernel)
     detector = make(
         **parameters,
-        kernel=kernel_from_state(meta["subspace"]["kernel"]) if meta["raw_columns"] else None,
+        kernel=kernel if meta["raw_columns"] else None,
         as_is=as_is.tolist() or None,
         groups=meta["groups"],
     )
     detector._validate_params()
     views = part("views.")
     detector.views_ = (
-        RawColumns(subspace.kernel, views["mean"], views["sd"])
+        RawColumns(kernel, views["mean"], views["sd"])
         if meta["raw_columns"]
         else ColumnViews(
             scales=ColumnScales(**{name: views[name] for name in SCALES}),

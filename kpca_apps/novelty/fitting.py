@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.gram import about_mean
+from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
 from kpca_apps.engine.memory import require_nystroem
 from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
@@ -54,7 +56,7 @@ MAX_EXACT_ROWS = 5_000
 PROBE_ROWS = 192
 # Rows looked at for each landmark drawn.
 CANDIDATES_A_LANDMARK, MAX_CANDIDATES = 10, 20_000
-# Rows whose mean in feature space tells where a table is dense.
+# Rows whose mean tells where a table is dense, and about which inner products are taken.
 MEAN_ROWS = 2_500
 # A row below the first part of the typical density is sparse, one above the second is not; between
 # them it counts in part.
@@ -125,7 +127,8 @@ def trim(
     (n,) bool array
     """
     sample = source.sample
-    landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
+    # Not about the mean: a density is a product with the mean, of which nothing would be left.
+    landmarks = _landmarks(views.kernel, views, sample, n_landmarks, rng, n_jobs)
     basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
     typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
     typical_row = sum_rows(MeanRow(views, basis.points), typical, n_jobs=n_jobs).mean
@@ -206,8 +209,9 @@ def fit_soft(
     NoveltyFit
     """
     index, sample = _sample_in_use(source, in_use)
-    landmarks = _landmarks(views, sample, n_landmarks, rng, n_jobs)
-    basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(sample[landmarks]))
+    kernel = _kernel_about_mean(views, sample)
+    landmarks = _landmarks(kernel, views, sample, n_landmarks, rng, n_jobs)
+    basis = LandmarkBasis.from_cholesky(kernel, views.transform(sample[landmarks]))
     probe = sample[_probe(len(sample), landmarks)]
     missed = partial(MissedParts, views, basis)
     precision = _enough(missed, probe, source.n_rows)
@@ -239,7 +243,17 @@ def _sample_in_use(source: RowSource, in_use: BoolArray) -> tuple[IntArray, Floa
     return source.sample_index[kept], sample
 
 
+def _kernel_about_mean(views: RowViews, sample: FloatArray) -> Kernel:
+    """Return the kernel with the column means taken away, where inner products need that.
+
+    The covariance is the same; far from 0 the landmarks' jitter would cover its small directions.
+    """
+    some = sample[:: 1 + (len(sample) - 1) // MEAN_ROWS]
+    return about_mean(views.kernel, views.transform(some))
+
+
 def _landmarks(
+    kernel: Kernel,
     views: RowViews,
     sample: FloatArray,
     n_landmarks: int,
@@ -249,7 +263,7 @@ def _landmarks(
     n_columns = views.transform(sample[:1]).shape[1]
     require_nystroem(min(n_landmarks, len(sample)), n_columns)
     return residual_landmarks(
-        views.kernel,
+        kernel,
         sample,
         n_landmarks,
         rng,
@@ -345,8 +359,9 @@ def fit_hard(
             n_jobs=n_jobs,
         )
     else:
-        landmarks = _landmarks(views, sample, n_landmarks or 1000, rng, n_jobs)
-        basis = LandmarkBasis.from_eigen(views.kernel, views.transform(sample[landmarks]))
+        kernel = _kernel_about_mean(views, sample)
+        landmarks = _landmarks(kernel, views, sample, n_landmarks or 1000, rng, n_jobs)
+        basis = LandmarkBasis.from_eigen(kernel, views.transform(sample[landmarks]))
         sums = source.sum(FeatureSums(views, basis), in_use).covariance
         subspace = subspace_from_sums(basis, sums, n_components=n_components)
     scoring = partial(NoveltyScores, views, subspace, None)

@@ -346,7 +346,7 @@ def describe_settings(
         "rule": threshold.rule,
         threshold.rule: threshold.setting,
         "calibration": threshold.calibration,
-        "kernel": detector.subspace_.kernel.describe(),
+        "kernel": detector.views_.kernel.describe(),
         "components": model.options.n_components,
         "ridge (absolute)": detector.ridge_,
         "landmarks": len(detector.subspace_.points),

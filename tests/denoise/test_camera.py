@@ -24,6 +24,7 @@ def db(image: np.ndarray) -> float:
     return float(peak_signal_noise_ratio(CLEAN, np.clip(image, 0, 255), data_range=255))
 
 
+@pytest.mark.filterwarnings("ignore:No noise could be established")
 def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None:
     noisy = CLEAN + 15 * shared_noise(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)

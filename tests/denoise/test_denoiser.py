@@ -7,6 +7,7 @@ import pytest
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
+from skimage.util import random_noise
 
 from kpca_apps.cli import denoise
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
@@ -190,6 +191,29 @@ def test_scikit_image_can_calibrate_the_denoiser() -> None:
     np.testing.assert_array_equal(calibrated(image), expected)
 
 
+def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> None:
+    clean = data.camera()[200:296, 200:296]
+    hit = random_noise(clean, "s&p", amount=0.1, rng=0)
+    noisy = np.round(255 * hit).astype(np.uint8)
+    with pytest.warns(UserWarning) as caught:
+        out = denoise_kpca(noisy, noise="auto")
+    np.testing.assert_array_equal(out, noisy)
+    told = [str(one.message) for one in caught]
+    assert [one.filename for one in caught] == [__file__] * 2
+    assert 'noise="impulse"' in told[0]
+    assert "the image is returned as it was" in told[1]
+    with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
+        denoise_kpca(clean)
+    assert len(caught) == 1
+    # Warnings are errors in these tests.
+    info = denoise_with_info(noisy)[1]
+    assert (info.impulses, info.established) == (True, False)
+    denoise_kpca(noisy, noise="impulse", quality="fast")
+    for nothing_asked in ({"sigma": 0}, {"strength": 0}):
+        denoise_kpca(noisy, **nothing_asked)
+
+
+@pytest.mark.filterwarnings("ignore:No noise could be established")
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 3), (5, 40)])
 @pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera", "auto"])
 def test_tiny_images_come_back_finite(shape: tuple[int, int], noise: str) -> None:

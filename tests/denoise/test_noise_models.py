@@ -35,6 +35,7 @@ def random_values(share: float = 0.15) -> np.ndarray:
     return np.where(hit, RNG.uniform(0, 255, CLEAN.shape), CLEAN)
 
 
+@pytest.mark.filterwarnings("ignore:Single pixels stand out")
 @pytest.mark.parametrize(
     ("noise", "image", "gain"),
     [

@@ -11,6 +11,7 @@ from kpca_apps.denoise.colour import from_opponent, noise_in_opponent, to_oppone
 from kpca_apps.denoise.transforms import (
     anscombe,
     inverse_anscombe,
+    lift_specks,
     log_of_speckle,
     speckle_from_log,
     speckle_log_moments,
@@ -50,6 +51,16 @@ def test_averaging_in_the_logarithm_gives_the_intensity_back() -> None:
 def test_dark_pixels_have_a_finite_logarithm() -> None:
     assert np.isfinite(log_of_speckle(np.array([0.0, -1.0, 3.0]))).all()
     assert np.isfinite(log_of_speckle(np.zeros(3))).all()
+
+
+@pytest.mark.parametrize("row", [0, 2, 4])
+@pytest.mark.parametrize("column", [0, 3, 5])
+def test_a_speck_is_lifted_wherever_it_is_and_a_dark_line_is_not(row: int, column: int) -> None:
+    logs = np.zeros((5, 6))
+    logs[row, column] = -7.0
+    np.testing.assert_array_equal(lift_specks(logs, 0.25), logs.clip(-1.5 * 0.25))
+    logs[row] = -7.0
+    np.testing.assert_array_equal(lift_specks(logs, 0.25), logs)
 
 
 @given(arrays(np.float32, (3, 4, 5), elements=st.floats(-1e3, 1e3, width=32)))

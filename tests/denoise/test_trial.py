@@ -4,12 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
+from kpca_apps.denoise.denoiser import MODELS
 from kpca_apps.denoise.modes import LocalMode
 from kpca_apps.denoise.previews import make_previews
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.trial import strengths_of, try_strengths
+from kpca_apps.denoise.white import Denoised
 from kpca_apps.files.images import ImageFile, read_image
 from tests.denoise.toy import save
 
@@ -73,6 +76,22 @@ def test_the_weaker_one_is_a_mixture_and_the_stronger_one_smoother(tmp_path: Pat
     assert [one.option for one in trial.trials] == ["--strength 0.6", "--strength 1", "--luma 1.3"]
     assert (trial.before.width, middle.after.width, middle.residual.height) == (72, 72, 64)
     assert trial.estimated
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "camera"])
+def test_the_image_is_denoised_once_for_strengths_that_are_mixtures(
+    noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, factors = MODELS[noise], []
+
+    def counted(planes: NDArray[np.float32], sigma: float | None, settings: Settings) -> Denoised:
+        factors.append(settings.luma)
+        return model(planes, sigma, settings)
+
+    monkeypatch.setitem(MODELS, noise, counted)
+    mode = LocalMode(Settings(quality="fast", noise=noise, strength=0.5))
+    assert len(try_strengths(with_detail(tmp_path, (48, 72), 20, 30), mode).trials) == 3
+    assert factors == [1.0, 1.3]
 
 
 def test_a_given_level_and_strength_are_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector_state import detector_state, restore_detector
 
 JUDGED_BY_LEFT_OUT_SCORES = (
     "training rows are judged by leave-one-out scores, new rows by the fitted model; fit(X)."
@@ -262,6 +263,28 @@ def test_leave_one_out_has_no_closed_form_for_a_hard_cut(ring):
     detector = KernelPCANovelty(contaminated=False, n_components=5, calibration="leave-one-out")
     with pytest.raises(ValueError, match="calibration='split'"):
         detector.fit(ring)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"n_components": 3}, {"n_components": 3, "n_landmarks": 40}],
+    ids=["soft", "exact", "landmarks"],
+)
+def test_a_linear_kernel_sees_small_directions_however_far_the_rows_are_from_0(parameters):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 4)) * [10.0, 5.0, 2.0, 0.05]
+    odd = np.arange(0, 300, 60)
+    rows[odd, 3] += 1.0
+    for offset in (0.0, 1e4, 1e6):
+        detector = KernelPCANovelty(
+            contaminated=False, kernel=Linear(), random_state=0, **parameters
+        ).fit(rows + offset)
+        assert set(np.argsort(detector.novelty_scores_)[-5:]) == set(odd)
+        again = restore_detector(KernelPCANovelty, *detector_state(detector))
+        assert again.kernel == again.views_.kernel == detector.views_.kernel == Linear()
+        np.testing.assert_array_equal(
+            again.score_samples(rows + offset), detector.score_samples(rows + offset)
+        )
 
 
 def test_an_indefinite_kernel_is_refused(ring):

@@ -1,0 +1,33 @@
+"""The board of shares that a run watches while workers write to it."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.denoise.progress import watching, writing
+
+
+def test_a_board_cut_short_by_a_full_disk_still_tells_the_shares_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.001)
+    failures: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    told: dict[str, float] = {}
+    heard = threading.Event()
+
+    def within(name: str, share: float) -> None:
+        told[name] = share
+        heard.set()
+
+    board = tmp_path / "board"
+    with watching(board, ["a.png", "b.png", "c.png"], within):
+        writing(board, 1)(0.5)
+        assert heard.wait(10)
+        board.write_bytes(board.read_bytes()[:13])  # amid the share of the second
+        heard.clear()
+        writing(board, 1)(0.75)
+        assert heard.wait(10)
+    assert told == {"a.png": 0.75}
+    assert not failures
