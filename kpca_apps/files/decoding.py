@@ -229,8 +229,19 @@ def find_codec(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
         # No name at all, with a zero byte or half a character in it, is a ValueError.
-        near = suggest(encoding, sorted(set(encodings.aliases.aliases.values())))
+        near = suggest(
+            encoding, filter(_has_codec, sorted(set(encodings.aliases.aliases.values())))
+        )
         raise ConfigError(f'Unknown encoding "{one_line(encoding)}".{near}') from None
+
+
+def _has_codec(name: str) -> bool:
+    """Whether Python has it here: some names are known everywhere, and codecs on Windows only."""
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return False
+    return True
 
 
 def _decode_as(data: bytes, codec: str, label: str) -> bytes:

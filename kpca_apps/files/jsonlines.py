@@ -13,7 +13,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.files.limits import COPIES, available_memory, require_columns, require_table
+from kpca_apps.files.limits import (
+    COPIES,
+    MOST_EMPTY_CELLS,
+    available_memory,
+    require_columns,
+    require_table,
+)
 from kpca_apps.files.names import one_line, unique_names
 
 __all__ = ["looks_like_json_lines", "read_json_lines"]
@@ -61,8 +67,8 @@ def read_json_lines(
     Raises
     ------
     InputError
-        If a line is not one JSON object, repeats a key, there are too many different keys, or no
-        line holds one.
+        If a line is not one JSON object, repeats a key, there are too many different keys or
+        cells without a value, or no line holds a key.
     MemoryLimitError
         If the table would not fit into memory.
 
@@ -76,7 +82,7 @@ def read_json_lines(
     columns: dict[str, list[Any]] = {}
     starts: dict[str, int] = {}
     lines: list[int] = []
-    most_cells, n_cells = available_memory() // (COPIES * _POINTER_BYTES), 0
+    most_cells, n_values = available_memory() // (COPIES * _POINTER_BYTES), 0
     for number, raw in enumerate(io.BytesIO(text), 1):
         line = raw.decode("utf-8").removesuffix("\n")
         if not line.strip():
@@ -84,17 +90,19 @@ def read_json_lines(
         for key, value in _parse(line, number, label).items():
             start = starts.setdefault(key, len(lines))
             column = columns.setdefault(key, [])
-            n_absent = len(lines) - start - len(column)
-            n_cells += n_absent + 1
+            n_values += 1
+            # Of the whole table: each key gets a cell in every row, before and after its own too.
+            n_cells = (len(lines) + 1) * len(columns)
             if n_cells > most_cells:
                 raise MemoryLimitError(
                     f"{label}: line {number}: {len(columns)} different keys make the table larger "
                     "than memory; use fewer keys, or split the file."
                 )
-            column.extend([None] * n_absent)
+            column.extend([None] * (len(lines) - start - len(column)))
             column.append(value)
         require_columns(label, len(columns), number)
         lines.append(number)
+        _require_values(label, number, len(lines), len(columns), n_values)
     if not columns:
         raise InputError(f"{label}: no line holds a key and a value; there is nothing to screen.")
     require_table(label, len(lines), len(columns))
@@ -105,6 +113,16 @@ def read_json_lines(
         after = [None] * (len(lines) - starts[key] - len(column))
         series.append(_typed(name, [*before, *column, *after]))
     return pl.DataFrame(series), np.array(lines, dtype=np.int64), tuple(notes)
+
+
+def _require_values(label: str, line: int, n_rows: int, n_keys: int, n_values: int) -> None:
+    """Refuse rows whose keys hardly ever are the same."""
+    if n_rows * n_keys - n_values > MOST_EMPTY_CELLS:
+        raise InputError(
+            f"{label}: line {line}: {n_rows:,} rows of {n_keys:,} different keys leave more than "
+            f"{MOST_EMPTY_CELLS:,} cells without a value; write what differs from row to row as a "
+            "value, not as a key, or split the file."
+        )
 
 
 def _parse(line: str, number: int, label: str) -> dict[str, Any]:

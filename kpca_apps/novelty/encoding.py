@@ -261,12 +261,7 @@ class TableEncoder:
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return all that was fitted, as what JSON can hold and as arrays."""
         meta = {"plan": self.plan.to_dict(), "coders": [coder.to_dict() for coder in self.coders]}
-        arrays = {
-            "impute_mean": self.imputer.mean,
-            "impute_scale": self.imputer.scale,
-            "impute_precision": self.imputer.precision,
-        }
-        return meta, arrays
+        return meta, self.imputer.to_state()
 
     @classmethod
     def from_state(

@@ -2,7 +2,8 @@
 
 The conditional mean of a Gaussian with robustified moments: z-scores clipped at 4, covariance of
 the observed pairs shrunk towards the identity. Where there are fewer rows than columns, no pair is
-seen often enough: there, gaps count as the mean at first. A row is filled from its own cells and
+seen often enough: there, gaps count as the mean at first, and the precision is held as a multiple
+of the identity less a matrix of no more ranks than rows. A row is filled from its own cells and
 the fitted moments alone, so its values do not depend on the batch it comes in. Linear algebra is
 held to one thread, so that they do not depend on the number of cores either.
 """
@@ -20,7 +21,7 @@ from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.magnitudes import units, varies
 
-__all__ = ["ConditionalMeanImputer"]
+__all__ = ["ConditionalMeanImputer", "LowRankPrecision"]
 
 FloatArray = NDArray[np.float64]
 
@@ -28,8 +29,43 @@ _CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what 
 _SHRINK = 0.05
 _SWEEPS = 2
 _FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
-_MATRICES = 4  # of a number for each pair of columns, held at the same time
+_MATRICES = 4  # as large as the precision, held at the same time
 _BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
+
+
+@dataclass(frozen=True)
+class LowRankPrecision:
+    """Inverse of the shrunk covariance of fewer rows than columns: ``20 I - factor' factor``.
+
+    Attributes
+    ----------
+    factor : (r, d) array
+        A direction for each row of the reference; 20 is one over the share of the identity in the
+        shrunk covariance.
+
+    Examples
+    --------
+    >>> LowRankPrecision(np.zeros((1, 3))).missing(np.array([[1.0, 2.0, 0.0]]), np.array([[2]]))
+    array([[0.]])
+    """
+
+    factor: FloatArray
+
+    def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
+        """Return the conditional means of the cells `where`, shape (k, m), which are 0 in `filled`.
+
+        With the factor's columns M of the missing cells and O of the others,
+        ``(20 I - M' M) z_m = M' O z_o``, or ``20 z_m = M' (I - M M' / 20)^-1 O z_o``: whichever
+        system is smaller.
+        """
+        of_missing = self.factor.T[where]
+        along = np.einsum("rj,nj->nr", self.factor, filled)[:, :, None]
+        transposed = of_missing.transpose(0, 2, 1)
+        if where.shape[1] < len(self.factor):
+            system = np.eye(where.shape[1]) / _SHRINK - of_missing @ transposed
+            return np.linalg.solve(system, of_missing @ along)[:, :, 0]
+        system = np.eye(len(self.factor)) - _SHRINK * (transposed @ of_missing)
+        return _SHRINK * (of_missing @ np.linalg.solve(system, along))[:, :, 0]
 
 
 @dataclass(frozen=True)
@@ -40,8 +76,9 @@ class ConditionalMeanImputer:
     ----------
     mean, scale : (d,) array
         Mean and standard deviation of the observed values; a scale of 0 is stored as 1.
-    precision : (d, d) array
-        Inverse of the shrunk covariance of the clipped z-scores.
+    precision : (d, d) array or LowRankPrecision
+        Inverse of the shrunk covariance of the clipped z-scores; low rank where it was fitted to
+        fewer rows than columns.
 
     References
     ----------
@@ -59,7 +96,14 @@ class ConditionalMeanImputer:
 
     mean: FloatArray
     scale: FloatArray
-    precision: FloatArray
+    precision: FloatArray | LowRankPrecision
+
+    def to_state(self) -> dict[str, FloatArray]:
+        """Return the moments as the arrays of a model file."""
+        moments = {"impute_mean": self.mean, "impute_scale": self.scale}
+        if isinstance(self.precision, LowRankPrecision):
+            return {**moments, "impute_factor": self.precision.factor}
+        return {**moments, "impute_precision": self.precision}
 
     @classmethod
     @one_blas_thread()
@@ -72,17 +116,13 @@ class ConditionalMeanImputer:
             If they are missing, or no moments.
         """
         mean, scale = arrays["impute_mean"], arrays["impute_scale"]
-        precision = arrays["impute_precision"]
-        if any(array.dtype != np.float64 for array in (mean, scale, precision)) or (
-            mean.shape != (width,) or scale.shape != (width,) or precision.shape != (width, width)
-        ):
+        if any(array.dtype != np.float64 or array.shape != (width,) for array in (mean, scale)):
             raise ValueError(f"no moments of {width} columns")
         if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError("moments that are no numbers")
-        if not np.allclose(precision, precision.T):
-            raise ValueError("a precision that is not symmetric")
-        np.linalg.cholesky(precision)  # else no row could be filled; LinAlgError is a ValueError
-        return cls(mean, scale, precision)
+        if "impute_factor" in arrays:
+            return cls(mean, scale, _checked_factor(arrays["impute_factor"], width))
+        return cls(mean, scale, _checked_precision(arrays["impute_precision"], width))
 
     @classmethod
     @one_blas_thread()
@@ -101,9 +141,9 @@ class ConditionalMeanImputer:
         Raises
         ------
         MemoryLimitError
-            If a number for each pair of columns would not fit into memory.
+            If the precision of these columns would not fit into memory.
         """
-        _require_memory(x.shape[1])
+        _require_memory(*x.shape)
         varying, unit = varies(x), units(x)
         x = x / unit
         seen = ~np.isnan(x)
@@ -114,6 +154,7 @@ class ConditionalMeanImputer:
         z = _clipped(x, mean, scale)
         mean, scale = mean * unit, np.where(varying, scale * unit, 1.0)
         zeros = np.where(seen, z, 0.0)
+        precision: FloatArray | LowRankPrecision
         if len(x) < x.shape[1] or seen.all():
             precision = _precision_of_rows(zeros)
         else:
@@ -144,8 +185,26 @@ def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
     return np.clip((x - mean) / scale, -_CLIP, _CLIP)
 
 
-def _require_memory(n_columns: int) -> None:
-    n_bytes = _MATRICES * 8 * n_columns**2
+def _checked_precision(precision: FloatArray, width: int) -> FloatArray:
+    if precision.dtype != np.float64 or precision.shape != (width, width):
+        raise ValueError(f"no precision of {width} columns")
+    if not np.allclose(precision, precision.T):
+        raise ValueError("a precision that is not symmetric")
+    np.linalg.cholesky(precision)  # else no row could be filled; LinAlgError is a ValueError
+    return precision
+
+
+def _checked_factor(factor: FloatArray, width: int) -> LowRankPrecision:
+    if factor.dtype != np.float64 or factor.shape[1:] != (width,) or not 0 < len(factor) < width:
+        raise ValueError(f"no factor of {width} columns")
+    if not (np.abs(factor) < _SHRINK**-0.5).all():  # nor NaN; before squares are summed
+        raise ValueError("a factor too large for any precision")
+    np.linalg.cholesky(np.eye(len(factor)) / _SHRINK - factor @ factor.T)
+    return LowRankPrecision(factor)
+
+
+def _require_memory(n_rows: int, n_columns: int) -> None:
+    n_bytes = _MATRICES * 8 * n_columns * min(n_rows, n_columns)
     if n_bytes > available_bytes():
         raise MemoryLimitError(
             f"{n_columns:,} columns of values need about {n_bytes / 2**30:.1f} GB of memory and "
@@ -153,16 +212,14 @@ def _require_memory(n_columns: int) -> None:
         )
 
 
-def _precision_of_rows(z: FloatArray) -> FloatArray:
+def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
     """Inverse of the shrunk covariance of complete rows, which has no more ranks than rows."""
     n, d = z.shape
     if n >= d:
         return _precision(z.T @ z / n)
     _, singular, vectors = np.linalg.svd(z, full_matrices=False)
     along = 1 / ((1 - _SHRINK) * singular**2 / n + _SHRINK)
-    inverse: FloatArray = (vectors.T * (along - 1 / _SHRINK)) @ vectors
-    inverse.flat[:: d + 1] += 1 / _SHRINK
-    return inverse
+    return LowRankPrecision(np.sqrt(np.maximum(1 / _SHRINK - along, 0.0))[:, None] * vectors)
 
 
 def _precision(covariance: FloatArray) -> FloatArray:
@@ -173,7 +230,7 @@ def _precision(covariance: FloatArray) -> FloatArray:
     return inverse
 
 
-def _conditional_means(z: FloatArray, precision: FloatArray) -> FloatArray:
+def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) -> FloatArray:
     """Fill NaN in z-scores: the m missing of a row solve P_mm z_m = -P_mo z_o.
 
     Rows with equally many gaps are solved together: small systems of one size, no loop over
@@ -185,11 +242,22 @@ def _conditional_means(z: FloatArray, precision: FloatArray) -> FloatArray:
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        for start in range(0, rows_of_m.size, max(1, _BLOCK // int(m * m))):
-            rows = rows_of_m[start : start + max(1, _BLOCK // int(m * m))]
+        # Numbers of one row: its system, or the factor's columns of its gaps.
+        width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
+        size = max(1, _BLOCK // int(m * width))
+        for start in range(0, rows_of_m.size, size):
+            rows = rows_of_m[start : start + size]
             where = np.nonzero(gaps[rows])[1].reshape(rows.size, m)
-            system = precision[where[:, :, None], where[:, None, :]]
-            pull = -np.einsum("ij,nj->ni", precision, filled[rows])
-            right = np.take_along_axis(pull, where, axis=1)
-            filled[rows[:, None], where] = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+            filled[rows[:, None], where] = (
+                precision.missing(filled[rows], where)
+                if isinstance(precision, LowRankPrecision)
+                else _missing(precision, filled[rows], where)
+            )
     return filled
+
+
+def _missing(precision: FloatArray, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
+    system = precision[where[:, :, None], where[:, None, :]]
+    pull = -np.einsum("ij,nj->ni", precision, filled)
+    right = np.take_along_axis(pull, where, axis=1)
+    return np.linalg.solve(system, right[:, :, None])[:, :, 0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import gzip
 import hashlib
 import importlib.util
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -265,6 +267,16 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
     path.write_bytes(b"a,b\n1,2\n")
     with pytest.raises(ConfigError, match=r'Unknown encoding "uft8"\. Did you mean "utf_8"\?'):
         read_table(path, encoding="uft8")
+    for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
+        try:
+            codecs.lookup(encoding)
+            continue  # a codec of this system
+        except LookupError:
+            pass
+        with pytest.raises(ConfigError) as error:
+            read_table(path, encoding=encoding)
+        for suggested in re.findall('Did you mean "(.*)"', str(error.value)):
+            codecs.lookup(suggested)
     with pytest.raises(InputError, match="cannot be read as hex"):
         read_table(path, encoding="hex")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
-from kpca_apps.files import known, limits, parts_text, raw
+from kpca_apps.files import jsonlines, known, limits, parts_text, raw
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.tables import read_table
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
@@ -208,6 +209,31 @@ def test_memory_grows_with_what_is_held_and_not_with_rows_times_keys(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3000**2
+
+
+def test_rows_with_a_key_each_of_their_own_are_refused_on_any_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys.jsonl"
+    path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(9000)))
+    monkeypatch.setattr(limits, "available_memory", lambda: 1 << 40)
+    monkeypatch.setattr(jsonlines, "available_memory", lambda: 1 << 40)
+    # 8,193 rows of as many keys: 8193 * 8192 cells are empty, the first number above 2^26.
+    with pytest.raises(InputError, match=r"line 8193: 8,193 rows of 8,193 different keys .* split"):
+        read_table(path)
+
+
+def test_cells_with_values_are_no_empty_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonlines, "MOST_EMPTY_CELLS", 3 * 49)
+    path = tmp_path / "rows.jsonl"
+    full = json.dumps({f"k{k}": k for k in range(50)}) + "\n"
+    path.write_text(200 * full + 3 * '{"k0": 1}\n', encoding="utf-8")
+    assert read_table(path).frame.shape == (203, 50)
+    path.write_text(200 * full + 4 * '{"k0": 1}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="line 204: 204 rows of 50 different keys"):
+        read_table(path)
 
 
 def test_a_long_text_in_every_row_is_refused_however_small_the_file(

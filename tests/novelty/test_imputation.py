@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.novelty import imputation
-from kpca_apps.novelty.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.imputation import ConditionalMeanImputer, LowRankPrecision
 
 
 def gappy(n: int = 400, d: int = 6, share: float = 0.2) -> tuple[NDArray, NDArray]:
@@ -28,7 +29,7 @@ def test_fill_equals_regression_on_the_observed_columns() -> None:
     _, holes = gappy()
     imputer = ConditionalMeanImputer.fit(holes)
     filled = imputer.fill(holes)
-    covariance = np.linalg.inv(imputer.precision)
+    covariance = np.linalg.inv(dense(imputer))
     for row in range(50):
         gaps = np.isnan(holes[row])
         z = np.clip((holes[row] - imputer.mean) / imputer.scale, -4, 4)[~gaps]
@@ -52,7 +53,7 @@ def test_complete_tables_give_the_shrunk_correlation_matrix() -> None:
     imputer = ConditionalMeanImputer.fit(x)
     z = np.clip((x - x.mean(axis=0)) / x.std(axis=0), -4, 4)
     shrunk = 0.95 * z.T @ z / len(z) + 0.05 * np.eye(x.shape[1])
-    np.testing.assert_allclose(np.linalg.inv(imputer.precision), shrunk, rtol=1e-8)
+    np.testing.assert_allclose(np.linalg.inv(dense(imputer)), shrunk, rtol=1e-8)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -69,7 +70,7 @@ def test_a_few_rows_of_many_columns_take_no_decomposition_of_all_columns(
     filled = imputer.fill(holes)
     z = np.clip((filled - imputer.mean) / imputer.scale, -4, 4)
     # Eigenvalues of at most 6 directions differ from that of the identity's part.
-    inverse = np.linalg.inv(imputer.precision)
+    inverse = np.linalg.inv(dense(imputer))
     values = np.linalg.eigvalsh(inverse)
     np.testing.assert_allclose(values[:-6], 0.05, rtol=1e-8)
     if not share:
@@ -80,7 +81,88 @@ def test_a_few_rows_of_many_columns_take_no_decomposition_of_all_columns(
 def test_columns_whose_pairs_exceed_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imputation, "available_bytes", lambda: 4 * 8 * 100**2 - 1)
     with pytest.raises(MemoryLimitError, match="100 columns of values need about"):
-        ConditionalMeanImputer.fit(np.zeros((3, 100)))
+        ConditionalMeanImputer.fit(np.zeros((100, 100)))
+    assert ConditionalMeanImputer.fit(np.zeros((99, 100))).fill(np.zeros((1, 100))).shape == (
+        1,
+        100,
+    )
+
+
+def dense(imputer: ConditionalMeanImputer) -> NDArray:
+    if isinstance(imputer.precision, LowRankPrecision):
+        factor = imputer.precision.factor
+        return 20 * np.eye(factor.shape[1]) - factor.T @ factor
+    return imputer.precision
+
+
+@pytest.mark.parametrize("n", [1, 5, 39])
+def test_few_rows_of_many_columns_are_filled_as_the_dense_covariance_says(n: int) -> None:
+    """Gaps of one cell to all cells of a row: fewer than the rows of the reference, and more."""
+    x, _ = gappy(n=n + 40, d=40)
+    z = np.clip((x[:n] - x[:n].mean(axis=0)) / np.where(n > 1, x[:n].std(axis=0), 1), -4, 4)
+    covariance = 0.95 * z.T @ z / n + 0.05 * np.eye(40)
+    imputer = ConditionalMeanImputer.fit(x[:n])
+    np.testing.assert_allclose(dense(imputer), np.linalg.inv(covariance), atol=1e-10)
+    later = x[n:].copy()
+    rng = np.random.default_rng(n)
+    for m in range(1, 41):
+        later[m - 1, rng.permutation(40)[:m]] = np.nan
+    filled = imputer.fill(later)
+    for row, values in zip(later, filled, strict=True):
+        gaps = np.isnan(row)
+        own = np.clip((row - imputer.mean) / imputer.scale, -4, 4)[~gaps]
+        slope = covariance[np.ix_(gaps, ~gaps)] @ np.linalg.inv(covariance[np.ix_(~gaps, ~gaps)])
+        expected = imputer.mean[gaps] + imputer.scale[gaps] * (slope @ own)
+        np.testing.assert_allclose(values[gaps], expected, rtol=1e-9)
+    alone = np.vstack([imputer.fill(row[None]) for row in later])
+    np.testing.assert_array_equal(alone, filled)
+    again = ConditionalMeanImputer.from_state(imputer.to_state(), 40)
+    np.testing.assert_array_equal(again.fill(later), filled)
+
+
+def test_sweeps_over_few_rows_with_gaps_equal_those_of_the_dense_formula() -> None:
+    _, holes = gappy(n=20, d=30, share=0.3)
+    imputer = ConditionalMeanImputer.fit(holes)
+    z = np.clip((holes - imputer.mean) / imputer.scale, -4, 4)
+    complete = np.where(np.isnan(z), 0.0, z)
+    for _ in range(2):
+        covariance = 0.95 * complete.T @ complete / 20 + 0.05 * np.eye(30)
+        for row in range(20):
+            gaps = np.isnan(z[row])
+            inner = covariance[np.ix_(~gaps, ~gaps)]
+            slope = covariance[np.ix_(gaps, ~gaps)] @ np.linalg.inv(inner)
+            complete[row, gaps] = slope @ z[row, ~gaps]
+    covariance = 0.95 * complete.T @ complete / 20 + 0.05 * np.eye(30)
+    np.testing.assert_allclose(np.linalg.inv(dense(imputer)), covariance, atol=1e-10)
+
+
+def test_few_rows_of_many_columns_take_memory_of_their_cells_alone() -> None:
+    _, holes = gappy(n=5, d=3000)
+    holes[0] = np.nan  # a row that is filled as a whole
+    tracemalloc.start()
+    imputer = ConditionalMeanImputer.fit(holes)
+    imputer.fill(holes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 3000**2 / 10
+    assert sum(array.nbytes for array in imputer.to_state().values()) == (5 + 2) * 3000 * 8
+
+
+@pytest.mark.parametrize("damage", ["lacks", "large", "indefinite", "rows", "nan", "type"])
+def test_a_factor_that_makes_no_precision_is_refused(damage: str) -> None:
+    state = ConditionalMeanImputer.fit(gappy(n=5, d=12)[0]).to_state()
+    factor = state.pop("impute_factor")
+    bad = {
+        "large": factor * 1e200,
+        "indefinite": factor * 1.5,
+        "rows": np.zeros((12, 12)),
+        "nan": factor * np.nan,
+        "type": factor.astype(np.float32),
+    }
+    if damage in bad:
+        state["impute_factor"] = bad[damage]
+    with pytest.raises((KeyError, ValueError)):
+        ConditionalMeanImputer.from_state(state, 12)
 
 
 def test_a_row_does_not_depend_on_its_batch() -> None:
