@@ -69,7 +69,9 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _prefix(target: Path) -> str:
-    return f".{target.name[:_LONGEST_NAME]}."
+    """Begin a name as the target's does; a hash tells apart long names that begin alike."""
+    whole = hashlib.sha256(target.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f".{target.name[:_LONGEST_NAME]}.{whole}-"
 
 
 def _machine() -> str:
