@@ -456,13 +456,14 @@ class _Reach:
 
     def _find(self, data: bytes) -> None:
         found = _CELL.findall(data)
-        places = set(found)
-        if all(tag and row for tag, _, row, *_ in places):
+        if not found:
+            return
+        tags, names, rows, *_ = zip(*found, strict=True)
+        if all(tags) and all(rows):
             # Every one says where it stands, so their order does not matter.
-            self._rows = max([self._rows, *(_number(row) for _, _, row, *_ in places)])
-            self._columns = max([self._columns, *(_letters(name) for _, name, *_ in places)])
-            self._row = self._rows
-            self._column = _letters(found[-1][1]) if found else self._column
+            self._rows = self._row = max(self._rows, *map(_number, set(rows)))
+            self._columns = max(self._columns, *map(_letters, set(names)))
+            self._column = _letters(names[-1])
             return
         for tag, name, row, other_name, other_row in found:
             if tag == b"row":
