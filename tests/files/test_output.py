@@ -224,6 +224,19 @@ def test_an_earlier_run_that_gave_way_is_put_back_without_force(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no times of processes")
+def test_a_number_that_another_process_has_now_keeps_nothing(tmp_path: Path) -> None:
+    code = "import sys; from kpca_apps.files.leftovers import unfinished_path as name\n"
+    code += "import os, pathlib; print(os.getpid(), name(pathlib.Path(sys.argv[1])))"
+    told = subprocess.check_output([sys.executable, "-c", code, tmp_path / "run"], text=True)
+    number, left = told.strip().split(" ", 1)
+    Path(left.replace(f"-{number}-", f"-{os.getpid()}-")).mkdir()
+    mine = unfinished_path(tmp_path / "run")
+    mine.mkdir()
+    OutputFolder(tmp_path / "run").check()
+    assert list(tmp_path.iterdir()) == [mine]
+
+
 LONG_NAME = "Experiment_2026-11-22_plate03_well_A01_rep1_field0"
 
 
