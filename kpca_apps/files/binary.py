@@ -34,9 +34,13 @@ __all__ = [
 
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
-# Where a cell or row of a sheet stands: r="XFD1048576".
-_PLACE = re.compile(rb"""\br=["']([A-Z]{0,3})([0-9]{1,7})["']""")
-_LONGEST_PLACE, _CHUNK = 14, 1 << 22
+# A row or cell of a sheet, most often with its place beside it, or a place that stands elsewhere:
+# <c r="XFD1048576"> and <c s="1" r="XFD1048576">.
+_AT = rb"""r\s*=\s*["']([A-Za-z]*)([0-9]*)["']"""
+_CELL = re.compile(rb"<(?:[^\s<>/:]+:)?(row|c)(?=[\s/>])(?:\s+%b)?|\b%b" % (_AT, _AT))
+_SHEET, _CHUNK = b"sheetData", 1 << 20
+# Far more than any sheet has, and than the reader counts to.
+_MOST_LETTERS, _MOST_DIGITS = 8, 18
 # Bytes of a value in a list, as text.
 _LEAF = 8
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -403,17 +407,14 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
     declared = entry.file_size
     # Otherwise it is read as far as it declares, and not found to go on.
     entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]
-    is_sheet = entry.filename.startswith("xl/worksheets/")
-    left, rows, columns, tail = declared, 0, 0, b""
+    left, reach = declared, _Reach()
     with archive.open(entry) as file:
         while chunk := file.read(_CHUNK):
             left -= len(chunk)
             if left < 0:
                 raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
-            found = set(_PLACE.findall(tail + chunk)) if is_sheet else ()
-            rows = max([rows, *(int(row) for _, row in found)])
-            columns = max([columns, *(_column(letters) for letters, _ in found)])
-            tail = chunk[-_LONGEST_PLACE:]
+            reach.add(chunk)
+    rows, columns = reach.ended()
     try:
         # The reader makes a cell of every place up to the last.
         require_table(label, rows, columns)
@@ -424,6 +425,62 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
         ) from None
 
 
-def _column(letters: bytes) -> int:
+class _Reach:
+    """The last row and column of a sheet; 0 and 0 for what is none, whatever it is called."""
+
+    def __init__(self) -> None:
+        self._rows = self._columns = 0
+        self._row = self._column = 0
+        self._is_sheet = False
+        self._tail = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        data = self._tail + chunk
+        self._is_sheet = self._is_sheet or _SHEET in data
+        if not self._is_sheet:
+            self._tail = data[-len(_SHEET) :]
+            return
+        # No tag is cut in two.
+        end = max(data.rfind(b"<"), 0)
+        self._tail = data[end:]
+        if len(self._tail) > _CHUNK:
+            raise ValueError(f"a cell of more than {_CHUNK / 2**20:g} MB")
+        self._find(data[:end])
+
+    def ended(self) -> tuple[int, int]:
+        """Return the last row and column."""
+        if self._is_sheet:
+            self._find(self._tail)
+        return self._rows, self._columns
+
+    def _find(self, data: bytes) -> None:
+        found = _CELL.findall(data)
+        if not found:
+            return
+        tags, names, rows, *_ = zip(*found, strict=True)
+        if all(tags) and all(rows):
+            # Every one says where it stands, so their order does not matter.
+            self._rows = self._row = max(self._rows, *map(_number, set(rows)))
+            self._columns = max(self._columns, *map(_letters, set(names)))
+            self._column = _letters(names[-1])
+            return
+        for tag, name, row, other_name, other_row in found:
+            if tag == b"row":
+                self._row, self._column = self._row + 1, 0
+            elif tag:
+                self._column += 1
+            # What does not say where it stands follows the one before.
+            self._row = max(self._row, _number(row or other_row))
+            self._column = max(self._column, _letters(name or other_name))
+            self._rows, self._columns = max(self._rows, self._row), max(self._columns, self._column)
+
+
+def _number(digits: bytes) -> int:
+    return int(digits.lstrip(b"0")[:_MOST_DIGITS] or b"0")
+
+
+def _letters(name: bytes) -> int:
     """Turn the letters of a column into its number: A is 1, AA 27; 0 for none."""
+    letters = name[:_MOST_LETTERS].upper()
     return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)

@@ -38,6 +38,8 @@ _IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 # and a cell; by the standard library's reader for a row and a cell, which are Python objects.
 _ROW_BYTES, _CELL_BYTES = 64, 64
 _ROW_OBJECT, _CELL_OBJECT = 200, 80
+# Bytes of text whose cuts are counted at once.
+_BLOCK = 1 << 20
 
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
@@ -275,13 +277,16 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
 
 
 def _counts(mask: NDArray[np.bool_], starts: IntArray) -> IntArray:
-    """Count what is set from each start to the next, without a list of all places."""
-    counts = np.zeros(starts.size, dtype=np.int64)
-    # The last row may start behind the last byte.
-    begun = starts[starts < mask.size]
-    if begun.size:
-        counts[: begun.size] = np.add.reduceat(mask, begun, dtype=np.int64)
-    return counts
+    """Count what is set from each start to the next, in blocks: a list of all places is large."""
+    before = np.zeros(starts.size, dtype=np.int64)
+    total = 0
+    # One past the end: the last row may start behind the last byte.
+    for begin in range(0, mask.size + 1, _BLOCK):
+        places = np.flatnonzero(mask[begin : begin + _BLOCK])
+        first, last = np.searchsorted(starts, (begin, begin + _BLOCK))
+        before[first:last] = total + np.searchsorted(places, starts[first:last] - begin)
+        total += places.size
+    return np.diff(before, append=total)
 
 
 def _not_blank(data: ByteArray, starts: IntArray, cells: IntArray) -> NDArray[np.bool_]:

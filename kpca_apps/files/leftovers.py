@@ -40,8 +40,9 @@ def unfinished_path(target: Path, role: str = "partial") -> Path:
     >>> unfinished_path(Path("runs", "first")).name.startswith(".first.")
     True
     """
-    name = f"{_prefix(target)}{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.{role}"
-    return target.with_name(name)
+    process = os.getpid()
+    owner = f"{_machine()}-{process}-{_start(process)}"
+    return target.with_name(f"{_prefix(target)}{owner}-{secrets.token_hex(4)}.{role}")
 
 
 def remove_leftovers(target: Path) -> None:
@@ -55,21 +56,24 @@ def remove_leftovers(target: Path) -> None:
         The final place of what they were writing.
     """
     shape = re.compile(
-        rf"{re.escape(_prefix(target))}{_machine()}-([0-9]{{1,9}})-[0-9a-f]{{8}}\.(partial|old)"
+        rf"{re.escape(_prefix(target))}{_machine()}-([0-9]{{1,9}})-([0-9]{{1,20}})-[0-9a-f]{{8}}"
+        r"\.(partial|old)"
     )
     with suppress(OSError):
         for item in list(target.parent.iterdir()):
             found = shape.fullmatch(item.name)
-            if not found or _is_alive(int(found[1])):
+            if not found or _is_alive(int(found[1]), found[2]):
                 continue
-            if found[2] == "old" and not (target.exists() or target.is_symlink()):
+            if found[3] == "old" and not (target.exists() or target.is_symlink()):
                 item.rename(target)
             else:
                 _remove(item)
 
 
 def _prefix(target: Path) -> str:
-    return f".{target.name[:_LONGEST_NAME]}."
+    """Begin a name as the target's does; a hash tells apart long names that begin alike."""
+    whole = hashlib.sha256(target.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f".{target.name[:_LONGEST_NAME]}.{whole}-"
 
 
 def _machine() -> str:
@@ -81,7 +85,17 @@ def _machine() -> str:
     return hashlib.sha256(f"{platform.node()} {space}".encode()).hexdigest()[:6]
 
 
-def _is_alive(process: int) -> bool:
+def _start(process: int) -> str:
+    """When a process began, which a later one of its number did not; "0" where none can tell."""
+    try:
+        # The name before it, in brackets, may hold anything.
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        return told.rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "0"
+
+
+def _is_alive(process: int, start: str) -> bool:
     if os.name != "posix":
         # Elsewhere the question would end the process.
         return True
@@ -90,8 +104,8 @@ def _is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        return True
-    return True
+        pass
+    return _start(process) in (start, "0")
 
 
 def _remove(item: Path) -> None:

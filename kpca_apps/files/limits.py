@@ -15,6 +15,9 @@ __all__ = [
 ]
 
 MOST_COLUMNS = 20_000
+"""Columns of a table. Values that are missing are filled in from the others, which takes, of as many
+rows, four matrices of a number for each pair of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines
+have. More is most often a table that is turned, or one cut at the wrong character."""
 MOST_EMPTY_CELLS = 1 << 26
 """Cells of JSON lines without a value: they take memory and time (.6 GB, 10 s), no byte of a file.
 
@@ -84,7 +87,8 @@ def require_columns(label: str, n_columns: int, line: int | None = None) -> None
         place = "the table" if line is None else f"line {line}"
         raise InputError(
             f"{label}: {place} has {n_columns:,} columns, and no more than {MOST_COLUMNS:,} are "
-            "read; keep those that matter, or exchange rows and columns."
+            "read; write a file of those that matter, or, if its rows are what was measured, one "
+            "with rows and columns exchanged."
         )
 
 

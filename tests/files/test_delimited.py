@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
+from kpca_apps.files import cutting
+from kpca_apps.files.cutting import measure_rows
 from kpca_apps.files.delimited import read_delimited
 from kpca_apps.files.sniffing import ONE_COLUMN, header_is_missing, is_number, sniff_delimiter
 
@@ -152,3 +155,31 @@ def test_numbers_in_many_notations(cell: str) -> None:
 def test_what_is_no_number(cell: str) -> None:
     assert not is_number(cell)
     assert not header_is_missing([cell])
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_cells_are_counted_as_the_standard_library_cuts_them(
+    block: int, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cutting, "_BLOCK", block)
+    rng = np.random.default_rng(block)
+    cells = ["", "x", "a longer cell", '"a, quoted one"', '"a\nb"', '""', '"say ""so"""']
+    rows = [",".join(rng.choice(cells, rng.integers(2, 9))) for _ in range(40)]
+    text = "\n".join(rows) + end
+    measured = measure_rows(text.encode(), ",")
+    assert measured is not None
+    expected = [len(row) for row in csv.reader(io.StringIO(text), strict=True)]
+    assert measured.cells[measured.keep].tolist() == expected
+
+
+def test_measuring_rows_takes_little_more_than_the_text() -> None:
+    text = (b"1.2345678," * 9 + b"9.8765432\n") * 160_000
+    tracemalloc.start()
+    measured = measure_rows(text, ",")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert measured is not None
+    assert set(measured.cells[measured.keep]) == {10}
+    # Masks of a byte for each byte, a few numbers for each row; no number for each byte.
+    assert peak < 4 * len(text)

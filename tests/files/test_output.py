@@ -208,17 +208,60 @@ def trades_names(folder: Path) -> bool:
     return done
 
 
-def test_an_earlier_run_that_gave_way_is_put_back_without_force(tmp_path: Path) -> None:
-    make_run(tmp_path / "run", "first")
+def left_by_the_dead(target: Path, role: str = "partial") -> Path:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    retired = unfinished_path(tmp_path / "run", "old")
-    place = tmp_path / retired.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-")
-    (tmp_path / "run").rename(place)
+    name = unfinished_path(target, role).name
+    return target.with_name(name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
+
+
+def test_an_earlier_run_that_gave_way_is_put_back_without_force(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", "first")
+    (tmp_path / "run").rename(left_by_the_dead(tmp_path / "run", "old"))
     with pytest.raises(RefusedError, match="exists already"):
         OutputFolder(tmp_path / "run").check()
     assert text_of(tmp_path / "run") == "first"
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no times of processes")
+def test_a_number_that_another_process_has_now_keeps_nothing(tmp_path: Path) -> None:
+    code = "import sys; from kpca_apps.files.leftovers import unfinished_path as name\n"
+    code += "import os, pathlib; print(os.getpid(), name(pathlib.Path(sys.argv[1])))"
+    told = subprocess.check_output([sys.executable, "-c", code, tmp_path / "run"], text=True)
+    number, left = told.strip().split(" ", 1)
+    Path(left.replace(f"-{number}-", f"-{os.getpid()}-")).mkdir()
+    mine = unfinished_path(tmp_path / "run")
+    mine.mkdir()
+    OutputFolder(tmp_path / "run").check()
+    assert list(tmp_path.iterdir()) == [mine]
+
+
+LONG_NAME = "Experiment_2026-11-22_plate03_well_A01_rep1_field0"
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize(("killed", "other"), [("0", "1"), ("1", "0")])
+def test_what_a_killed_run_left_is_never_taken_by_one_of_a_similar_name(
+    tmp_path: Path, killed: str, other: str, force: bool
+) -> None:
+    first, second = tmp_path / (LONG_NAME + killed), tmp_path / (LONG_NAME + other)
+    make_run(first, "killed")
+    # What a kill between the renames leaves: the earlier run is away, the new one not yet there.
+    first.rename(left_by_the_dead(first, "old"))
+    left_by_the_dead(first).mkdir()
+    before = sorted(tmp_path.iterdir())
+    with OutputFolder(second, force=force) as building:
+        (building / MARKER).write_text('{"text": "other"}', encoding="utf-8")
+    assert sorted(tmp_path.iterdir()) == sorted([*before, second])
+    with OutputFolder(second, force=True) as building:
+        (building / MARKER).write_text('{"text": "again"}', encoding="utf-8")
+    assert sorted(tmp_path.iterdir()) == sorted([*before, second])
+    with pytest.raises(RefusedError, match="exists already"):
+        OutputFolder(first).check()
+    assert text_of(first) == "killed"
+    assert text_of(second) == "again"
+    assert sorted(tmp_path.iterdir()) == sorted([first, second])
 
 
 def test_a_link_is_never_followed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
-from kpca_apps.files import jsonlines, known, limits, parts_text, raw
+from kpca_apps.files import binary, jsonlines, known, limits, parts_text, raw
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.tables import read_table
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
@@ -153,8 +153,9 @@ def test_columns_of_a_typed_file_are_bounded_too(
     monkeypatch.setattr(limits, "MOST_COLUMNS", 3)
     path = tmp_path / "table.parquet"
     pl.DataFrame({f"x{k}": [1] for k in range(4)}).write_parquet(path)
-    with pytest.raises(InputError, match="the table has 4 columns, and no more than 3"):
+    with pytest.raises(InputError, match="the table has 4 columns, and no more than 3") as caught:
         open_table(path)
+    assert "write a file of those that matter" in str(caught.value)
     with pytest.raises(InputError, match="the table has 4 columns, and no more than 3"):
         read_table(path)
 
@@ -193,6 +194,70 @@ def test_a_stray_cell_far_off_is_refused_before_the_cells_between_are_made(
         read_table(path)
     monkeypatch.setattr(limits, "MOST_COLUMNS", 701)
     with pytest.raises(InputError, match="702 columns"):
+        read_table(path)
+
+
+def write_sheet(path: Path, rows: bytes, name: str = "xl/worksheets/sheet1.xml") -> None:
+    """Write a workbook of a sheet with these rows, stored under another name."""
+    write_workbook(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    sheet = parts.pop("xl/worksheets/sheet1.xml")
+    before, after = sheet.split(b"<sheetData>")[0], sheet.split(b"</sheetData>")[1]
+    for part in ("[Content_Types].xml", "xl/_rels/workbook.xml.rels"):
+        parts[part] = parts[part].replace(b"xl/worksheets/sheet1.xml", name.encode())
+    parts[name] = before + b"<sheetData>" + rows + b"</sheetData>" + after
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, data in parts.items():
+            archive.writestr(part, data)
+
+
+HEADER = b'<row r="1"><c r="A1"><v>1</v></c><c r="B1"><v>2</v></c></row>'
+FAR = {
+    "upper": b'<row r="9000"><c r="ZZ9000"><v>1</v></c></row>',
+    "lower": b'<row r="9000"><c r="zz9000"><v>1</v></c></row>',
+    "other_quotes": b"<row><c r='ZZ9000'><v>1</v></c></row>",
+    "spaces": b'<row><c r = "ZZ9000"><v>1</v></c></row>',
+    "many_spaces": b"<row><c r" + b" " * 70 + b'=\n"ZZ9000"><v>1</v></c></row>',
+    "zeros": b'<row><c r="ZZ' + b"0" * 70 + b'9000"><v>1</v></c></row>',
+    "behind_others": b'<row spans="1:2" r="9000"><c s="0" t="n" r="ZZ9000"><v>1</v></c></row>',
+    "cells_in_order": b'<row r="9000">' + b"<c/>" * 701 + b"<c><v>1</v></c></row>",
+    "rows_in_order": b"<row/>" * 8998 + b'<row><c r="ZZ9000"><v>1</v></c></row>',
+    "all_in_order": b"<row/>" * 8998 + b"<row>" + b"<c/>" * 701 + b"<c><v>1</v></c></row>",
+    "after_one_that_is_placed": b'<row r="9000"><c r="ZY9000"/><c><v>1</v></c></row>',
+}
+
+
+@pytest.mark.parametrize("spelling", FAR)
+@pytest.mark.parametrize(("name", "chunk"), [("xl/sheets/S1.XML", 128), ("xl/one", 1 << 20)])
+def test_a_stray_cell_is_found_however_it_is_written_and_its_sheet_is_called(
+    spelling: str, name: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.xlsx"
+    write_sheet(path, HEADER + FAR[spelling], name)
+    monkeypatch.setattr(binary, "_CHUNK", chunk)
+    monkeypatch.setattr(limits, "available_memory", lambda: 100_000_000)
+    with pytest.raises(MemoryLimitError, match=r"reaches to row 9,000 and column 702, .* far off"):
+        read_table(path)
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 701)
+    with pytest.raises(InputError, match="702 columns"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "place", ["xfd1048576", "ZZ10000000", "ZZZZZZZ2", "Z" * 40 + "2", "B" + "9" * 40]
+)
+def test_a_cell_that_no_sheet_has_room_for_is_refused(place: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.xlsx"
+    write_sheet(path, HEADER + b'<row><c r="%b"><v>1</v></c></row>' % place.encode())
+    with pytest.raises(KpcaError, match=r"table\.xlsx: .*(columns|far off)"):
+        read_table(path)
+
+
+def test_a_tag_that_does_not_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.xlsx"
+    write_sheet(path, HEADER + b"<row><c r" + b" " * (1 << 22) + b'="ZZ9000"/></row>')
+    with pytest.raises(InputError, match="a cell of more than 1 MB"):
         read_table(path)
 
 
