@@ -118,8 +118,9 @@ def _try_first(
     from kpca_apps.denoise.modes import LocalMode
     from kpca_apps.denoise.trial import try_strengths
     from kpca_apps.files.images import read_image
-    from kpca_apps.report.denoising_text import in_units, trial_title
+    from kpca_apps.report.denoising_text import in_units, trial_sentence, trial_title
     from kpca_apps.report.result_json import result_to_json
+    from kpca_apps.report.text import plain
 
     clock, first = Clock(), batch.planned[0]
     folder = OutputFolder(place, force=True)
@@ -137,9 +138,12 @@ def _try_first(
     clock.lap("denoising")
     result = replace(result, command=reproduce_denoising(context), versions=library_versions())
     write_trial(result, folder, clock)
-    for trial in result.trials:
-        taken = in_units(result, trial.residual_sd)
-        console.say(f"{trial_title(trial)}: takes out {taken}.")
+    if result.established:
+        for trial in result.trials:
+            taken = in_units(result, trial.residual_sd)
+            console.say(f"{trial_title(trial)}: takes out {taken}.")
+    else:
+        console.say(plain(trial_sentence(result)))
     if as_json:
         console.data(result_to_json(result))
     else:

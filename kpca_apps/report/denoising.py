@@ -123,7 +123,7 @@ def render_trial(result: TrialResult) -> str:
         title=plain(sentence),
         sentence=sentence,
         result=result,
-        noise=noise_sentence(result),
+        noise=noise_sentence(result) if result.established else "",
         before=shown(result.before),
         trials=[
             {

@@ -382,6 +382,13 @@ def trial_sentence(result: TrialResult) -> list[str]:
     n = len(result.trials)
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")
+    if not result.established:
+        return [
+            f"No noise could be established ({level_text(result, result.sigma)} was measured, but "
+            "may be texture), so every strength leaves ",
+            cut(result.name),
+            " as it was. With the level given by --sigma there are strengths to try.",
+        ]
     return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
 
 

@@ -439,6 +439,18 @@ def test_the_marks_of_the_table_of_noise_are_explained(kpca: Run) -> None:
     assert "too high" not in said
 
 
+def test_a_preview_of_an_image_left_alone_says_why(kpca: Run) -> None:
+    save("gravel.png", data.gravel()[:64, :64])
+    said = " ".join(kpca("run", "gravel.png", *FAST, "--preview").err.split())
+    assert "No noise could be established (" in said
+    assert "--sigma" in said
+    assert "takes out 0" not in said
+    page = Path("kpca-preview-gravel/report.html").read_text(encoding="utf-8")
+    headline = page[page.index("<h1>") : page.index("</h1>")]
+    assert "No noise could be established (" in headline
+    assert "--sigma" in headline
+
+
 def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
     pixels = data.camera()[:64, :64].copy()
     pixels[np.random.default_rng(0).random(pixels.shape) < 0.05] = 255
