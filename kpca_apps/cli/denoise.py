@@ -119,8 +119,14 @@ def noise(
 ) -> None:
     """Measure the noise of images, without denoising them.
 
-    The level is in the units of the image: it is what kpca denoise run takes out unless it is told
-    another. Where all of an image is fine texture it comes out some percent too high.
+    The level is in the units of the image, and what kpca denoise run takes out unless it is told
+    another. Marked "?", it may be texture rather than noise: the image would be left as it is.
+
+    shared: neighbouring pixels, or the colours, share their noise, as in photographs from a camera;
+    kpca denoise run takes it as --noise camera.
+
+    impulses: single pixels stand out as impulse noise (salt and pepper) makes them, for which there
+    is kpca denoise run --noise impulse.
     """
     from kpca_apps.cli.denoise_files import print_noise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.denoise.examples import MeasuredFile
 
-__all__ = ["fit_dictionary", "print_noise"]
+__all__ = ["distinct", "fit_dictionary", "print_noise"]
 
 LARGEST_WHOLE = 128 * 128
 """Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
@@ -27,6 +28,7 @@ more examples than anybody has."""
 
 LARGEST_SEED = 2**32 - 1
 MAX_NAME, LEAST_NAME = 40, 12
+MAX_WHOLE = 400  # characters of a name that is shown whole
 
 
 def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
@@ -215,8 +217,27 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
         )
     beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
     room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
-    names = ["file", *(one_line(one.name, room) for one in files)]
+    names = ["file", *distinct([one.name for one in files], room)]
     return column_lines([(name, *row) for name, row in zip(names, rows, strict=True)])
+
+
+def distinct(names: Sequence[str], room: int) -> list[str]:
+    """Show names in `room` characters, cut in the middle; whole where that tells too little.
+
+    Examples
+    --------
+    >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
+    ['holida...1.png', 'holida...2.png']
+    >>> distinct(["monday-1-by-the-sea.png", "monday-2-by-the-sea.png"], 14)
+    ['monday-1-by-the-sea.png', 'monday-2-by-the-sea.png']
+    """
+    whole = [one_line(name, MAX_WHOLE) for name in names]
+    end = (room - 3) // 2
+    short = [
+        name if len(name) <= room else f"{name[: room - 3 - end]}...{name[-end:]}" for name in whole
+    ]
+    times = Counter(short)
+    return [cut if times[cut] == 1 else name for cut, name in zip(short, whole, strict=True)]
 
 
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
@@ -230,8 +251,7 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
     if not all(one.established for one in files):
         sentences.append(
             "?: no noise could be established, for what was measured may be texture; kpca denoise "
-            "run leaves the image as it is unless --sigma is given, and --model measures by its "
-            "examples."
+            "run leaves the image as it is unless --sigma is given."
         )
     if any(one.impulses for one in files):
         sentences.append(

@@ -118,8 +118,9 @@ def _try_first(
     from kpca_apps.denoise.modes import LocalMode
     from kpca_apps.denoise.trial import try_strengths
     from kpca_apps.files.images import read_image
-    from kpca_apps.report.denoising_text import in_units, trial_title
+    from kpca_apps.report.denoising_text import in_units, trial_sentence, trial_title
     from kpca_apps.report.result_json import result_to_json
+    from kpca_apps.report.text import plain
 
     clock, first = Clock(), batch.planned[0]
     folder = OutputFolder(place, force=True)
@@ -137,9 +138,12 @@ def _try_first(
     clock.lap("denoising")
     result = replace(result, command=reproduce_denoising(context), versions=library_versions())
     write_trial(result, folder, clock)
-    for trial in result.trials:
-        taken = in_units(result, trial.residual_sd)
-        console.say(f"{trial_title(trial)}: takes out {taken}.")
+    if result.established:
+        for trial in result.trials:
+            taken = in_units(result, trial.residual_sd)
+            console.say(f"{trial_title(trial)}: takes out {taken}.")
+    else:
+        console.say(plain(trial_sentence(result)))
     if as_json:
         console.data(result_to_json(result))
     else:
@@ -174,8 +178,8 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
     console.say(headline(result))
     for sentence in standing_sentences(result):
         console.say(plain(sentence))
-    if result.mean_comparison is not None:
-        console.say(_noise_range(result))
+    if result.mean_comparison is not None and (levels := _noise_range(result)):
+        console.say(levels)
     n_camera = sum(image.noise == "camera" for image in result.images)
     if n_camera and result.settings.get("noise") == "auto":
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
@@ -190,12 +194,16 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
 
 
 def _noise_range(result: DenoisingResult) -> str:
-    """Say how strong the noise was, where the headline speaks of something else."""
+    """Say how strong the noise taken out was, where the headline speaks of something else."""
+    from kpca_apps.report.denoising_text import is_left
+
     shares = [
         100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
         for image in result.images
-        if image.sigma is not None and image.data_range
+        if image.sigma is not None and image.data_range and not is_left(image)
     ]
+    if not shares:
+        return ""
     low, high = f"{min(shares):.3g}", f"{max(shares):.3g}"
     return f"The noise was {low if low == high else f'{low} to {high}'} % of the range of values."
 

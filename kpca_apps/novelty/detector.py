@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.seeding import seeded_generator
+from kpca_apps.errors import KpcaWarning
 from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows, attribute
 from kpca_apps.novelty.detector_parameters import (
     calibration_of,
@@ -211,7 +212,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self._fit_source(ArrayRows(table, self.random_state, n_jobs=self.n_jobs))
         for sentence in self._threshold_warning():
             # Past scikit-learn's decorator, to whoever called.
-            warnings.warn(sentence, UserWarning, stacklevel=3)
+            warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

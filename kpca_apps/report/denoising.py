@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome, TrialResult
@@ -12,6 +13,7 @@ from kpca_apps.report.denoising_text import (
     has_figures,
     headline_parts,
     in_units,
+    is_left,
     noise_sentence,
     standing_sentences,
     trial_sentence,
@@ -121,7 +123,7 @@ def render_trial(result: TrialResult) -> str:
         title=plain(sentence),
         sentence=sentence,
         result=result,
-        noise=noise_sentence(result),
+        noise=noise_sentence(result) if result.established else "",
         before=shown(result.before),
         trials=[
             {
@@ -181,15 +183,19 @@ def _size(image: ImageOutcome) -> int:
 
 
 def _extremes(result: DenoisingResult, views: list[ImageView]) -> list[tuple[str, ImageView]]:
-    """Return the image that was changed most and the one that was changed least."""
+    """Return the image that was changed most and the one that was changed least, if at all."""
     done = [image for image in result.images if image.status == "ok"]
-    if len(done) < 2:
+    changed = [
+        (change_of(image), view)
+        for image, view in zip(done, views, strict=True)
+        if not is_left(image)
+    ]
+    if len(changed) < 2:
         return []
-    changes = [change_of(image) for image in done]
-    most, least = changes.index(max(changes)), changes.index(min(changes))
-    if most == least:
+    most, least = max(changed, key=itemgetter(0)), min(changed, key=itemgetter(0))
+    if most is least:
         return []
-    return [("Changed most", views[most]), ("Changed least", views[least])]
+    return [("Changed most", most[1]), ("Changed least", least[1])]
 
 
 def _tiles(result: DenoisingResult) -> list[dict[str, Any]]:

@@ -103,8 +103,8 @@ def _noise(images: Sequence[ImageOutcome]) -> Drawing:
 
 
 def _level(image: ImageOutcome) -> float:
-    """Return the noise level in per cent; a speckle level has another scale."""
-    if image.sigma is None or image.noise == "speckle":
+    """Return the noise level in per cent, if there is one; a speckle level has another scale."""
+    if image.sigma is None or image.noise == "speckle" or not image.established:
         return math.nan
     return 100 * image.sigma / (image.data_range or 1.0)
 

@@ -26,6 +26,7 @@ __all__ = [
     "headline",
     "headline_parts",
     "in_units",
+    "is_left",
     "kind_text",
     "level_text",
     "likeness_sentence",
@@ -90,7 +91,7 @@ def headline(result: DenoisingResult) -> str:
     ...     return ImageOutcome(name, "ok", sigma=sigma, estimated=True, data_range=255.0)
     >>> failed = ImageOutcome("c.png", "failed", reason="c.png: is empty.")
     >>> headline(DenoisingResult((image("a.png", 18.2), image("b.png", 25.0), failed)))
-    '2 of 3 images denoised; the noise was 18.2 to 25 of 255; 1 failed: c.png.'
+    '2 of 3 images denoised, 1 failed: c.png; the noise was 18.2 to 25 of 255.'
     """
     return plain(headline_parts(result))
 
@@ -102,11 +103,28 @@ def headline_parts(result: DenoisingResult) -> list[str]:
     if not done:
         who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
         return [f"{who} could {'not ' * (n_all == 1)}be denoised: ", *_named(failed), "."]
-    share = f"{count(len(done))} of " if failed else ""
-    parts = [f"{share}{plural(n_all, 'image')} denoised; ", _gain(result) or _noise_range(done)]
-    if failed:
-        parts += [f"; {count(len(failed))} failed: ", *_named(failed)]
-    return [*parts, "."]
+    changed = [image for image in done if not is_left(image)]
+    names = [f", {count(len(failed))} failed: ", *_named(failed)] if failed else []
+    if not changed:
+        where = f"in {count(len(done))} " if failed else ""
+        who = "The image was not" if n_all == 1 else f"None of {plural(n_all, 'image')} was"
+        return [f"{who} denoised: {where}no noise could be established", *names, "."]
+    share = "" if len(changed) == n_all else f"{count(len(changed))} of "
+    n_left = len(done) - len(changed)
+    left = (
+        ""
+        if not n_left
+        else f", {count(n_left)} left as {'it was' if n_left == 1 else 'they were'}"
+    )
+    start = f"{share}{plural(n_all, 'image')} denoised{left}"
+    return [start, *names, f"; {_gain(result) or _noise_range(changed)}."]
+
+
+def is_left(image: ImageOutcome) -> bool:
+    """Whether an image was left as it was, because no noise was found in it for sure."""
+    if image.status != "ok" or image.noise == "impulse":
+        return False
+    return not image.established or (image.estimated and image.sigma == 0)
 
 
 def _named(images: Sequence[ImageOutcome]) -> list[str]:
@@ -128,9 +146,6 @@ def _noise_range(images: Sequence[ImageOutcome]) -> str:
     known = [image for image in images if image.sigma is not None]
     if not known:
         return "the noise level was not needed"
-    known = [image for image in known if image.established]
-    if not known:
-        return f"no noise could be established, and {_left(len(images))}"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
     if all(image.noise == "speckle" for image in known):
         return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
@@ -222,10 +237,6 @@ def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
 def kind_text(noise: str) -> str:
     """Name a kind of noise."""
     return KINDS.get(noise, f"{noise} noise" if noise else "noise")
-
-
-def _left(n: int) -> str:
-    return "it was left as it was" if n == 1 else "they were left as they were"
 
 
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
@@ -371,6 +382,13 @@ def trial_sentence(result: TrialResult) -> list[str]:
     n = len(result.trials)
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")
+    if not result.established:
+        return [
+            f"No noise could be established ({level_text(result, result.sigma)} was measured, but "
+            "may be texture), so every strength leaves ",
+            cut(result.name),
+            " as it was. With the level given by --sigma there are strengths to try.",
+        ]
     return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
 
 

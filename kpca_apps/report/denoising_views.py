@@ -21,6 +21,7 @@ from kpca_apps.report.denoising_text import (
     METHODS,
     decibels,
     in_units,
+    is_left,
     level_text,
     likeness_sentence,
     looks_like,
@@ -100,8 +101,10 @@ class ImageView:
     level_value, taken_value : float
         The same as shares of the range of values, to sort by.
     looks : str
-        What the residual looks like.
+        What the residual looks like, or that the image was left as it was; a mark of impulses.
     is_structured : bool
+    is_doubted, has_impulses : bool
+        Whether no noise could be established; whether single pixels stand out.
     sentences, notes : tuple of str
     before, after, residual : Shown or None
     thumb : Shown or None
@@ -121,6 +124,8 @@ class ImageView:
     taken_value: float
     looks: str
     is_structured: bool
+    is_doubted: bool
+    has_impulses: bool
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
     before: Shown | None
@@ -209,12 +214,14 @@ def _image(
         size=_size(image),
         page=f"details/{number:04d}.html" if apart else f"#image-{number}",
         file=f"{images.rstrip('/')}/{address}" if image.output else "",
-        level="" if image.sigma is None else level_text(image, image.sigma),
+        level=_level(image),
         taken="" if image.residual is None else in_units(image, image.residual.sd),
         level_value=_share(image),
         taken_value=change_of(image),
-        looks=looks_like(image),
+        looks=_looks(image),
         is_structured=image.residual is not None and image.residual.structured,
+        is_doubted=not image.established,
+        has_impulses=image.impulses,
         sentences=_sentences(image, has_strength),
         notes=tuple(cut(note, 400) for note in image.notes[:MAX_NOTES]),
         before=shown(previews.before) if previews else None,
@@ -224,6 +231,18 @@ def _image(
         crops=_crops(previews) if previews else (),
         glance=_glance(previews) if previews else None,
     )
+
+
+def _level(image: ImageOutcome) -> str:
+    """Write the level, with a mark where it may be no noise, as ``kpca denoise noise`` does."""
+    if image.sigma is None:
+        return ""
+    return level_text(image, image.sigma) + ("" if image.established else " ?")
+
+
+def _looks(image: ImageOutcome) -> str:
+    looks = "left as it was" if is_left(image) else looks_like(image)
+    return f"{looks}; impulses" if image.impulses else looks
 
 
 def _share(image: ImageOutcome) -> float:

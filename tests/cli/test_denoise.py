@@ -418,7 +418,37 @@ def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None
     assert "left as" not in kpca("run", "mixed", *GIVEN, "--out", "given").err
     measured = kpca("noise", "mixed")
     assert "?: no noise could be established" in " ".join(measured.err.split())
+    assert "--model" not in measured.err
     assert ["?" in line for line in measured.out.splitlines()[1:]] == [True, False]
+
+
+def test_names_that_differ_late_differ_in_the_table_of_noise(kpca: Run) -> None:
+    names = [f"scans-of-the-old-survey-of-the-coast-sheet-{i}.png" for i in range(3)]
+    for name in names:
+        save(f"late/{name}", noisy(0, (24, 24)))
+    lines = kpca("noise", "late").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = [line.split()[0] for line in lines[1:]]
+    assert [one[-6:] for one in shown] == [name[-6:] for name in names]
+    assert all(len(one) < len(name) for one, name in zip(shown, names, strict=True))
+
+
+def test_the_marks_of_the_table_of_noise_are_explained(kpca: Run) -> None:
+    said = " ".join(kpca("noise", "--help").out.split())
+    assert all(word in said for word in ("left as it is", "shared:", "impulses:", 'Marked "?"'))
+    assert "too high" not in said
+
+
+def test_a_preview_of_an_image_left_alone_says_why(kpca: Run) -> None:
+    save("gravel.png", data.gravel()[:64, :64])
+    said = " ".join(kpca("run", "gravel.png", *FAST, "--preview").err.split())
+    assert "No noise could be established (" in said
+    assert "--sigma" in said
+    assert "takes out 0" not in said
+    page = Path("kpca-preview-gravel/report.html").read_text(encoding="utf-8")
+    headline = page[page.index("<h1>") : page.index("</h1>")]
+    assert "No noise could be established (" in headline
+    assert "--sigma" in headline
 
 
 def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:

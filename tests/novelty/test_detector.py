@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-from kpca_apps.errors import ModelFileError
+from kpca_apps.errors import KpcaWarning, ModelFileError
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.detector_state import detector_state, restore_detector
 
@@ -214,7 +214,7 @@ def test_too_few_rows_to_calibrate_flag_nothing_and_keep_the_order(parameters):
     rng = np.random.default_rng(0)
     rows, new = rng.normal(size=(12, 2)), np.vstack([rng.normal(size=(30, 2)), [[1e6, -1e6]]])
     detector = KernelPCANovelty(contaminated=False, random_state=0, **parameters)
-    with pytest.warns(UserWarning, match="too few for a false-alarm rate of 0.05"):
+    with pytest.warns(KpcaWarning, match="too few for a false-alarm rate of 0.05"):
         detector.fit(rows)
     assert detector.threshold_ == np.inf
     assert "The smallest rate they allow is" in detector.warnings_[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,17 @@ def test_pictures_load_and_keep_their_form(browser: Any, folder: Path) -> None:
     assert len(sizes) > 20
     for natural, shown in sizes:
         assert shown == pytest.approx(natural, rel=0.08)
+    page.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_notes_on_a_batch_are_read_whole(browser: Any, tmp_path: Path, width: int) -> None:
+    batch = replace(denoising_examples.many(2), notes=("one of many words " * 20,))
+    (tmp_path / "report.html").write_text(render_denoising(batch)["report.html"], encoding="utf-8")
+    page = open_page(browser, tmp_path / "report.html", width)
+    note = page.locator(".warnings .cut")
+    assert note.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert note.evaluate("box => box.scrollHeight <= box.clientHeight")
     page.close()
 
 

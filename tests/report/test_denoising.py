@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from PIL import Image
 
-from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.denoise.result import DenoisingResult, Residual
 from kpca_apps.report.denoising import MAX_TOGETHER, render_denoising, render_trial
 from kpca_apps.report.denoising_text import headline
 from tests.report import denoising_examples as examples
@@ -199,3 +199,23 @@ def test_what_was_done_is_all_there() -> None:
     for key, value in {**result.settings, **result.versions}.items():
         assert key in page.text
         assert str(value) in page.text
+
+
+def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_changed() -> None:
+    left = examples.image(
+        "left.png", 3.22, established=False, residual=Residual(0.0, 0.0, 0.0, structured=False)
+    )
+    salt = examples.image("salt.png", 7.0, impulses=True)
+    result = DenoisingResult((left, examples.image("much.png", 30.0), salt))
+    first = render_denoising(result)["report.html"]
+    table = first[first.index('<table class="stacked batch"') :]
+    rows = {
+        name: re.findall(r"<td[^>]*>(.*?)</td>", row)
+        for row in table.split("<tr>")[2:]
+        for name in re.findall(r"<bdi>(.*?)</bdi>", row)[:1]
+    }
+    assert {"3.22 of 255 ?", "left as it was"} < set(rows["left.png"])
+    assert {"7 of 255", "noise; impulses"} < set(rows["salt.png"])
+    assert "?: no noise could be established" in table
+    extremes = re.findall(r"<h2>(Changed \w+): <a[^>]*><bdi>(.*?)</bdi>", first)
+    assert extremes == [("Changed most", "much.png"), ("Changed least", "salt.png")]

@@ -45,11 +45,31 @@ def test_the_headline_names_what_failed() -> None:
     assert say(failed()) == "The only image could not be denoised: broken.png."
     assert say(failed("a"), failed("b")) == "None of 2 images could be denoised: a and b."
     assert say(image(), failed()).endswith(
-        "1 of 2 images denoised; the noise was 20 of 255; 1 failed: broken.png."
+        "1 of 2 images denoised, 1 failed: broken.png; the noise was 20 of 255."
     )
     several = [failed(f"{letter}.png") for letter in "abcde"]
-    assert say(image(), *several[:3]).endswith("3 failed: a.png, b.png and c.png.")
-    assert say(image(), *several).endswith("5 failed: a.png, b.png, c.png and 2 more.")
+    assert "3 failed: a.png, b.png and c.png; the" in say(image(), *several[:3])
+    assert "5 failed: a.png, b.png, c.png and 2 more; the" in say(image(), *several)
+
+
+def test_images_left_alone_are_not_counted_as_denoised() -> None:
+    left = image(sigma=9.0, estimated=True, established=False)
+    flat = image(sigma=0.0, estimated=True)
+    assert say(image(sigma=18.0), image(sigma=20.0), left, flat, failed()) == (
+        "2 of 5 images denoised, 2 left as they were, 1 failed: broken.png; "
+        "the noise was 18 to 20 of 255."
+    )
+    assert say(image(), left).startswith("1 of 2 images denoised, 1 left as it was; the noise")
+    assert say(left, left, flat) == (
+        "None of 3 images was denoised: no noise could be established."
+    )
+    assert say(left) == "The image was not denoised: no noise could be established."
+    assert say(left, left, failed()) == (
+        "None of 3 images was denoised: in 2 no noise could be established, 1 failed: broken.png."
+    )
+    # A level that was given is taken at its word, as is noise of impulses.
+    assert say(image(sigma=0.0, estimated=False)).startswith("1 image denoised")
+    assert say(image(sigma=0.0, noise="impulse")).startswith("1 image denoised")
 
 
 def test_noise_of_other_kinds_has_its_own_scale() -> None:
