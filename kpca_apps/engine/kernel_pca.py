@@ -69,8 +69,9 @@ class KernelPCA(
     n_components : int >= 0, optional
         Components kept, by decreasing variance. None: all whose variance is right to a
         thousandth, neither lost to rounding nor, through landmarks, to what those miss; a
-        warning tells how many that is. Through landmarks a given number of components are
-        approximations: see ``missed_``. 0 keeps the mean alone.
+        warning tells how many that is. Where landmarks miss too much for any, as of many
+        columns, all are kept and a warning says that they are approximations, as a given number
+        of components are: see ``missed_``. 0 keeps the mean alone.
     kernel : str or Kernel
         A name ("rbf", "laplacian" with the Euclidean distance, "poly", "linear", "cosine",
         "sigmoid"), or any object of `kpca_apps.engine.kernels`.
@@ -179,7 +180,7 @@ class KernelPCA(
     sums_: CovarianceSums
     missed_: float
     _missed: Missed
-    _uncertain: int
+    _doubt: str
     _first_rows: int
     _told_of_few_rows: bool
 
@@ -351,15 +352,8 @@ class KernelPCA(
                 KpcaWarning,
                 stacklevel=4,
             )
-        if self.method_ == "nystroem" and self._uncertain:
-            q = self.subspace_.n_components
-            warnings.warn(
-                f"{q} of {q + self._uncertain} components kept: what the landmarks miss may have "
-                "changed the variances of the others by more than a thousandth: use more "
-                "landmarks or method='exact', or give n_components for approximations.",
-                KpcaWarning,
-                stacklevel=4,
-            )
+        if self.method_ == "nystroem" and self._doubt:
+            warnings.warn(self._doubt, KpcaWarning, stacklevel=4)
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         self._resolve_preimage()
@@ -499,7 +493,7 @@ class KernelPCA(
 
     def _solve(self) -> KernelSubspace:
         """Turn the sums into components; leave out those that landmarks do not tell."""
-        self.missed_, self._uncertain = self._missed.share, 0
+        self.missed_, self._doubt = self._missed.share, ""
         subspace = subspace_from_sums(
             self.basis_,
             self.sums_,
@@ -516,7 +510,20 @@ class KernelPCA(
         # than its own largest one (Weyl).
         right = self._missed.variance <= LARGEST_CHANGE * subspace.variances
         q = int(np.count_nonzero(right))
-        self._uncertain = subspace.n_components - q
+        every = subspace.n_components
+        if not q and every:
+            self._doubt = (
+                f"All {every} components are approximations: what the landmarks miss may have "
+                "changed each variance by more than a thousandth. Use more landmarks or "
+                "method='exact' for better ones."
+            )
+            return subspace
+        if q < every:
+            self._doubt = (
+                f"{q} of {every} components kept: what the landmarks miss may have changed the "
+                "variances of the others by more than a thousandth. Use more landmarks or "
+                "method='exact', or give n_components for approximations."
+            )
         return subspace.leading(q)
 
     def _landmark_count(self, X: Matrix) -> int:

@@ -15,8 +15,8 @@ __all__ = [
 ]
 
 MOST_COLUMNS = 20_000
-"""Columns of a table. Values that are missing are filled in from the others, which takes, of as many
-rows, four matrices of a number for each pair of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines
+"""Columns of a table. Filling in what is missing takes, where rows are as many, four matrices of a
+number for each pair of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines
 have. More is most often a table that is turned, or one cut at the wrong character."""
 MOST_EMPTY_CELLS = 1 << 26
 """Cells of JSON lines without a value: they take memory and time (.6 GB, 10 s), no byte of a file.

@@ -95,7 +95,7 @@ def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_f
     assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
     assert np.abs(asked.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
     # Rows that are added count: landmarks know nothing of these.
-    with pytest.warns(KpcaWarning, match="^0 of "):
+    with pytest.warns(KpcaWarning, match="^All 37 components are approximations"):
         right.partial_fit(X + 20.0)
 
 
@@ -255,3 +255,12 @@ def test_a_small_column_is_right_to_three_digits_or_left_out(relative, method):
         found = model.eigenvalues_
         assert len(found) >= 2
         assert_allclose(found, expected[: len(found)], rtol=1e-3)
+
+
+def test_components_of_many_columns_are_kept_as_the_approximations_they_are():
+    X = np.random.default_rng(0).normal(size=(1500, 20))
+    model = KernelPCA(method="nystroem", n_landmarks=100, random_state=0)
+    with pytest.warns(KpcaWarning, match=r"All \d+ components are approximations"):
+        model.fit(X)
+    assert model.transform(X[:5]).shape == (5, len(model.eigenvalues_))
+    assert len(model.eigenvalues_) > 90
