@@ -97,7 +97,7 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
 def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
     """Positions of the rows of that id, or else of that number; and what was looked for."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
-    what = f"row {quoted(row)}: {numbered}"
+    what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     if id_column is not None:
         found = rows.find(RowQuery(column=id_column, text=row))
         what = f"row with {quoted(id_column)} {quoted(row)}"

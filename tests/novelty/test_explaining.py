@@ -58,7 +58,7 @@ def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:
     [
         ({"row": "31"}, "numbered from 1 to 30"),
         ({"row": "0"}, "numbered from 1 to 30"),
-        ({"row": "bird"}, "numbered from 1 to 30"),
+        ({"row": "bird"}, "numbered from 1 to 30; or name the column of ids with --id$"),
         ({"line": 1}, "no row that starts on line 1"),
     ],
 )
