@@ -136,7 +136,7 @@ def test_a_disk_full_at_the_report_leaves_the_images(
 def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from kpca_apps.denoise import modes
 
-    whole, calls = modes.denoise_with_info, []
+    whole, calls = modes.clean_image, []
 
     def interrupted(*args: Any, **options: Any) -> Any:
         calls.append(1)
@@ -147,7 +147,7 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
     # An image that fails is done neither now nor when the next run counts.
     Path("in/0.png").write_bytes(b"no image")
     with monkeypatch.context() as patch:
-        patch.setattr(modes, "denoise_with_info", interrupted)
+        patch.setattr(modes, "clean_image", interrupted)
         done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out) == (130, "")
     assert done.err.splitlines()[1:] == [f"error: {STOPPED}"]
@@ -162,14 +162,14 @@ def test_a_bug_ends_as_one_after_the_other_images_are_done(
 ) -> None:
     from kpca_apps.denoise import modes
 
-    whole = modes.denoise_with_info
+    whole = modes.clean_image
 
-    def choosy(pixels: np.ndarray, **options: Any) -> Any:
+    def choosy(pixels: np.ndarray, *args: Any, **options: Any) -> Any:
         if pixels.ndim == 3:
             raise AssertionError("no such case")
-        return whole(pixels, **options)
+        return whole(pixels, *args, **options)
 
-    monkeypatch.setattr(modes, "denoise_with_info", choosy)
+    monkeypatch.setattr(modes, "clean_image", choosy)
     done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out) == (1, "kpca-denoised/report/report.html\n")
     last = done.err.splitlines()[-1]
