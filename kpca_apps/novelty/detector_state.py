@@ -15,6 +15,7 @@ from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
 from kpca_apps.novelty.column_scales import ColumnScales
 from kpca_apps.novelty.detector_parameters import calibration_of, column_groups, finite_offset
+from kpca_apps.novelty.surprise.state import combined_state, restore_combined
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "precision": detector.precision_,
         "warnings": list(detector.warnings_),
         "raw_columns": raw,
+        "combined": detector.combined_ is not None,
         "groups": [group.tolist() for group in detector.groups_],
         "subspace": subspace_meta,
     }
@@ -76,6 +78,9 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "landmarks": detector.landmarks_,
         "as_is": detector.neighbours_.as_is,
     }
+    if detector.combined_ is not None:
+        combined = combined_state(detector.combined_)
+        arrays |= {f"combined.{name}": array for name, array in combined.items()}
     return meta, arrays
 
 
@@ -154,7 +159,12 @@ def _restore(
     detector.precision_ = meta.get("precision", "float64")
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
     detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
-    detector.offset_ = finite_offset(detector.threshold_, subspace)
+    # Models of before there was a combined score know nothing of it.
+    combined = part("combined.")
+    detector.combined_ = (
+        restore_combined(combined, detector.n_features_in_) if meta.get("combined") else None
+    )
+    detector.offset_ = finite_offset(detector.threshold_, subspace, detector.combined_)
     detector.warnings_ = tuple(str(sentence) for sentence in meta["warnings"])
     _check_values(detector, meta)
     _check_fit(detector)
