@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import blocks_of, order_statistic, tally, tie_keys
+from kpca_apps.novelty.selection import blocks_of, order_statistic, tally
 
 __all__ = [
     "benjamini_hochberg",
@@ -137,8 +137,9 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
 def choice_threshold(scores: FloatArray, count: int) -> float:
     """Threshold that the `count` highest scores exceed, and with them all that tie with the last.
 
-    It is the highest score that is not flagged. Scores tie where `tie_keys` has them alike; where
-    all do, none stands out, and none exceeds the threshold.
+    It is the highest score that is not flagged. Scores tie where they agree to eight digits: rows
+    that are alike but for rounding, or beyond the reach of a bounded kernel, are flagged together.
+    Where all tie, none stands out, and none exceeds the threshold.
 
     Parameters
     ----------
@@ -156,12 +157,23 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     >>> (scores > choice_threshold(scores, count=2)).sum()
     np.int64(3)
     """
-    last = tie_keys(np.array(order_statistic(scores, len(scores) - count)))
+    last = _rounded(np.array(order_statistic(scores, len(scores) - count)))
     highest = -math.inf
     for block in blocks_of(len(scores)):
         part = scores[block]
-        highest = max(highest, float(part[tie_keys(part) < last].max(initial=-math.inf)))
+        highest = max(highest, float(part[_rounded(part) < last].max(initial=-math.inf)))
     return highest if math.isfinite(highest) else order_statistic(scores, len(scores) - 1)
+
+
+def _rounded(scores: FloatArray) -> FloatArray:
+    """Round scores to 27 bits, about eight digits.
+
+    Powers of two are exact: the order never changes, as it might by rounding to decimals, so that
+    rows above a threshold between two such values are also those of the first ranks.
+    """
+    mantissa, exponent = np.frexp(scores)
+    rounded: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, 27)), exponent - 27)
+    return rounded
 
 
 def top_count(n_rows: int, share: float) -> int:
