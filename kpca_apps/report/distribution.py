@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.result import ScoreMark, ScreeningResult
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks
 from kpca_apps.report.text import MAX_ROWS, count, plural, scores_text, threshold_text
 
 __all__ = ["flagged_against_threshold", "score_distribution"]
+
+MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
 
 
 def score_distribution(result: ScreeningResult) -> Drawing:
@@ -25,6 +27,7 @@ def score_distribution(result: ScreeningResult) -> Drawing:
         ends = (-0.07 * top, -0.015 * top)
         axes.vlines(found.flagged_scores, *ends, color=PALETTE["accent"], lw=1.1)
     _threshold_line(axes, result)
+    is_marked = _mark_scale(axes, result)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("novelty score (higher = more novel)")
@@ -32,8 +35,34 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     caption = (
         f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap (heights "
         f"are square roots of counts, so that few rows show). {_what_is_marked(result)}"
+        f"{_what_is_above(result) if is_marked else ''}"
     )
     return Drawing("scores", "Distribution of the scores", caption, figure)
+
+
+def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
+    """Put a few values of the scale people read above the scores; tell whether there is room."""
+    low, *_, high = result.distribution.edges.tolist()
+    x_of = np.log if axes.get_xscale() == "log" else np.asarray
+    kept: list[ScoreMark] = []
+    for mark in result.scale.marks if result.scale else ():
+        if not low < mark.score < high:
+            continue
+        if kept and x_of(mark.score) - x_of(kept[-1].score) < MARK_ROOM * (x_of(high) - x_of(low)):
+            continue
+        kept.append(mark)
+    if kept:
+        above = axes.secondary_xaxis("top")
+        above.set_xticks([mark.score for mark in kept], [mark.words for mark in kept])
+        above.minorticks_off()
+    return bool(kept)
+
+
+def _what_is_above(result: ScreeningResult) -> str:
+    """Say what the marks above the scores are."""
+    if result.p_values is not None:
+        return " Above, the scores that such a share of rows like the reference reach."
+    return " Above, the scores that 1 in so many of the usual rows reach."
 
 
 def _what_is_marked(result: ScreeningResult) -> str:
@@ -42,7 +71,9 @@ def _what_is_marked(result: ScreeningResult) -> str:
     if not np.isfinite(result.threshold.value):
         flagged = "nothing" if n == 0 else "every row"
         return f"There is no threshold to draw: {flagged} is flagged."
-    line = f"The threshold is {threshold_text(result)}; "
+    rarity = result.threshold.rarity
+    reached = f", which {rarity.words} usual rows reach" if rarity else ""
+    line = f"The threshold is {threshold_text(result)}{reached}; "
     if n == 0:
         return f"{line}no row scores above it."
     if n == 1:
