@@ -171,11 +171,11 @@ def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
     'p-value: the share of rows like the reference that would score so high; 99 of them show no
     share below 0.01.'
     >>> [(mark.score, mark.words) for mark in scale.marks]
-    [(90.0, 'p = 0.1'), (99.0, 'p = 0.01')]
+    [(90.0, '0.1'), (99.0, '0.01')]
     """
     n = len(calibration_scores)
     rates = [0.1**power for power in range(1, 7)]
-    marks = [(rate_threshold(calibration_scores, rate), f"p = {rate:.1g}") for rate in rates]
+    marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
     return ScoreScale(
         name="p-value",
         statement=(

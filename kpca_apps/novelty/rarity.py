@@ -30,8 +30,9 @@ TAIL_PART, TAIL_FACTOR = 0.2, 3.0
 # Their weak prior too: few excesses say little of the shape, which is drawn to 1/2 with the weight
 # of ten more. It is to the side of saying "less rare".
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.5, 10.0
-# Of the shape. At 0 shares would reach 0, and rows lose their order, 700 scales beyond the tail's
-# beginning; at .05 they do not within 1e16. At 1 the mean excess, which gives the scale, is infinite.
+# Of the shape. At 0 shares would reach 0, and rows lose their order, 700 scales beyond where the
+# tail begins; at .05 they do not within 1e16. At 1 the mean excess, which gives the scale, would
+# be infinite.
 SHAPES = (0.05, 0.9)
 # "1 in N" is said up to this multiple of the rows; beyond, that it is less.
 FARTHEST = 10

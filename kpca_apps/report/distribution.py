@@ -35,34 +35,38 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     caption = (
         f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap (heights "
         f"are square roots of counts, so that few rows show). {_what_is_marked(result)}"
-        f"{_what_is_above(result) if is_marked else ''}"
+        f"{_what_is_on_top(result) if is_marked else ''}"
     )
     return Drawing("scores", "Distribution of the scores", caption, figure)
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Put a few values of the scale people read above the scores; tell whether there is room."""
+    """Put round values of the scale people read above the scores; tell whether any are there."""
+    if result.scale is None:
+        return False
     low, *_, high = result.distribution.edges.tolist()
     x_of = np.log if axes.get_xscale() == "log" else np.asarray
     kept: list[ScoreMark] = []
-    for mark in result.scale.marks if result.scale else ():
-        if not low < mark.score < high:
-            continue
-        if kept and x_of(mark.score) - x_of(kept[-1].score) < MARK_ROOM * (x_of(high) - x_of(low)):
-            continue
-        kept.append(mark)
-    if kept:
-        above = axes.secondary_xaxis("top")
-        above.set_xticks([mark.score for mark in kept], [mark.words for mark in kept])
-        above.minorticks_off()
-    return bool(kept)
+    room = MARK_ROOM * (x_of(high) - x_of(low))
+    for mark in result.scale.marks:
+        is_clear = not kept or x_of(mark.score) - x_of(kept[-1].score) > room
+        if low < mark.score < high and is_clear:
+            kept.append(mark)
+    if not kept:
+        return False
+    above = axes.secondary_xaxis("top")
+    above.set_xticks([mark.score for mark in kept], [mark.words for mark in kept])
+    above.minorticks_off()
+    above.spines["top"].set_visible(False)
+    above.set_xlabel(result.scale.name)
+    return True
 
 
-def _what_is_above(result: ScreeningResult) -> str:
+def _what_is_on_top(result: ScreeningResult) -> str:
     """Say what the marks above the scores are."""
     if result.p_values is not None:
-        return " Above, the scores that such a share of rows like the reference reach."
-    return " Above, the scores that 1 in so many of the usual rows reach."
+        return " The marks on top are scores that such a share of rows like the reference reach."
+    return " The marks on top are scores that 1 in so many of the usual rows reach."
 
 
 def _what_is_marked(result: ScreeningResult) -> str:

@@ -109,7 +109,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
-    # More decimals than tell apart what can be told, as rows equal but for rounding cannot, are none.
+    # No more decimals than help: rows equal but for rounding are never told apart.
     choices = map(written, range(max(fewest, 0), max(most, 0) + 1))
     *texts, limit = max(choices, key=lambda texts: len(set(texts)))
     return texts, limit

@@ -90,10 +90,10 @@ class ColumnView:
     share_text: str
 
 
-def row_views(result: ScreeningResult) -> list[RowView]:
-    """Return the first ranked rows, ready to show."""
+def row_views(result: ScreeningResult, count: int = MAX_ROWS) -> list[RowView]:
+    """Return the first ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
-    rows = result.ranked[:MAX_ROWS]
+    rows = result.ranked[:count]
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
 

@@ -32,11 +32,14 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
 def test_the_scored_table_is_the_input_and_what_was_found(kpca: Run) -> None:
     kpca("screen", "birds.csv", "--quiet")
     scored, table = pl.read_csv("kpca-novelty-birds/scored.csv"), pl.read_csv("birds.csv")
-    assert scored.columns == [*table.columns, "novelty_score", "p_value", "flagged", "rank"]
+    added = ["rarity", "p_value", "novelty_score", "flagged", "rank"]
+    assert scored.columns == [*table.columns, *added]
     assert scored.select(table.columns).equals(table)
     result = screen_table(Path("birds.csv"))
     assert scored["novelty_score"].to_list() == result.scores.tolist()
     assert scored["rank"].to_list() == result.ranks.tolist()
+    assert result.rarities is not None
+    assert scored["rarity"].to_list() == result.rarities.tolist()
     assert scored["p_value"].null_count() == 60
 
 
@@ -88,7 +91,7 @@ def test_fit_score_explain(kpca: Run) -> None:
 
     told = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
     assert told.code == 0
-    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: novelty score")
+    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: p-value 0.0")
     assert told.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
     by_line = kpca("explain", "clean.kpca", "birds.csv", "--line", top["line"], "--json")
     assert json.loads(by_line.out)["score"] == top["score"]

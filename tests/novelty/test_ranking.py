@@ -69,7 +69,9 @@ def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
 
 
 @settings(max_examples=15, deadline=None)
-@given(frame=mixed_frames(), options=st.sampled_from([UNEXPLAINED, ONE_KERNEL]), split=st.booleans())
+@given(
+    frame=mixed_frames(), options=st.sampled_from([UNEXPLAINED, ONE_KERNEL]), split=st.booleans()
+)
 def test_no_rank_contradicts_a_score(frame, options, split):
     reference = frame[::2] if split else None
     result = screen_table(frame, reference=reference, options=options)
