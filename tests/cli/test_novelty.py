@@ -24,7 +24,9 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
     assert pictures
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
     assert done.err.startswith("3 of 60 rows stand out; row ")
-    assert "A choice: a count flags the 3 rows of 60" in done.err
+    heard = " ".join(done.err.split())
+    assert "A choice: a count flags the 3 rows of 60" in heard
+    assert "How rare: how many of the rows like the " in heard
     assert "model.kpca holds rows of birds.csv" in done.err
     assert max(map(len, done.err.splitlines())) <= 80
 
@@ -123,7 +125,8 @@ def test_no_threshold_is_ever_called_infinite(rule: tuple[object, ...], kpca: Ru
     assert heard.count("80 reference rows are too few") == 1
     assert ("Nothing can be flagged at" in heard) or ("No list can be given at" in heard)
     told = kpca("explain", "kpca-novelty-birds/model.kpca", "birds.csv", "--row", 60)
-    assert "(no threshold, p-value" in told.out
+    assert "line 61: p-value 0.0" in told.out
+    assert "(no threshold), not flagged" in told.out
     for text in (done.err, told.out, told.err):
         assert not {"inf", "infinite"} & set(text.replace(".", " ").replace(",", " ").split())
 
