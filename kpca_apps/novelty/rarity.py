@@ -141,11 +141,17 @@ class Rarity:
         """
         if share >= COMMON:
             return f"{min(round(100 * share), 99)} in 100"
-        farthest = FARTHEST * self.n_rows
-        if share * farthest < 1.0:
-            return f"< 1 in {farthest:,}"
+        if share * self._farthest < 1.0:
+            return f"< 1 in {self._farthest:,}"
         n = 1.0 / share
         return self._one_in(round(n, 1 - math.floor(math.log10(n))))
+
+    @property
+    def _farthest(self) -> int:
+        """Return how far "1 in N" is said, in two digits."""
+        farthest = FARTHEST * self.n_rows
+        unit: int = 10 ** (math.floor(math.log10(farthest)) - 1)
+        return farthest // unit * unit
 
     def _one_in(self, n: float) -> str:
         return f"{'about ' if n > self.n_rows else ''}1 in {n:,.0f}"
@@ -153,7 +159,7 @@ class Rarity:
     @property
     def scale_of_scores(self) -> ScoreScale:
         """What shares mean, and the scores that 1 in 10, 1 in 100 and so on of the rows reach."""
-        n, farthest = self.n_rows, FARTHEST * self.n_rows
+        n, farthest = self.n_rows, self._farthest
         powers = range(1, math.floor(math.log10(farthest)) + 1)
         return ScoreScale(
             name="how rare",

@@ -94,6 +94,7 @@ def test_words_go_as_far_as_the_rows():
         "< 1 in 5,000",
     ]  # fmt: skip
     assert rarity.describe(0.034).words == "1 in 29"
+    assert Rarity.fit(SCORES[:172]).in_words(1e-9) == "< 1 in 1,700"
 
 
 @given(scores=scores_to_fit())
