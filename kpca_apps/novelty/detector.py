@@ -30,6 +30,7 @@ from kpca_apps.novelty.detector_steps import fit_model, fit_views, rows_to_use
 from kpca_apps.novelty.fitting import scores_without_landmarks
 from kpca_apps.novelty.leave_one_out import RIDGES
 from kpca_apps.novelty.passes import NoveltyScores
+from kpca_apps.novelty.rarity import Rarity
 from kpca_apps.novelty.row_source import ArrayRows, RowFunction, RowSource, map_rows
 from kpca_apps.novelty.surprise.combined import CombinedScores
 from kpca_apps.novelty.threshold import (
@@ -120,6 +121,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
         Sorted scores the threshold was calibrated on; empty if contaminated.
+    rarity_ : Rarity or None
+        Contaminated with a soft cut: ``rarity_.share(scores)`` says how rare scores are among rows
+        like those the model was fitted on. ``None`` otherwise: a clean reference has p-values, and
+        of a hard cut's rows only in-sample scores are known.
     groups_ : list of int arrays
         Columns that are explained together.
     subspace_ : KernelSubspace
@@ -270,12 +275,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _set_threshold(self, calibrating: BoolArray, source: RowSource) -> None:
         scores = self.novelty_scores_
+        sampled = source.sample_index[calibrating[source.sample_index]]
+        is_left_out = self.calibration_ is None and self.n_components is None
+        self.rarity_ = Rarity.fit(scores[sampled]) if is_left_out else None
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
             self.threshold_ = choice_threshold(scores, top_count(len(scores), self.share))
         else:
-            sampled = source.sample_index[calibrating[source.sample_index]]
             self.calibration_scores_ = np.sort(scores[sampled])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if self.n_components is not None:

@@ -15,6 +15,7 @@ from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
 from kpca_apps.novelty.column_scales import ColumnScales
 from kpca_apps.novelty.detector_parameters import calibration_of, column_groups, finite_offset
+from kpca_apps.novelty.rarity import Rarity
 from kpca_apps.novelty.surprise.state import combined_state, restore_combined
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
@@ -81,6 +82,9 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
     if detector.combined_ is not None:
         combined = combined_state(detector.combined_)
         arrays |= {f"combined.{name}": array for name, array in combined.items()}
+    if detector.rarity_ is not None:
+        meta["rarity"], rarity_arrays = detector.rarity_.to_state()
+        arrays |= {f"rarity.{name}": array for name, array in rarity_arrays.items()}
     return meta, arrays
 
 
@@ -155,6 +159,9 @@ def _restore(
         contaminated=detector.contaminated,
         hard=detector.n_components is not None,
     )
+    # Of a contaminated soft cut only; models of the first version have none.
+    rarity = meta.get("rarity")
+    detector.rarity_ = None if rarity is None else Rarity.from_state(rarity, part("rarity."))
     # Models of the first version know nothing of float32.
     detector.precision_ = meta.get("precision", "float64")
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
@@ -182,6 +189,8 @@ def _check_values(detector: KernelPCANovelty, meta: Mapping[str, Any]) -> None:
         "calibration_scores": scores.ndim == 1
         and np.isfinite(scores).all()
         and (scores.size > 0) == (detector.calibration_ is not None),
+        "rarity": detector.rarity_ is None
+        or (detector.calibration_ is None and detector.n_components is None),
         "warnings": isinstance(meta["warnings"], list),
         "precision": detector.precision_ in ("float32", "float64"),
         "n_samples": detector.n_samples_fit_ >= len(detector.neighbours_.index),

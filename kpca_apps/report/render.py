@@ -40,7 +40,7 @@ def render_screening(result: ScreeningResult) -> str:
         result=shown,
         title=plain(sentence),
         sentence=sentence,
-        cards=rows[:N_CARDS],
+        cards=row_views(shown, N_CARDS),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
         drawings=screening_drawings(shown),

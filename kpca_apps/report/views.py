@@ -57,7 +57,7 @@ class CellView:
 
 @dataclass(frozen=True)
 class RowView:
-    """One ranked row, ready to show."""
+    """One ranked row, ready to show; `rarity` is its p-value, or "1 in N"."""
 
     rank: int
     id: str
@@ -66,8 +66,8 @@ class RowView:
     score: str
     threshold: str
     score_value: float
-    p_value: float | None
-    p_text: str
+    rarity: str
+    rarity_value: float | None
     flagged: bool
     reasons: tuple[ReasonView, ...]
     note: str
@@ -90,10 +90,10 @@ class ColumnView:
     share_text: str
 
 
-def row_views(result: ScreeningResult) -> list[RowView]:
-    """Return the first ranked rows, ready to show."""
+def row_views(result: ScreeningResult, count: int = MAX_ROWS) -> list[RowView]:
+    """Return the first ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
-    rows = result.ranked[:MAX_ROWS]
+    rows = result.ranked[:count]
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
 
@@ -126,8 +126,8 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
         score=score,
         threshold=threshold,
         score_value=row.score,
-        p_value=row.p_value,
-        p_text="" if row.p_value is None else number(row.p_value, keep_zeros=True),
+        rarity=_rarity(row),
+        rarity_value=row.p_value if row.rarity is None else row.rarity.share,
         flagged=row.flagged,
         reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
         note=_note(row),
@@ -147,6 +147,12 @@ def _reason(reason: Reason, profile: ColumnProfile | None) -> ReasonView:
         hidden=profile is not None and profile.hidden,
         strip=strip_of(reason, profile),
     )
+
+
+def _rarity(row: RankedRow) -> str:
+    if row.rarity is not None:
+        return row.rarity.words
+    return "" if row.p_value is None else number(row.p_value, keep_zeros=True)
 
 
 def _note(row: RankedRow) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.passes import NoveltyScores
-from kpca_apps.novelty.selection import tie_keys
+from kpca_apps.novelty.selection import eight_digits
 from kpca_apps.novelty.surprise.cells import CellModel, RowSurprise
 from kpca_apps.novelty.surprise.tails import LEAST_REACH, UpperTail
 
@@ -85,7 +85,7 @@ class CombinedScore:
         slope = (steps[1] - steps[0]) / max(high - low, LEAST_REACH)
         model = cls(
             cells=cells,
-            error=UpperTail.fit(tie_keys(errors), bounded=True),
+            error=UpperTail.fit(eight_digits(errors), bounded=True),
             mean=UpperTail.fit(rows.mean),
             scatter=UpperTail.fit(rows.scatter),
             oddest=np.array([low + (RARE - steps[0]) / slope, slope]),
@@ -100,7 +100,7 @@ class CombinedScore:
     def _combine(self, errors: FloatArray, rows: RowSurprise) -> FloatArray:
         (start, slope), (a, b, c) = self.oddest, self.weights
         surprises = [
-            self.error(tie_keys(errors)),
+            self.error(eight_digits(errors)),
             self.mean(rows.mean) + np.log(a),
             self.scatter(rows.scatter) + np.log(b),
             c * slope * (rows.oddest - start),
