@@ -31,8 +31,7 @@ def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("out", [None, "runs/a"])
-@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize(("out", "reference"), [(None, True), ("runs/a", False)])
 def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference: bool) -> None:
     Path("runs").mkdir()
     words = ["--id", "name", "--numeric", "bill", "--numeric", "wing"]

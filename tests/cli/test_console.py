@@ -116,21 +116,30 @@ def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyP
         sys.stderr.flush()
 
 
-@pytest.mark.parametrize("errors", ["/dev/full", "a pipe"])
-def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path, errors: str) -> None:
+def with_errors_to(write: int, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose words for people go where nobody reads them."""
     code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
-    words = [sys.executable, "-c", code, "papers", "run", "chairs", "--out", "x"]
-    if errors == "a pipe":
-        read, write = os.pipe()
-        os.close(read)
-    else:
-        write = os.open(errors, os.O_WRONLY)
+    command = [sys.executable, "-c", code, *words]
     done = subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=write, text=True, cwd=tmp_path, check=False
+        command, stdout=subprocess.PIPE, stderr=write, text=True, cwd=folder, check=False
     )
     os.close(write)
+    return done
+
+
+def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = with_errors_to(write, tmp_path, "papers", "run", "chairs", "--out", "x")
     assert (done.returncode, done.stdout) == (0, "x/report.html\n")
     assert (tmp_path / "x" / "report.html").is_file()
+
+
+def test_a_run_goes_on_when_its_words_cannot_be_written(folder: Path) -> None:
+    write = os.open("/dev/full", os.O_WRONLY)
+    done = with_errors_to(write, folder, "novelty", "screen", "birds.csv", "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.startswith("column ")
 
 
 def test_a_terminal_that_is_closed_does_not_end_the_work(
