@@ -146,6 +146,8 @@ def finish(
     console.say(plain(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
     console.say(_threshold_text(result))
+    if result.duplicates.statement:
+        console.say(result.duplicates.statement)
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
