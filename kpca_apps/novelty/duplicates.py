@@ -157,26 +157,31 @@ class _Column:
 
 def _keys(cells: pl.Series, spec: ColumnSpec) -> HashArray:
     """Tell the cells of a column apart, but for case, space and digits beyond the sixth."""
-    texts = read_texts(cells).str.to_lowercase().str.replace_all(r"\s+", " ")
     if spec.format is None:
-        return texts.hash(seed=0).to_numpy()
+        return _text_keys(cells)
     readings = read_values(cells, spec.format)
-    values = readings.values + 0.0  # no minus zero
-    if isinstance(spec.format, NumberFormat):
-        values = _rounded(values)
-    keys = _mixed(values.view(np.uint64))
-    odd = readings.unreadable
-    if odd.any():
-        keys[odd] = texts.hash(seed=0).to_numpy()[odd]
+    is_number = isinstance(spec.format, NumberFormat)
+    keys = _mixed((_rounded(readings.values) if is_number else readings.values).view(np.uint64))
+    if readings.unreadable.any():
+        keys[readings.unreadable] = _text_keys(cells)[readings.unreadable]
     keys[readings.missing] = 0
     return keys
+
+
+def _text_keys(cells: pl.Series) -> HashArray:
+    texts = read_texts(cells).str.to_lowercase().str.replace_all(r"\s+", " ")
+    return texts.hash(seed=0).to_numpy(writable=True)
 
 
 def _rounded(values: FloatArray) -> FloatArray:
     """Round to six significant digits."""
     size = np.abs(np.where(values == 0, 1.0, values))
-    unit = 10.0 ** np.maximum(np.floor(np.log10(size)) - (_DIGITS - 1), -300)
-    return np.asarray(np.round(values / unit) * unit)
+    decimals = np.minimum(_DIGITS - 1 - np.floor(np.log10(size)), 300)
+    # Powers of ten below 1 are not exact; no minus zero.
+    scale = 10.0 ** np.abs(decimals)
+    fine = np.round(values * np.where(decimals > 0, scale, 1.0)) / scale
+    coarse = np.round(values / scale) * scale
+    return np.asarray(np.where(decimals > 0, fine, coarse) + 0.0)
 
 
 def _mixed(keys: HashArray) -> HashArray:
