@@ -43,8 +43,8 @@ def explain_row(
     table : Table or PartedTable
         The table that holds the row.
     row : str, optional
-        The row's text in the identifier column where there is one and it is found there; else
-        its number, 1 = first.
+        The row's text in the column that names the rows (see `naming_column`) where there is one
+        and it is found there; else its number, 1 = first.
     line : int, optional
         The line of the file it starts on, instead.
     options : ScreeningOptions, optional

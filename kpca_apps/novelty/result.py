@@ -147,7 +147,7 @@ class RankedRow:
     line : int or None
         Line of the input file the row starts on, 1 = first line; ``None`` for binary formats.
     id : str or None
-        Text of the identifier column.
+        Text of the column that names the rows, asked for or found.
     score : float
         Novelty score, higher = more novel.
     p_value : float or None
