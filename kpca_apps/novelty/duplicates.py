@@ -69,7 +69,8 @@ def find_duplicates(rows: TableRows) -> DuplicateRows:
     DuplicateRows
     """
     plan, sample = rows.encoder.plan, rows.sample_table
-    found = equal_rows(rows.hashes(), _MAX_JUDGED)
+    hashes = rows.hashes()
+    found = equal_rows(hashes, _MAX_JUDGED)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts)[0] if len(firsts) else None
     cells = _CellSums.of(plan, sample, candidates)
@@ -81,7 +82,9 @@ def find_duplicates(rows: TableRows) -> DuplicateRows:
     by_nature = 2 * len(telling) < len(found.groups)
     if by_nature:
         telling = []
-    near, common = ([], ()) if by_nature else _near_groups(plan, rows, cells)
+    near, common = (
+        ([], ()) if by_nature else _near_groups(plan, rows, hashes[rows.sample_index], cells)
+    )
     equal = _told_equal(rows, telling[:MAX_GROUPS])
     told = tuple(_told_near(rows, plan, group) for group in near[:MAX_GROUPS])
     return DuplicateRows(
@@ -193,11 +196,10 @@ def _mixed(keys: HashArray) -> HashArray:
 
 
 def _near_groups(
-    plan: ColumnPlan, rows: TableRows, cells: _CellSums
+    plan: ColumnPlan, rows: TableRows, as_written: HashArray, cells: _CellSums
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
     """Find the groups to be told, in the order of the table, and the columns left out."""
     sample = rows.sample_table
-    as_written = rows.hashes()[rows.sample_index]
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])
@@ -260,9 +262,10 @@ def _told_equal(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRo
 def _told_near(rows: TableRows, plan: ColumnPlan, group: _NearGroup) -> RepeatedRows:
     """Put a group of the sample into row numbers, lines and the cells that differ."""
     table, places = rows.sample_table, group.places[:MAX_PLACES]
-    names = [plan.used[group.column].name] if group.column >= 0 else [s.name for s in plan.used]
-    texts = {name: [cell_text(table.frame[name], int(row)) for row in places] for name in names}
-    differ = [name for name in names if len(set(texts[name])) > 1][:MAX_PLACES]
+    specs = (plan.used[group.column],) if group.column >= 0 else plan.used
+    texts = {s.name: [cell_text(table.frame[s.name], int(row)) for row in places] for s in specs}
+    differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
+    texts |= {s.name: ["(hidden)"] * len(places) for s in specs if s.hidden}
     return RepeatedRows(
         rows=tuple((rows.sample_index[places] + 1).tolist()),
         lines=None if table.lines is None else tuple(table.lines[places].tolist()),

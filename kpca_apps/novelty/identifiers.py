@@ -6,7 +6,7 @@ values were handed out, and not measured, is one of these:
 1. they are whole numbers in steps of 1;
 2. they are written as codes: with leading zeros to one width, or with more digits than a
    measurement has;
-3. their name says so (``PID``, ``customer id``, ``order no``);
+3. their name says so (``PID``, ``customer id``; ``order no``, if all have as many digits);
 4. chance would have repeated some. Of values drawn from any smooth distribution, half as many pairs
    agree as lie one step apart (and as lie two, three or four steps apart): the birthday argument
    with the density that the column itself shows, so that a few huge values do not hide it. Where
@@ -42,7 +42,8 @@ _STEPS = 4  # neighbours up to so many steps apart tell the density of a column
 _FEWER = 10.0  # so many times fewer repeats than expected are no chance (e^-10 where there is none)
 _EXACT = 2.0**53  # from here on not every whole number is a float
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
-# These end the name of an identifier after another word ("order no"), and alone may be a count.
+# These end the name of an identifier after another word ("order no"), but also that of a measure
+# ("Reynolds number"): they count where all values have the same number of digits.
 _ENDINGS = {"no", "nr", "num", "number", "code", "key"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
@@ -103,11 +104,10 @@ def is_named_as_identifier(name: str) -> bool:
 
     Examples
     --------
-    >>> [is_named_as_identifier(name) for name in ("PID", "orderNo", "number", "no. of rooms")]
+    >>> [is_named_as_identifier(name) for name in ("PID", "customerId", "paid", "id of ring")]
     [True, True, False, False]
     """
-    words = _words(name)
-    return bool(words) and (words[-1] in _NAMES or (len(words) > 1 and words[-1] in _ENDINGS))
+    return not _NAMES.isdisjoint(_words(name)[-1:])
 
 
 def has_one_shape(texts: pl.Series) -> bool:
@@ -149,10 +149,21 @@ def _all(texts: pl.Series) -> str:
 
 
 def _why_name(name: str, values: FloatArray, distinct: FloatArray) -> str:
-    if not is_named_as_identifier(name):
+    if not (is_named_as_identifier(name) or (_ends_like_one(name) and _one_width(distinct))):
         return ""
     which = "all" if distinct.size == values.size else "nearly all"
     return f"whole numbers that {which} differ, named as an identifier"
+
+
+def _ends_like_one(name: str) -> bool:
+    words = _words(name)
+    return len(words) > 1 and words[-1] in _ENDINGS
+
+
+def _one_width(values: FloatArray) -> bool:
+    """Whether nearly all values have the same number of digits."""
+    widths = np.floor(np.log10(np.maximum(values, 1)))
+    return bool(np.unique(widths, return_counts=True)[1].max() >= _NEARLY * values.size)
 
 
 def _why_chance(name: str, values: FloatArray, distinct: FloatArray) -> str:

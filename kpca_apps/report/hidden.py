@@ -59,7 +59,7 @@ def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
 def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
     def shown(cells: tuple[str, ...]) -> tuple[str, ...]:
         named = zip(group.columns, cells, strict=True)
-        return tuple("hidden" if name in names else cell for name, cell in named)
+        return tuple("(hidden)" if name in names else cell for name, cell in named)
 
     return replace(group, cells=tuple(map(shown, group.cells)))
 
