@@ -49,7 +49,7 @@ def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[
 
 
 def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
-    frame = frame_of(40, odd=2)
+    frame = frame_of(40, odd=2).drop("name")
     result = screen_table(table_from_frame(frame))
     assert summary_lines(result)[0].split()[:4] == ["rank", "flagged", "row", "score"]
     named = ScreeningOptions(columns=ColumnOptions(id="name"))

@@ -27,7 +27,7 @@ from tests.novelty.tables import frame_of
 
 NUMBERS = ["1", "1.0", "1.00000001", "2.5", "2.51", "-7", "x1", "NA", ""]
 WORDS = ["red", "Red", " red", "deep  red", "deep red", "blue", "?", ""]
-N_COLUMNS = 4
+N_COLUMNS, N_NUMERIC = 6, 3
 
 
 def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
@@ -53,7 +53,7 @@ Cells = list[tuple[str, ...]]
 def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...]], dict[str, int]]:
     """Repeats, told groups of equal rows, told near groups, and common columns, by definition."""
     n = len(rows)
-    forms = [tuple(loose(cell, k < 2) for k, cell in enumerate(row)) for row in rows]
+    forms = [tuple(loose(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
     counts = [
         {value: sum(form[k] == value for form in forms) for value in {form[k] for form in forms}}
         for k in range(N_COLUMNS)
@@ -98,7 +98,7 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
     return n_repeats, {tuple(group) for group in told}, near, common
 
 
-@settings(max_examples=40)
+@settings(max_examples=50)
 @given(st.data())
 def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObject) -> None:
     n = data.draw(st.integers(40, 90))
@@ -106,22 +106,25 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
     # Mostly rare cells, some common ones, and copies with at most one cell or spelling changed.
     rows: Cells = [
         (
-            str(rng.choice(NUMBERS)) if rng.random() < 0.3 else f"{rng.normal():.4f}",
-            f"{rng.integers(400) / 8}",
-            str(rng.choice(WORDS)) if rng.random() < 0.5 else f"w{rng.integers(30)} a b c",
+            str(rng.choice(NUMBERS)) if rng.random() < 0.2 else f"{rng.normal():.4f}",
+            f"{rng.integers(200) / 8}",
+            f"{rng.integers(900)}",
+            str(rng.choice(WORDS)) if rng.random() < 0.3 else f"w{rng.integers(60)} a b c",
+            f"t{rng.integers(400)} x",
             str(rng.choice(WORDS)),
         )
         for _ in range(n)
     ]
-    for _ in range(data.draw(st.integers(0, 12))):
+    column = data.draw(st.one_of(st.none(), st.integers(0, N_COLUMNS)))
+    for _ in range(data.draw(st.integers(0, 15))):
         source, target = rng.integers(n, size=2)
         copy = list(rows[source])
-        k = data.draw(st.integers(0, N_COLUMNS))
+        k = int(rng.integers(N_COLUMNS + 1)) if column is None else column
         if k < N_COLUMNS:
-            copy[k] = data.draw(st.sampled_from(NUMBERS if k < 2 else WORDS))
+            copy[k] = str(rng.choice(NUMBERS if k < N_NUMERIC else WORDS))
         rows[target] = tuple(copy)
     frame = pl.DataFrame(rows, schema=[f"c{k}" for k in range(N_COLUMNS)], orient="row")
-    found = found_in(frame, numeric=("c0", "c1"), categorical=("c2", "c3"))
+    found = found_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
     # Reports are bounded; here all groups fit unless there are more than 20.
     assert found.n_repeats == n_repeats
