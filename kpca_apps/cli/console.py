@@ -178,7 +178,7 @@ def plan_lines(plan: ColumnPlan) -> list[str]:
     """Lay out what every column of a table becomes, a line a column."""
     head = ("column", "taken as", "missing", "distinct", "why")
     rows = [
-        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 60))
+        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
         for s in plan.specs
     ]
     return column_lines([head, *rows])

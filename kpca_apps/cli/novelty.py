@@ -232,7 +232,7 @@ def explain(
     table: o.TableArgument,
     row: Annotated[
         str | None,
-        typer.Option("--row", help="Its text in the --id column, or its number.", metavar="ID"),
+        typer.Option("--row", help="Its id as listed, or its number.", metavar="ID"),
     ] = None,
     line: Annotated[
         int | None,

@@ -148,6 +148,8 @@ def finish(
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
+    if result.duplicates.statement:
+        console.say(result.duplicates.statement)
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)

@@ -22,10 +22,12 @@ __all__ = [
     "ComparisonResult",
     "ComponentMap",
     "Curves",
+    "DuplicateRows",
     "Evaluation",
     "NumericProfile",
     "RankedRow",
     "Reason",
+    "RepeatedRows",
     "ScoreContours",
     "ScoreDistribution",
     "ScoreMark",
@@ -193,7 +195,7 @@ class RankedRow:
     line : int or None
         Line of the input file the row starts on, 1 = first line; ``None`` for binary formats.
     id : str or None
-        Text of the identifier column.
+        Text of the column that names the rows, asked for or found.
     score : float
         Novelty score, higher = more novel.
     p_value : float or None
@@ -377,6 +379,67 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class RepeatedRows:
+    """Rows that hold the same, or nearly the same, in all columns the model uses.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Their numbers, 1 = first row of data; the first 8 of them.
+    lines : tuple of int or None
+        The lines of the input file they start on; ``None`` for binary formats.
+    n_rows : int
+        How many they are.
+    columns : tuple of str
+        Columns in which they differ as written; empty for equal rows. The first 8.
+    cells : tuple of tuples of str
+        What each of `rows` holds in `columns`.
+    """
+
+    rows: tuple[int, ...]
+    lines: tuple[int, ...] | None
+    n_rows: int
+    columns: tuple[str, ...] = ()
+    cells: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class DuplicateRows:
+    """Rows that repeat others.
+
+    Attributes
+    ----------
+    n_repeats : int
+        Rows equal to an earlier one, as written, in every column the model uses.
+    n_groups : int
+        Different rows among those repeated.
+    equal : tuple of RepeatedRows
+        Groups of them that chance does not explain, at most 20, in the order of the table.
+    n_near : int
+        Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
+        explain; without those of `common`.
+    near : tuple of RepeatedRows
+        The first 20 of them.
+    common : tuple of (str, int)
+        Columns in which alone so many rows differ from others that this is how the table is made,
+        and how many rows.
+    n_compared : int
+        Rows among which near repeats were sought: all, or those drawn from a table in parts.
+    statement : str
+        All this in a few plain sentences; empty where no row repeats another.
+    """
+
+    n_repeats: int = 0
+    n_groups: int = 0
+    equal: tuple[RepeatedRows, ...] = ()
+    n_near: int = 0
+    near: tuple[RepeatedRows, ...] = ()
+    common: tuple[tuple[str, int], ...] = ()
+    n_compared: int = 0
+    statement: str = ""
+
+
+@dataclass(frozen=True)
 class ScreeningResult:
     """All that is known after screening or scoring a table.
 
@@ -422,6 +485,8 @@ class ScreeningResult:
         hard cut.
     scale : ScoreScale or None
         What p-values or rarities mean; ``None`` where there are neither.
+    duplicates : DuplicateRows
+        Rows that repeat others.
     """
 
     source: SourceInfo
@@ -443,6 +508,7 @@ class ScreeningResult:
     next_steps: tuple[tuple[str, str], ...] = ()
     rarities: FloatArray | None = None
     scale: ScoreScale | None = None
+    duplicates: DuplicateRows = DuplicateRows()
 
     @cached_property
     def distribution(self) -> ScoreDistribution:

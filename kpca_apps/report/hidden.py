@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, RepeatedRows, ScreeningResult
 
 __all__ = ["without_hidden", "without_hidden_columns"]
 
@@ -20,7 +20,8 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
     Returns
     -------
     ScreeningResult
-        The same result without their cells, distributions, identifiers, and values in reasons.
+        The same result without their cells, distributions, identifiers, and values in reasons and
+        repeated rows.
     """
     names = frozenset(column.name for column in result.columns if column.hidden)
     if not names:
@@ -34,6 +35,10 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
         ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
         columns=without_hidden_columns(result.columns),
         contours=contours,
+        duplicates=replace(
+            result.duplicates,
+            near=tuple(_repeated(group, names) for group in result.duplicates.near),
+        ),
     )
 
 
@@ -49,6 +54,14 @@ def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
         reasons=tuple(_reason(reason, names) for reason in row.reasons),
         cells=tuple(cell for cell in row.cells if cell[0] not in names),
     )
+
+
+def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
+    def shown(cells: tuple[str, ...]) -> tuple[str, ...]:
+        named = zip(group.columns, cells, strict=True)
+        return tuple("(hidden)" if name in names else cell for name, cell in named)
+
+    return replace(group, cells=tuple(map(shown, group.cells)))
 
 
 def _reason(reason: Reason, names: frozenset[str]) -> Reason:

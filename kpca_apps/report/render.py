@@ -10,7 +10,7 @@ from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import cut, headline, plain
-from kpca_apps.report.views import MAX_COLUMNS, column_views, row_views
+from kpca_apps.report.views import MAX_COLUMNS, column_views, repeat_views, row_views
 
 __all__ = ["render_comparison", "render_screening"]
 
@@ -43,6 +43,7 @@ def render_screening(result: ScreeningResult) -> str:
         cards=row_views(shown, N_CARDS),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
+        repeats=repeat_views(shown),
         drawings=screening_drawings(shown),
         sources=[("Table", shown.source)]
         + ([("Reference", shown.reference)] if shown.reference else []),

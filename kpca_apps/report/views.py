@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, RepeatedRows, ScreeningResult
 from kpca_apps.report.strips import Strip, strip_of
 from kpca_apps.report.text import (
     MAX_ROWS,
+    count,
     cut,
     expected_text,
     is_missing,
@@ -23,8 +24,10 @@ __all__ = [
     "CellView",
     "ColumnView",
     "ReasonView",
+    "RepeatView",
     "RowView",
     "column_views",
+    "repeat_views",
     "row_views",
 ]
 
@@ -53,6 +56,17 @@ class CellView:
 
     column: str
     text: str
+
+
+@dataclass(frozen=True)
+class RepeatView:
+    """One group of repeated rows, ready to show; `cells` hold what a row reads in a column."""
+
+    kind: str
+    rows: str
+    lines: str
+    columns: str
+    cells: str
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,28 @@ def row_views(result: ScreeningResult, count: int = MAX_ROWS) -> list[RowView]:
     rows = result.ranked[:count]
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
+
+
+def repeat_views(result: ScreeningResult) -> list[RepeatView]:
+    """Return the groups of rows that repeat others, ready to show, equal ones first."""
+    found = result.duplicates
+    return [
+        *(_repeat(group, "equal") for group in found.equal),
+        *(_repeat(group, "nearly equal") for group in found.near),
+    ]
+
+
+def _repeat(group: RepeatedRows, kind: str) -> RepeatView:
+    more = group.n_rows - len(group.rows)
+    ending = f" and {count(more)} more" if more else ""
+    texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
+    return RepeatView(
+        kind=kind,
+        rows=", ".join(map(count, group.rows)) + ending,
+        lines="" if group.lines is None else ", ".join(map(count, group.lines)) + ending,
+        columns=cut(", ".join(group.columns), MAX_CELL),
+        cells=cut("; ".join(texts), MAX_CELL),
+    )
 
 
 def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:

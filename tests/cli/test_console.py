@@ -50,10 +50,9 @@ def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[
 
 def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
     frame = frame_of(40, odd=2)
-    result = screen_table(table_from_frame(frame))
+    result = screen_table(table_from_frame(frame.drop("name")))
     assert summary_lines(result)[0].split()[:4] == ["rank", "flagged", "row", "how"]
-    named = ScreeningOptions(columns=ColumnOptions(id="name"))
-    assert "id" in summary_lines(screen_table(table_from_frame(frame), options=named))[0].split()
+    assert "id" in summary_lines(screen_table(table_from_frame(frame)))[0].split()
     top = [replace(row, score=1.0 + 1e-7 * row.rank) for row in result.ranked]
     lines = summary_lines(replace(result, ranked=tuple(top)))
     assert len({line.split()[-1] for line in lines[1::2]}) == 5

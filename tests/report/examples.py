@@ -14,10 +14,12 @@ from kpca_apps.novelty.result import (
     ComparisonResult,
     ComponentMap,
     Curves,
+    DuplicateRows,
     Evaluation,
     NumericProfile,
     RankedRow,
     Reason,
+    RepeatedRows,
     ScoreContours,
     ScoreMark,
     ScoreScale,
@@ -210,6 +212,23 @@ def screening(
             "How rare: how many of the rows like the usual 20 would score so high.",
             (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
         ),
+        duplicates=repeats("Flipper Length (mm)", "1950", "195") if n_rows > 3 else DuplicateRows(),
+    )
+
+
+def repeats(column: str, *cells: str, n_groups: int = 1) -> DuplicateRows:
+    """Equal rows, and rows that differ in one column."""
+    places = tuple(range(2, 2 + len(cells)))
+    equal = RepeatedRows(rows=(1, 9), lines=(2, 10), n_rows=2)
+    near = RepeatedRows(places, places, 2_000, (column,), tuple((cell,) for cell in cells))
+    return DuplicateRows(
+        n_repeats=1_000,
+        n_groups=n_groups,
+        equal=(equal,) * n_groups,
+        n_near=n_groups,
+        near=(near,) * n_groups,
+        n_compared=344,
+        statement=f'Rows repeat earlier ones; some are equal but for "{column}".',
     )
 
 
@@ -283,6 +302,7 @@ def hostile() -> ScreeningResult:
         settings={HOSTILE: HOSTILE},
         command=HOSTILE,
         next_steps=((HOSTILE, HOSTILE),),
+        duplicates=repeats(HOSTILE, HOSTILE, ARABIC),
         evaluations=tuple(
             replace(e, label=HOSTILE, positive=HOSTILE, setting=HOSTILE) for e in evaluations()
         ),
@@ -296,6 +316,7 @@ def long_names() -> ScreeningResult:
     return replace(
         result,
         columns=profiles,
+        duplicates=repeats(LONG, LONG, LONG),
         ranked=tuple(replace(r, reasons=reasons, cells=((LONG, LONG),) * 9) for r in result.ranked),
     )
 
@@ -366,6 +387,7 @@ def huge() -> ScreeningResult:
         columns=result.columns + profiles,
         ranked=tuple(replace(row, cells=cells) for row in result.ranked),
         contours=two_columns().contours,
+        duplicates=repeats(HOSTILE * 6, *(HOSTILE * 20,) * 8, n_groups=20),
     )
 
 

@@ -63,6 +63,20 @@ def test_hostile_text_stays_text() -> None:
         assert in_attribute or before.rfind("<bdi") > before.rfind("</bdi>")
 
 
+def test_repeated_rows_are_listed_with_their_lines_and_what_differs() -> None:
+    html = rendered("usual")
+    fold = html[html.index("<h2>Repeated rows</h2>") :].split("</details>")[0]
+    assert "Rows repeat earlier ones" in fold
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", fold)
+    texts = [re.sub(r"<[^>]*>", "", cell) for cell in cells]
+    assert texts == [
+        *("equal", "1, 9", "2, 10", "", ""),
+        *("nearly equal", "2, 3 and 1,998 more", "2, 3 and 1,998 more"),
+        *("Flipper Length (mm)", "1950 / 195"),
+    ]
+    assert "Repeated rows" not in rendered("three_rows")
+
+
 def test_values_of_hidden_columns_do_not_reach_the_page() -> None:
     html = rendered("hidden")
     assert "1950" not in html

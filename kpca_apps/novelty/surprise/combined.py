@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from kpca_apps.novelty.passes import NoveltyScores
 from kpca_apps.novelty.selection import eight_digits
 from kpca_apps.novelty.surprise.cells import CellModel, RowSurprise
-from kpca_apps.novelty.surprise.tails import LEAST_REACH, UpperTail
+from kpca_apps.novelty.surprise.tails import ExponentialTail, UpperTail
 
 __all__ = ["LARGEST", "CombinedScore", "CombinedScores"]
 
@@ -38,12 +38,11 @@ BoolArray = NDArray[np.bool_]
 # a, b and c. Among rows that may be anything an absurd cell is more often what is sought than
 # beside a clean reference, which says how far its columns reach.
 CONTAMINATED, CLEAN = (0.25, 0.25, 3.0), (0.1, 0.05, 0.5)
-LARGEST = 1e6
-"""A score that none reaches: shares of cells end at 1e-70, and tails are not taken for steeper than
-`LEAST_REACH` allows."""
+LARGEST = 1e7
+"""A score that none reaches: shares of cells end at 1e-70, and `ExponentialTail` has a steepest."""
 
 # -log of one row in 55, and the quantiles of the rows' oddest cells that the tail goes through.
-RARE, TAIL = 4.0, (0.9, 0.99)
+RARE, OF_CELLS = 4.0, (0.9, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +54,8 @@ class CombinedScore:
     cells : CellModel
     error, mean, scatter : UpperTail
         Of the kernel PCA errors, mean surprises and scatters of rows.
-    oddest : (2,) array
-        Where -log p_c is 4, and how fast it grows.
+    oddest : ExponentialTail
+        Of their oddest cells.
     weights : (3,) array
         a, b and c.
     """
@@ -65,7 +64,7 @@ class CombinedScore:
     error: UpperTail
     mean: UpperTail
     scatter: UpperTail
-    oddest: FloatArray
+    oddest: ExponentialTail
     weights: FloatArray
 
     @classmethod
@@ -80,15 +79,12 @@ class CombinedScore:
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors, and score these, each as if left out."""
         cells, rows = CellModel.fit(X, errors, groups, as_is, contaminated=contaminated)
-        low, high = np.quantile(rows.oddest, TAIL)
-        steps = -np.log1p(-np.array(TAIL))
-        slope = (steps[1] - steps[0]) / max(high - low, LEAST_REACH)
         model = cls(
             cells=cells,
-            error=UpperTail.fit(eight_digits(errors), bounded=True),
+            error=UpperTail.fit(eight_digits(errors)),
             mean=UpperTail.fit(rows.mean),
             scatter=UpperTail.fit(rows.scatter),
-            oddest=np.array([low + (RARE - steps[0]) / slope, slope]),
+            oddest=ExponentialTail.fit(rows.oddest, OF_CELLS),
             weights=np.array(CONTAMINATED if contaminated else CLEAN),
         )
         return model, model._combine(errors, rows)
@@ -98,12 +94,12 @@ class CombinedScore:
         return self._combine(errors, self.cells(X))
 
     def _combine(self, errors: FloatArray, rows: RowSurprise) -> FloatArray:
-        (start, slope), (a, b, c) = self.oddest, self.weights
+        a, b, c = self.weights
         surprises = [
             self.error(eight_digits(errors)),
             self.mean(rows.mean) + np.log(a),
             self.scatter(rows.scatter) + np.log(b),
-            c * slope * (rows.oddest - start),
+            c * (self.oddest(rows.oddest) - RARE),
         ]
         scores: FloatArray = np.logaddexp.reduce(surprises, axis=0)
         return scores

@@ -81,8 +81,9 @@ class ColumnResiduals:
     @cached_property
     def _members(self) -> sparse.csr_array:
         """One row a group, 1 where a feature is its own: sums over groups."""
-        p = len(self.group)
-        return sparse.csr_array((np.ones(p), (self._places, np.arange(p))))
+        p, n_groups = len(self.group), len(np.unique(self.group))
+        places = (self._places, np.arange(p))
+        return sparse.csr_array((np.ones(p), places), shape=(n_groups, p))
 
     @cached_property
     def _left_out(self) -> sparse.csr_array:

@@ -13,7 +13,7 @@ from kpca_apps.novelty.surprise.cells import CellModel
 from kpca_apps.novelty.surprise.combined import CombinedScore
 from kpca_apps.novelty.surprise.features import DEGREE, AdditiveFeatures
 from kpca_apps.novelty.surprise.residuals import ColumnResiduals
-from kpca_apps.novelty.surprise.tails import SHARES, TwoTails, UpperTail
+from kpca_apps.novelty.surprise.tails import SHARES, ExponentialTail, TwoTails, UpperTail
 
 __all__ = ["combined_state", "restore_combined"]
 
@@ -43,8 +43,8 @@ def combined_state(combined: CombinedScore) -> Arrays:
         "curves.size": np.array([len(curve.knots) for curve in curves]),
         "curves.knots": np.concatenate([curve.knots for curve in curves]),
         "curves.surprise": np.concatenate([curve.surprise for curve in curves]),
-        "curves.slope": np.array([curve.slope for curve in curves]),
-        "oddest": combined.oddest,
+        "curves.tail": np.array([[curve.tail.zero, curve.tail.slope] for curve in curves]),
+        "oddest": np.array([combined.oddest.zero, combined.oddest.slope]),
         "weights": combined.weights,
     }
 
@@ -73,7 +73,7 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
         "alone.knots": (v, 2 * len(SHARES) - 1), "alone.exponents": (v, 2),
         "height": (a, 1), "share": (a, 1), "usual": (2, v, 1), "curves.size": (n_curves,),
         "curves.knots": (sizes.sum(),), "curves.surprise": (sizes.sum(),),
-        "curves.slope": (n_curves,), "oddest": (2,), "weights": (3,),
+        "curves.tail": (n_curves, 2), "oddest": (2,), "weights": (3,),
     }  # fmt: skip
     wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
     # NaN is a value of `equals`; a number that hardly ever varies has no usual scatter.
@@ -90,11 +90,11 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
         raise ValueError(f"parts of the combined score do not fit: {', '.join(wrong)}")
     ends = np.cumsum(sizes)[:-1]
     curves = [
-        UpperTail(knots, surprise, float(slope))
-        for knots, surprise, slope in zip(
+        UpperTail(knots, surprise, ExponentialTail(*tail.tolist()))
+        for knots, surprise, tail in zip(
             np.split(arrays["curves.knots"], ends),
             np.split(arrays["curves.surprise"], ends),
-            arrays["curves.slope"],
+            arrays["curves.tail"],
             strict=True,
         )
     ]
@@ -113,4 +113,5 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
         usual=arrays["usual"],
     )
     error, mean, scatter = curves[:3]
-    return CombinedScore(cells, error, mean, scatter, arrays["oddest"], arrays["weights"])
+    oddest = ExponentialTail(*arrays["oddest"].tolist())
+    return CombinedScore(cells, error, mean, scatter, oddest, arrays["weights"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAST_REACH", "TwoTails", "UpperTail"]
+__all__ = ["ExponentialTail", "TwoTails", "UpperTail"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -23,9 +23,12 @@ FLOOR = 0.05
 LARGEST_EXPONENT = 16.0
 # Values a curve is held by: each of the most extreme, and others evenly.
 EXTREME_KNOTS, KNOTS = 64, 512
-# A tail is not taken for steeper than one that ends within this: where all rows score alike, small
-# differences would say much.
-LEAST_REACH = 0.1
+# The quantiles an exponential tail goes through, and how far it must lie above what was counted to
+# count: half a logarithm, so that ordinary tails stay as counted.
+UPPER, ALLOWED = (0.75, 0.95), 0.5
+# Two quantiles are not taken for nearer than this: where all rows score alike, rounding would say
+# much.
+LEAST_REACH = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,38 +85,62 @@ def _reach(knots: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class ExponentialTail:
+    """Minus the logarithm of an exponential tail through two quantiles of scores.
+
+    Attributes
+    ----------
+    zero, slope : float
+        It is slope (score - zero).
+    """
+
+    zero: float
+    slope: float
+
+    @classmethod
+    def fit(cls, scores: FloatArray, shares: tuple[float, float]) -> ExponentialTail:
+        """Put the tail through the quantiles at two shares of scores (n,)."""
+        low, high = np.quantile(scores, shares)
+        first, last = -np.log1p(-np.array(shares))
+        slope = (last - first) / max(high - low, LEAST_REACH)
+        return cls(float(low - first / slope), float(slope))
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Surprise of scores (r,), below 0 where the tail has not begun."""
+        surprise: FloatArray = self.slope * (scores - self.zero)
+        return surprise
+
+
+@dataclass(frozen=True, eq=False)
 class UpperTail:
     """Minus the logarithm of the share of rows that score at least so high.
+
+    A score far beyond the others is rarer than one among n: there, an exponential tail counts.
 
     Attributes
     ----------
     knots, surprise : (k,) array
         Scores, increasing, and the logarithms at them; between, linear.
-    slope : float
-        Beyond the last.
+    tail : ExponentialTail
     """
 
     knots: FloatArray
     surprise: FloatArray
-    slope: float
+    tail: ExponentialTail
 
     @classmethod
-    def fit(cls, scores: FloatArray, *, bounded: bool = False) -> UpperTail:
-        """Learn from scores (n,); unless they are bounded, go on as over the last tenth of them."""
-        ordered = np.sort(scores)
-        values, first = np.unique(ordered, return_index=True)
+    def fit(cls, scores: FloatArray) -> UpperTail:
+        """Learn from scores (n,)."""
+        values, first = np.unique(np.sort(scores), return_index=True)
         surprise = -np.log1p(-first / len(scores))
         if len(values) > KNOTS:
             evenly = np.linspace(0, len(values) - EXTREME_KNOTS, KNOTS - EXTREME_KNOTS, dtype=int)
             kept = np.r_[evenly[:-1], len(values) - EXTREME_KNOTS : len(values)]
             values, surprise = values[kept], surprise[kept]
-        start = ordered[-1 - len(ordered) // 10]
-        rise = surprise[-1] - np.interp(start, values, surprise)
-        slope = 0.0 if bounded else rise / max(values[-1] - start, LEAST_REACH)
-        return cls(values, surprise, float(slope))
+        return cls(values, surprise, ExponentialTail.fit(scores, UPPER))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Surprise of scores (r,)."""
-        beyond = self.slope * np.maximum(scores - self.knots[-1], 0.0)
-        surprise: FloatArray = np.interp(scores, self.knots, self.surprise) + beyond
+        counted = np.interp(scores, self.knots, self.surprise)
+        surprise: FloatArray = np.maximum(counted, self.tail(scores) - ALLOWED)
         return surprise
