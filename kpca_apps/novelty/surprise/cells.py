@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.surprise.features import AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.surprise.residuals import ColumnResiduals
-from kpca_apps.novelty.surprise.tails import TwoTails, UpperTail
+from kpca_apps.novelty.surprise.tails import CountedTail, TwoTails
 
 __all__ = ["CellModel", "RowSurprise"]
 
@@ -65,7 +65,7 @@ class CellModel:
         Of the numbers' residuals, and of the numbers.
     height, share : (a, 1) array
         Of each indicator: its value where set, and the share of rows in which it is.
-    states : tuple of UpperTail
+    states : tuple of CountedTail
         How improbable the states of each column of categories, and the frequent values of each
         number, are.
     usual : (2, v, 1) array
@@ -78,7 +78,7 @@ class CellModel:
     alone: TwoTails
     height: FloatArray
     share: FloatArray
-    states: tuple[UpperTail, ...]
+    states: tuple[CountedTail, ...]
     usual: FloatArray
 
     @classmethod
@@ -121,7 +121,7 @@ class CellModel:
             usual=_medians(errors, rows.free & usual),
         )
         improbable = model._improbability(left, rows)
-        model = replace(model, states=tuple(map(UpperTail.fit, improbable)))
+        model = replace(model, states=tuple(map(CountedTail.fit, improbable)))
         return model, model._summary(errors, improbable, rows)
 
     def __call__(self, X: FloatArray) -> RowSurprise:

@@ -13,7 +13,13 @@ from kpca_apps.novelty.surprise.cells import CellModel
 from kpca_apps.novelty.surprise.combined import CombinedScore
 from kpca_apps.novelty.surprise.features import DEGREE, AdditiveFeatures
 from kpca_apps.novelty.surprise.residuals import ColumnResiduals
-from kpca_apps.novelty.surprise.tails import SHARES, ExponentialTail, TwoTails, UpperTail
+from kpca_apps.novelty.surprise.tails import (
+    SHARES,
+    CountedTail,
+    ExponentialTail,
+    TwoTails,
+    UpperTail,
+)
 
 __all__ = ["combined_state", "restore_combined"]
 
@@ -25,7 +31,9 @@ WHOLE = ("number", "polynomial", "indicator", "source", "state", "group")
 def combined_state(combined: CombinedScore) -> Arrays:
     """Return all that was learned, as arrays by name."""
     cells = combined.cells
-    curves = (combined.error, combined.mean, combined.scatter, *cells.states)
+    uppers = (combined.error, combined.mean, combined.scatter)
+    curves = (*(upper.counted for upper in uppers), *cells.states)
+    tails = (*(upper.beyond for upper in uppers), combined.oddest)
     return {
         **{field.name: getattr(cells.map, field.name) for field in fields(cells.map)},
         "n": np.array([cells.residuals.n]),
@@ -43,8 +51,8 @@ def combined_state(combined: CombinedScore) -> Arrays:
         "curves.size": np.array([len(curve.knots) for curve in curves]),
         "curves.knots": np.concatenate([curve.knots for curve in curves]),
         "curves.surprise": np.concatenate([curve.surprise for curve in curves]),
-        "curves.tail": np.array([[curve.tail.zero, curve.tail.slope] for curve in curves]),
-        "oddest": np.array([combined.oddest.zero, combined.oddest.slope]),
+        # Of errors, means, scatters and oddest cells.
+        "tails": np.array([[tail.zero, tail.slope] for tail in tails]),
         "weights": combined.weights,
     }
 
@@ -73,7 +81,7 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
         "alone.knots": (v, 2 * len(SHARES) - 1), "alone.exponents": (v, 2),
         "height": (a, 1), "share": (a, 1), "usual": (2, v, 1), "curves.size": (n_curves,),
         "curves.knots": (sizes.sum(),), "curves.surprise": (sizes.sum(),),
-        "curves.tail": (n_curves, 2), "oddest": (2,), "weights": (3,),
+        "tails": (4, 2), "weights": (3,),
     }  # fmt: skip
     wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
     # NaN is a value of `equals`; a number that hardly ever varies has no usual scatter.
@@ -90,14 +98,14 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
         raise ValueError(f"parts of the combined score do not fit: {', '.join(wrong)}")
     ends = np.cumsum(sizes)[:-1]
     curves = [
-        UpperTail(knots, surprise, ExponentialTail(*tail.tolist()))
-        for knots, surprise, tail in zip(
+        CountedTail(knots, surprise)
+        for knots, surprise in zip(
             np.split(arrays["curves.knots"], ends),
             np.split(arrays["curves.surprise"], ends),
-            arrays["curves.tail"],
             strict=True,
         )
     ]
+    *beyond, oddest = (ExponentialTail(*tail) for tail in arrays["tails"].tolist())
     names = [field.name for field in fields(AdditiveFeatures)]
     cells = CellModel(
         map=AdditiveFeatures(**{name: arrays[name] for name in names}),
@@ -112,6 +120,5 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
         states=tuple(curves[3:]),
         usual=arrays["usual"],
     )
-    error, mean, scatter = curves[:3]
-    oddest = ExponentialTail(*arrays["oddest"].tolist())
+    error, mean, scatter = map(UpperTail, curves[:3], beyond)
     return CombinedScore(cells, error, mean, scatter, oddest, arrays["weights"])

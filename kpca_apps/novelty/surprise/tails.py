@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ExponentialTail", "TwoTails", "UpperTail"]
+__all__ = ["CountedTail", "ExponentialTail", "TwoTails", "UpperTail"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -112,24 +112,20 @@ class ExponentialTail:
 
 
 @dataclass(frozen=True, eq=False)
-class UpperTail:
-    """Minus the logarithm of the share of rows that score at least so high.
-
-    A score far beyond the others is rarer than one among n: there, an exponential tail counts.
+class CountedTail:
+    """Minus the logarithm of the share of rows that score at least so high, as counted.
 
     Attributes
     ----------
     knots, surprise : (k,) array
         Scores, increasing, and the logarithms at them; between, linear.
-    tail : ExponentialTail
     """
 
     knots: FloatArray
     surprise: FloatArray
-    tail: ExponentialTail
 
     @classmethod
-    def fit(cls, scores: FloatArray) -> UpperTail:
+    def fit(cls, scores: FloatArray) -> CountedTail:
         """Learn from scores (n,)."""
         values, first = np.unique(np.sort(scores), return_index=True)
         surprise = -np.log1p(-first / len(scores))
@@ -137,10 +133,33 @@ class UpperTail:
             evenly = np.linspace(0, len(values) - EXTREME_KNOTS, KNOTS - EXTREME_KNOTS, dtype=int)
             kept = np.r_[evenly[:-1], len(values) - EXTREME_KNOTS : len(values)]
             values, surprise = values[kept], surprise[kept]
-        return cls(values, surprise, ExponentialTail.fit(scores, UPPER))
+        return cls(values, surprise)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Surprise of scores (r,)."""
-        counted = np.interp(scores, self.knots, self.surprise)
-        surprise: FloatArray = np.maximum(counted, self.tail(scores) - ALLOWED)
+        surprise: FloatArray = np.interp(scores, self.knots, self.surprise)
+        return surprise
+
+
+@dataclass(frozen=True, eq=False)
+class UpperTail:
+    """As counted; for a score far beyond the others, which is rarer than one among n, a tail.
+
+    Attributes
+    ----------
+    counted : CountedTail
+    beyond : ExponentialTail
+    """
+
+    counted: CountedTail
+    beyond: ExponentialTail
+
+    @classmethod
+    def fit(cls, scores: FloatArray) -> UpperTail:
+        """Learn from scores (n,)."""
+        return cls(CountedTail.fit(scores), ExponentialTail.fit(scores, UPPER))
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Surprise of scores (r,)."""
+        surprise: FloatArray = np.maximum(self.counted(scores), self.beyond(scores) - ALLOWED)
         return surprise
