@@ -13,6 +13,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import Readings, cell_text, why_unreadable
+from kpca_apps.novelty.odd_cells import OddValues
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec, quoted
 
 __all__ = ["CellFaults", "ColumnFaults", "fault_sentences", "listed", "places_of"]
@@ -108,16 +109,20 @@ class CellFaults:
         Of the columns the model uses, in the order of its plan.
     unused_missing : tuple of int
         Missing cells of the other columns, in the order of the table.
+    odd : tuple of OddValues
+        Odd values of the columns the model uses; empty where nobody looked for them.
     """
 
     used: tuple[ColumnFaults, ...]
     unused_missing: tuple[int, ...]
+    odd: tuple[OddValues, ...] = ()
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         pairs = zip(self.unused_missing, other.unused_missing, strict=True)
-        return CellFaults(used, tuple(a + b for a, b in pairs))
+        odd = tuple(a + b for a, b in zip(self.odd, other.odd, strict=True))
+        return CellFaults(used, tuple(a + b for a, b in pairs), odd)
 
 
 def places_of(table: Table, first_row: int = 0) -> NDArray[np.int64]:

@@ -21,8 +21,9 @@ from kpca_apps.engine.partitions import Workers, tree_reduce
 from kpca_apps.files.parts import PartedTable, TablePart, parted
 from kpca_apps.files.tables import Table
 from kpca_apps.novelty.cell_faults import CellFaults
+from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.result import ColumnProfile
+from kpca_apps.novelty.result import ColumnProfile, OddCell
 from kpca_apps.novelty.row_source import (
     SAMPLE_ROWS,
     Addable,
@@ -128,14 +129,14 @@ class _Task:
         Which of its rows the model is fitted on.
     positions : (k,) int array or None
         Which of its rows are wanted, where not all are.
-    counting : bool
-        Whether its faulty cells are to be counted.
+    rules : CellRules or None
+        What its columns allow, where its faulty and odd cells are to be counted.
     """
 
     part: TablePart
     in_use: BoolArray | None = None
     positions: IntArray | None = None
-    counting: bool = False
+    rules: CellRules | None = None
 
     @property
     def n_rows(self) -> int:
@@ -147,7 +148,7 @@ class _Task:
 
 
 def _count(task: _Task, table: Table, encoder: TableEncoder) -> CellFaults | None:
-    return encoder.faults(table, task.part.start) if task.counting else None
+    return None if task.rules is None else encoder.faults(table, task.part.start, task.rules)
 
 
 def _map_part(
@@ -166,8 +167,8 @@ def _sum_part(
     return sums, _count(task, table, encoder)
 
 
-def _count_part(task: _Task, encoder: TableEncoder) -> CellFaults:
-    return encoder.faults(task.part.read(), task.part.start)
+def _count_part(task: _Task, encoder: TableEncoder, rules: CellRules) -> CellFaults:
+    return encoder.faults(task.part.read(), task.part.start, rules)
 
 
 def _find_part(task: _Task, query: RowQuery) -> IntArray:
@@ -354,11 +355,23 @@ class PartedRows:
             for profile in self.encoder.profiles(self.sample_table)
         )
 
+    def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
+        """Return the cells of all rows that are odd by themselves: the clearest, and how many.
+
+        What a column allows is learned from the sample.
+        """
+        in_lines = self.sample_table.lines is not None
+        return self.encoder.odd_cells(self._all_faults(), self._rules, in_lines=in_lines)
+
+    @cached_property
+    def _rules(self) -> CellRules:
+        return CellRules.fit(self.sample_table, self.encoder.plan, self.n_rows)
+
     def _all_faults(self) -> CellFaults:
         if self._faults is None:
             tasks = map(_Task, self._table.parts)
             found = self._execution.over(
-                "Reading rows", _count_part, tasks, self.n_rows, self.encoder
+                "Reading rows", _count_part, tasks, self.n_rows, self.encoder, self._rules
             )
             self._faults = reduce(add, found)
         return self._faults
@@ -375,7 +388,7 @@ class PartedRows:
             _Task(
                 part,
                 None if in_use is None else np.asarray(in_use[part.start : part.stop]),
-                counting=self._faults is None,
+                rules=self._rules if self._faults is None else None,
             )
             for part in self._table.parts
         )

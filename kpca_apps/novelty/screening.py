@@ -246,6 +246,7 @@ def describe(
     reasons = explain_rows(model, table, matrix[: options.explain], own)
     columns = rows.profiles()
     hidden = frozenset(column.name for column in columns if column.hidden)
+    odd_cells, n_odd_cells = rows.odd_cells()
     ranked = list_rows(table, listed, options.columns.id, hidden, judged, reasons)
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
@@ -270,6 +271,8 @@ def describe(
         | _cells_left_out(columns),
         versions=library_versions(),
         command=command,
+        odd_cells=odd_cells,
+        n_odd_cells=n_odd_cells,
     )
 
 
