@@ -27,8 +27,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-KINDS = ("", "far above", "far below", "sign", "placeholder")
-_ABOVE, _BELOW, _SIGN, _CODE = 1, 2, 3, 4
+KINDS = ("", "far above", "far below", "zero", "sign", "placeholder")
+_ABOVE, _BELOW, _ZERO, _SIGN, _CODE = range(1, 6)
 
 # What people write for "no value" in columns of numbers: nines, eights or sevens throughout, or -1.
 CODES = frozenset(
@@ -43,6 +43,8 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # One cell in a thousand may have lost its sign.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS = 50
+# Of a count, 0 is the next step down from 1 or 2, and nothing odd.
+SMALLEST_COUNT = 5
 # Where a column has a few values only, far is twice its width beyond those seen more than once.
 MIN_FEW, WIDTHS = 100, 2.0
 MAX_CLEARNESS = 12.0
@@ -170,6 +172,8 @@ class NumberRule:
         Between these lie 98 % of its values: what was probably meant does.
     whole : bool
         Whether nearly all values are whole.
+    zero : bool
+        Whether 0 is far from its values, all above 0 but for a few that are 0.
     """
 
     sides: tuple[Side, ...]
@@ -177,6 +181,7 @@ class NumberRule:
     codes: tuple[float, ...]
     middle: tuple[float, float]
     whole: bool
+    zero: bool
 
     @classmethod
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
@@ -195,7 +200,7 @@ class NumberRule:
         if not is_date:
             values, codes = _without_codes(values, times)
         if not len(values):
-            return cls((), None, codes, (0.0, 0.0), False)
+            return cls((), None, codes, (0.0, 0.0), False, False)
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
         kinds = [(1, False), (-1, False)]
@@ -204,13 +209,16 @@ class NumberRule:
         if len(positive) > 0.99 * len(values) and not is_date:
             sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
-        return cls(tuple(side for side in sides if side), sign, codes, (low, high), whole)
+        zero = not is_date and _zero_is_far(values, whole)
+        return cls(tuple(side for side in sides if side), sign, codes, (low, high), whole, zero)
 
     def judge(self, values: FloatArray) -> IntArray:
         """Return for each value (n,) its place in `KINDS`; 0 for ordinary ones and NaN."""
         kinds = np.zeros(len(values), dtype=np.int64)
         for side in self.sides:
             kinds[side.beyond(values)] = _ABOVE if side.turn > 0 else _BELOW
+        if self.zero:
+            kinds[values == 0] = _ZERO
         if self.sign is not None:
             kinds[self.sign.turned(values)] = _SIGN
         if self.codes:
@@ -226,7 +234,7 @@ class NumberRule:
         """Say how clear an oddity is, in decimal digits."""
         if kind == "placeholder":
             return 8.0
-        return 4.0 if kind == "sign" else self.side_beyond(value).clearness(value)
+        return 4.0 if kind in ("sign", "zero") else self.side_beyond(value).clearness(value)
 
     def meant(self, value: float) -> float | None:
         """Return what was probably meant by a number far outside; ``None`` where it is open.
@@ -314,6 +322,20 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
                 values = rest
                 codes.append(code)
     return values, tuple(codes)
+
+
+def _zero_is_far(values: FloatArray, whole: bool) -> bool:
+    """Whether 0 lies as far below the smallest value as that below the middle one."""
+    rest = values[values != 0]
+    few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
+    if len(rest) < MIN_CELLS or len(values) - len(rest) > few:
+        return False
+    # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
+    above = rest[rest > 0]
+    if len(rest) - len(above) > max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(rest)):
+        return False
+    smallest, middle = float(above.min()), float(np.median(above))
+    return 2 * smallest >= middle and (not whole or smallest >= SMALLEST_COUNT)
 
 
 def _one_digit(value: float) -> set[float]:

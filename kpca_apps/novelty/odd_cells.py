@@ -258,6 +258,8 @@ def _of_number(
     if value.kind == "placeholder":
         where = "below 0, as no other number" if value.value < 0 else "far above all others"
         return f"In {value.n_cells:,} cells, {where}: a code for a missing value?"
+    if value.kind == "zero":
+        return "The column's other numbers are all far from 0: a missing value?"
     side = rule.side_beyond(value.value)
     reach = _written(side.reach, format, notation)
     if isinstance(format, DateFormat):
@@ -270,7 +272,7 @@ def _of_number(
 def _meant(value: OddValue, rule: NumberRule) -> float | None:
     if value.kind == "sign":
         return -value.value
-    return None if value.kind == "placeholder" else rule.meant(value.value)
+    return None if value.kind in ("placeholder", "zero") else rule.meant(value.value)
 
 
 def _written(value: float, format: ValueFormat, notation: Notation) -> str:

@@ -186,8 +186,8 @@ class OddCell:
     column : str
         The column's name.
     kind : str
-        ``far above`` or ``far below`` all other values, ``date`` (the same of dates), ``sign``
-        (lost or wrong), ``placeholder`` (a code for missing values), ``misspelt``, or
+        ``far above`` or ``far below`` all other values, ``date`` (the same of dates), ``zero``
+        (where 0 is far from all others), ``sign`` (lost or wrong), ``placeholder`` (a code for missing values), ``misspelt``, or
         ``unreadable`` (no number or no possible date).
     seen : str
         As it stands in the table.

@@ -16,7 +16,7 @@ from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import Table, table_from_frame
 from kpca_apps.novelty.comparison import evaluate_scores
 from kpca_apps.novelty.labels import Labels, read_labels
-from kpca_apps.novelty.listing import MAX_CELLS, explain_rows, list_rows, share_of_reasons
+from kpca_apps.novelty.listing import MAX_CELLS, explain_rows, hint_rows, list_rows, share_of_reasons
 from kpca_apps.novelty.mapping import map_rows, score_grid
 from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.naming import id_note
@@ -244,10 +244,12 @@ def describe(
     table, matrix = rows.take(listed)
     own = judged.own(listed)[: options.explain]
     reasons = explain_rows(model, table, matrix[: options.explain], own)
+    explained = listed[: options.explain]
+    hints = hint_rows(model, rows, table, matrix[: len(explained)], explained)
     columns = rows.profiles()
     hidden = frozenset(column.name for column in columns if column.hidden)
     odd_cells, n_odd_cells = rows.odd_cells()
-    ranked = list_rows(table, listed, options.columns.id, hidden, judged, reasons)
+    ranked = list_rows(table, listed, options.columns.id, hidden, judged, reasons, hints)
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
         judged_scores = np.asarray(judged.scores[rows.sample_index])
