@@ -279,7 +279,9 @@ class CellRules:
     def fit(cls, table: Table, plan: ColumnPlan, n_rows: int) -> CellRules:
         """Learn the rules from a table of `n_rows` rows, or from rows drawn from it."""
         return cls(
-            tuple(_rule(table.frame[spec.name], spec, n_rows / len(table.frame)) for spec in plan.used)
+            tuple(
+                _rule(table.frame[spec.name], spec, n_rows / len(table.frame)) for spec in plan.used
+            )
         )
 
 

@@ -109,7 +109,8 @@ class _Scale:
         if len(known) < MIN_ROWS / 2:
             return None
         shares = [FITTING_SHARE, ONLY_FITTING_SHARE, FAR_SHARE]
-        return cls(logs, *np.quantile(known, shares).tolist(), Tail.fit(known), NumberRule.fit(values, 1.0))
+        fitting, only, farthest = np.quantile(known, shares).tolist()
+        return cls(logs, fitting, only, farthest, Tail.fit(known), NumberRule.fit(values, 1.0))
 
     def is_off(self, value: float, expected: float) -> bool:
         """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
@@ -139,10 +140,8 @@ class HintFinder:
 
     Attributes
     ----------
-    neighbours : NeighbourRows
-        The model's rows.
-    groups : sequence of int arrays
-        Matrix columns that belong together.
+    compared : _Compared
+        Ordinary rows, to find those nearest to a row among.
     columns : tuple of NumberColumn
         Where to look for hints.
     scales : tuple of _Scale
@@ -162,8 +161,7 @@ class HintFinder:
     ('"height" fits if divided by 2.54 (inches and centimetres?).',)
     """
 
-    neighbours: NeighbourRows
-    groups: Sequence[IntArray]
+    compared: _Compared
     columns: tuple[NumberColumn, ...]
     scales: tuple[_Scale, ...]
 
@@ -175,15 +173,15 @@ class HintFinder:
         columns: Sequence[NumberColumn],
     ) -> HintFinder:
         """Learn how far ordinary rows lie from what is expected of them."""
-        n_rows = len(neighbours.rows)
+        n_rows, compared = len(neighbours.rows), _Compared.of(neighbours, groups)
         columns = [c for c in columns if len(np.unique(neighbours.rows[:, c.column])) >= MIN_STEPS]
         if n_rows < MIN_ROWS or len(groups) < 2 or not columns:
-            return cls(neighbours, groups, (), ())
+            return cls(compared, (), ())
         picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
         logs = [np.mean(neighbours.rows[:, c.column] > 0) >= POSITIVE_SHARE for c in columns]
         found = np.full((len(picked), len(columns)), np.nan)
         for place, row in enumerate(picked):
-            distances = _Distances.of(neighbours, groups, neighbours.standardised[row])
+            distances = _Distances.of(compared, neighbours.standardised[row])
             for j, column in enumerate(columns):
                 expected = distances.expected(column, (column.group,), int(neighbours.index[row]))
                 value = float(neighbours.rows[row, column.column])
@@ -193,7 +191,7 @@ class HintFinder:
             for j, column in enumerate(columns)
         ]
         kept = [(c, scale) for c, scale in zip(columns, scales, strict=True) if scale is not None]
-        return cls(neighbours, groups, tuple(c for c, _ in kept), tuple(scale for _, scale in kept))
+        return cls(compared, tuple(c for c, _ in kept), tuple(scale for _, scale in kept))
 
     def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
         """Say what may have gone wrong with a row.
@@ -212,13 +210,11 @@ class HintFinder:
         """
         if not self.columns:
             return ()
-        distances = _Distances.of(self.neighbours, self.groups, standardised)
+        distances = _Distances.of(self.compared, standardised)
         off = [
             (j, expected)
             for j, column in enumerate(self.columns)
-            if self._is_off(
-                j, row, expected := distances.expected(column, (column.group,), own)
-            )
+            if self._is_off(j, row, expected := distances.expected(column, (column.group,), own))
         ]
         found: list[str] = []
         exchanged: set[int] = set()
@@ -285,8 +281,25 @@ class HintFinder:
 
     def _usual(self, j: int, value: float) -> bool:
         """Whether a value lies within those of the model's rows."""
-        values = self.neighbours.rows[:, self.columns[j].column]
+        values = self.compared.neighbours.rows[:, self.columns[j].column]
         return bool(values.min() <= value <= values.max())
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The model's rows for distances: columns of a group side by side, where groups start."""
+
+    neighbours: NeighbourRows
+    order: IntArray
+    starts: IntArray
+    ordered: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> _Compared:
+        order = np.concatenate(groups)
+        starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
+        ordered = np.ascontiguousarray(neighbours.standardised[:, order].T.astype(np.float32))
+        return cls(neighbours, order, starts, ordered)
 
 
 @dataclass(frozen=True)
@@ -294,25 +307,27 @@ class _Distances:
     """Squared distances of one row from the model's rows, by group of columns and in all."""
 
     neighbours: NeighbourRows
-    parts: FloatArray
-    total: FloatArray
+    parts: NDArray[np.float32]
+    total: NDArray[np.float32]
 
     @classmethod
-    def of(
-        cls, neighbours: NeighbourRows, groups: Sequence[IntArray], standardised: FloatArray
-    ) -> _Distances:
-        off = np.abs(neighbours.standardised - standardised)
-        squares = np.minimum(off, FARTHEST) ** 2
-        parts = np.stack([squares[:, group].sum(axis=1) for group in groups])
-        return cls(neighbours, parts, parts.sum(axis=0))
+    def of(cls, compared: _Compared, standardised: FloatArray) -> _Distances:
+        off = compared.ordered - standardised[compared.order].astype(np.float32)[:, None]
+        np.clip(off, -FARTHEST, FARTHEST, out=off)
+        off *= off
+        # Several times faster than reduceat.
+        ends = [*compared.starts[1:], len(off)]
+        parts = np.stack([off[a:b].sum(axis=0) for a, b in zip(compared.starts, ends, strict=True)])
+        return cls(compared.neighbours, parts, parts.sum(axis=0))
 
     def expected(self, column: NumberColumn, left_out: tuple[int, ...], own: int) -> float:
-        """What the rows nearest in the groups that are not left out suggest."""
+        """Return what the rows nearest in the groups that are not left out suggest."""
         others = self.total - self.parts[list(left_out)].sum(axis=0)
         others[self.neighbours.index == own] = np.inf
         k = min(N_NEIGHBOURS, len(others) - 1)
         nearest = np.argpartition(others, k - 1)[:k]
-        return float(np.median(self.neighbours.rows[nearest, column.column]))
+        values = np.sort(self.neighbours.rows[nearest, column.column])
+        return float(values[(k - 1) // 2] + values[k // 2]) / 2
 
 
 def _repairs(value: float) -> Iterator[_Repair]:

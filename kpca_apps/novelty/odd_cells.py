@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Readings, ValueFormat, cell_text, read_texts, read_values
+from kpca_apps.files.values import Readings, ValueFormat, cell_text, read_values
 from kpca_apps.novelty.cell_rules import KINDS, NumberRule, level_texts
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.result import OddCell
@@ -62,7 +62,7 @@ class OddValue:
     places: tuple[int, ...]
 
     def __add__(self, other: OddValue) -> OddValue:
-        """The same value in both parts, of which `other` comes later in the table."""
+        """Put together the same value of both parts, of which `other` comes later in the table."""
         return replace(
             self,
             n_cells=self.n_cells + other.n_cells,
@@ -95,7 +95,7 @@ class OddValues:
         return cls(_clearest(found), sum(value.n_cells for value in found))
 
     def __add__(self, other: OddValues) -> OddValues:
-        """Values of both parts, of which `other` comes later in the table."""
+        """Put together the values of both parts, of which `other` comes later in the table."""
         both = {(value.kind, value.seen): value for value in self.values}
         for value in other.values:
             key = (value.kind, value.seen)
@@ -157,7 +157,7 @@ def _clearest(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
 
 
 def _as_written(cells: pl.Series, rows: IntArray) -> list[str]:
-    """Some cells as text."""
+    """Write some cells as text."""
     picked = cells.gather(rows)
     if picked.dtype == pl.String:
         return [text.strip() for text in picked.to_list()]
@@ -247,9 +247,7 @@ def _in_words(
     )
 
 
-def _of_number(
-    value: OddValue, rule: NumberRule, format: ValueFormat, notation: Notation
-) -> str:
+def _of_number(value: OddValue, rule: NumberRule, format: ValueFormat, notation: Notation) -> str:
     """Say what is odd about a number or a date."""
     if value.kind == "sign":
         assert rule.sign is not None
@@ -282,7 +280,7 @@ def _written(value: float, format: ValueFormat, notation: Notation) -> str:
 
 
 def _readable(seen: str, format: ValueFormat | None, rule: Rule) -> str:
-    """What would read as a usual number with letters for the digits they look like."""
+    """Return what would read as a usual number with letters for the digits they look like."""
     if not isinstance(format, NumberFormat) or not isinstance(rule, NumberRule):
         return ""
     spaced, swapped = "".join(seen.split()), seen.translate(str.maketrans(".,", ",."))

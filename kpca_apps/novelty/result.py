@@ -187,8 +187,8 @@ class OddCell:
         The column's name.
     kind : str
         ``far above`` or ``far below`` all other values, ``date`` (the same of dates), ``zero``
-        (where 0 is far from all others), ``sign`` (lost or wrong), ``placeholder`` (a code for missing values), ``misspelt``, or
-        ``unreadable`` (no number or no possible date).
+        (where 0 is far from all others), ``sign`` (lost or wrong), ``placeholder`` (a code for
+        missing values), ``misspelt``, or ``unreadable`` (no number or no possible date).
     seen : str
         As it stands in the table.
     sentence : str
@@ -389,10 +389,6 @@ class ScreeningResult:
         The oddest rows, at most `max(explain, 100)` of them plus nothing else, rank order.
     columns : tuple of ColumnProfile
         Every column of the table in input order.
-    odd_cells : tuple of OddCell
-        Cells that are odd by themselves, clearest first: at most 50, and 10 a column.
-    n_odd_cells : int
-        How many cells of the table are, listed or not.
     map : ComponentMap
         Rows on the first two components, scree and gains.
     contours : ScoreContours or None
@@ -409,6 +405,10 @@ class ScreeningResult:
         The command line that reproduces the result.
     next_steps : tuple of (str, str)
         What to do next: a sentence, and the command for it.
+    odd_cells : tuple of OddCell
+        Cells that are odd by themselves, clearest first: at most 50, and 10 a column.
+    n_odd_cells : int
+        How many cells of the table are, listed or not.
     """
 
     source: SourceInfo

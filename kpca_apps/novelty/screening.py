@@ -16,7 +16,13 @@ from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import Table, table_from_frame
 from kpca_apps.novelty.comparison import evaluate_scores
 from kpca_apps.novelty.labels import Labels, read_labels
-from kpca_apps.novelty.listing import MAX_CELLS, explain_rows, hint_rows, list_rows, share_of_reasons
+from kpca_apps.novelty.listing import (
+    MAX_CELLS,
+    explain_rows,
+    hint_rows,
+    list_rows,
+    share_of_reasons,
+)
 from kpca_apps.novelty.mapping import map_rows, score_grid
 from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.naming import id_note

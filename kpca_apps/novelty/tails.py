@@ -75,7 +75,7 @@ class Tail:
 
     @classmethod
     def fit(cls, values: FloatArray, times: float = 1.0) -> Tail | None:
-        """Fit the upper tail of finite values; for the lower one, give them with their signs turned.
+        """Fit the upper tail of finite values; for the lower one, turn their signs.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ Constants are chosen on the development half alone.
 from __future__ import annotations
 
 import argparse
+import re
 import tempfile
 import warnings
 from collections import Counter
@@ -51,9 +52,10 @@ def is_right(hint: str, fault: Fault, cells: pd.DataFrame) -> bool:
         return False
     said = SAID.get(fault.kind, ())
     if said == ("read as",):
-        said = (f"read as {float(cells.loc[fault.row, fault.columns[0]]):.12g} ",)
-    parts = hint.rstrip(".").replace(",", "").split(" or ")
-    return any(text in part + " " for part in parts for text in (f"{s.strip()} " for s in said))
+        meant = float(cells.loc[fault.row, fault.columns[0]])
+        read = [float(number) for number in re.findall(r"read as (-?[\d.]+)", hint)]
+        return any(np.isclose(number, meant) for number in read)
+    return any(re.search(rf"{re.escape(text)}\b(?!\.\d)", hint) for text in said)
 
 
 def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show: bool) -> None:
