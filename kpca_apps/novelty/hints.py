@@ -98,6 +98,7 @@ class _Scale:
     farthest: float
     tail: Tail | None
     rule: NumberRule
+    mostly_one: bool
 
     @classmethod
     def of(cls, logs: bool, distances: FloatArray, values: FloatArray) -> _Scale | None:
@@ -110,7 +111,10 @@ class _Scale:
             return None
         shares = [FITTING_SHARE, ONLY_FITTING_SHARE, FAR_SHARE]
         fitting, only, farthest = np.quantile(known, shares).tolist()
-        return cls(logs, fitting, only, farthest, Tail.fit(known), NumberRule.fit(values, 1.0))
+        tail, rule = Tail.fit(known), NumberRule.fit(values, 1.0)
+        _, counts = np.unique(values, return_counts=True)
+        mostly_one = 2 * int(counts.max()) >= len(values)
+        return cls(logs, fitting, only, farthest, tail, rule, mostly_one)
 
     def is_off(self, value: float, expected: float) -> bool:
         """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
@@ -261,6 +265,9 @@ class HintFinder:
         for k, other in enumerate(self.columns):
             theirs = float(row[other.column])
             if k == j or theirs == value:
+                continue
+            # Of two columns that are 0 nearly everywhere, either value fits in either.
+            if self.scales[j].mostly_one and self.scales[k].mostly_one:
                 continue
             left_out = (column.group, other.group)
             # Exchanged values must be possible at all before neighbours are looked for.

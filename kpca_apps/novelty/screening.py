@@ -36,7 +36,7 @@ from kpca_apps.novelty.result import (
     ThresholdInfo,
 )
 from kpca_apps.novelty.scoring import Judged, adapted, check_names, inherit_options, judge
-from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
+from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names, rows_of
 
 __all__ = ["describe", "score_table", "scored_rows", "screen", "screen_table"]
 
@@ -250,8 +250,9 @@ def describe(
     table, matrix = rows.take(listed)
     own = judged.own(listed)[: options.explain]
     reasons = explain_rows(model, table, matrix[: options.explain], own)
-    explained = listed[: options.explain]
-    hints = hint_rows(model, rows, table, matrix[: len(explained)], explained)
+    n_explained = min(options.explain, len(listed))
+    explained = rows_of(table, np.arange(n_explained))
+    hints = hint_rows(model, rows, explained, matrix[:n_explained], listed[:n_explained])
     columns = rows.profiles()
     hidden = frozenset(column.name for column in columns if column.hidden)
     odd_cells, n_odd_cells = rows.odd_cells()
