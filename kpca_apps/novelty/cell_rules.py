@@ -8,7 +8,10 @@ the numbers people use for that, 999 or -1, in several cells and far from the re
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -21,7 +24,16 @@ from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
 from kpca_apps.novelty.spelling import SpellingRule
 from kpca_apps.novelty.tails import Tail
 
-__all__ = ["KINDS", "CellRules", "NumberRule", "Side", "SignRule", "level_counts", "level_texts"]
+__all__ = [
+    "KINDS",
+    "CellRules",
+    "NumberRule",
+    "Side",
+    "SignRule",
+    "level_counts",
+    "level_texts",
+    "without_double",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -82,7 +94,8 @@ class Side:
         else:
             distinct, counts = np.unique(turned, return_counts=True)
             often = distinct[counts > 1]
-            if logs or len(values) < MIN_FEW or len(often) < 2:
+            n_once = len(distinct) - len(often)
+            if logs or len(values) < MIN_FEW or len(often) < 2 or n_once > MAX_FAR_CELLS:
                 return None
             width = float(often[-1] - often[0])
             side = cls(turn, logs, float(often[-1]), float(often[-1]) + WIDTHS * width, None)
@@ -174,6 +187,8 @@ class NumberRule:
         Whether nearly all values are whole.
     zero : bool
         Whether 0 is far from its values, all above 0 but for a few that are 0.
+    is_date : bool
+        Whether they are dates.
     """
 
     sides: tuple[Side, ...]
@@ -182,6 +197,7 @@ class NumberRule:
     middle: tuple[float, float]
     whole: bool
     zero: bool
+    is_date: bool
 
     @classmethod
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
@@ -200,7 +216,7 @@ class NumberRule:
         if not is_date:
             values, codes = _without_codes(values, times)
         if not len(values):
-            return cls((), None, codes, (0.0, 0.0), False, False)
+            return cls((), None, codes, (0.0, 0.0), False, False, is_date)
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
         kinds = [(1, False), (-1, False)]
@@ -210,7 +226,8 @@ class NumberRule:
             sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
         zero = not is_date and _zero_is_far(values, whole)
-        return cls(tuple(side for side in sides if side), sign, codes, (low, high), whole, zero)
+        found = tuple(side for side in sides if side)
+        return cls(found, sign, codes, (low, high), whole, zero, is_date)
 
     def judge(self, values: FloatArray) -> IntArray:
         """Return for each value (n,) its place in `KINDS`; 0 for ordinary ones and NaN."""
@@ -239,18 +256,22 @@ class NumberRule:
     def meant(self, value: float) -> float | None:
         """Return what was probably meant by a number far outside; ``None`` where it is open.
 
-        A year is sought a century or one wrong digit away, other numbers some places of the
-        decimal point; only if one alone is usual in the column.
+        A year is sought a century away, then one wrong digit away, other numbers some places of the
+        decimal point or a digit typed twice away; only if one alone is usual in the column.
         """
         low, high = self.middle
-        if self.whole and low >= 1000 and high < 10_000 and high < 2 * low:
-            candidates = {value + step for step in (-1000, -100, 100, 1000)} | _one_digit(value)
-            centuries = {c for c in (value - 100, value + 100) if low <= c <= high}
-            candidates = centuries or candidates
+        if self.is_date:
+            tried = [_in_years(value, _centuries), _in_years(value, _other_digits)]
+        elif self.whole and low >= 1000 and high < 10_000 and high < 2 * low:
+            tried = [_centuries(value), _other_digits(value)]
         else:
-            candidates = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
-        usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high}
-        return usual.pop() if len(usual) == 1 else None
+            tens = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
+            tried = [tens | set(map(float, without_double(value)))]
+        for candidates in tried:
+            usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
+            if usual:
+                return usual.pop() if len(usual) == 1 else None
+        return None
 
 
 @dataclass(frozen=True)
@@ -340,12 +361,43 @@ def _zero_is_far(values: FloatArray, whole: bool) -> bool:
     return 2 * smallest >= middle and (not whole or smallest >= SMALLEST_COUNT)
 
 
-def _one_digit(value: float) -> set[float]:
-    """Whole numbers of as many digits that differ in one, or in the order of two."""
-    if value != round(value) or not 1000 <= value < 10_000:
+def without_double(value: float) -> list[str]:
+    """Return the size of a number as it reads with a digit that stands twice typed once.
+
+    Examples
+    --------
+    >>> without_double(-1155.0)
+    ['155', '115']
+    """
+    text = repr(abs(value)).removesuffix(".0")
+    shorter = [text[:i] + text[i + 1 :] for i in range(len(text) - 1) if text[i] == text[i + 1]]
+    return [] if "e" in text else list(dict.fromkeys(shorter))
+
+
+def _centuries(year: float) -> set[float]:
+    return {year - 100, year + 100}
+
+
+def _other_digits(year: float) -> set[float]:
+    """Return years of the same digits but for one, or for the order of two."""
+    if year != round(year) or not 1000 <= year < 10_000:
         return set()
-    text = f"{value:.0f}"
-    other = {
-        text[:i] + digit + text[i + 1 :] for i in range(len(text)) for digit in "0123456789"
-    } | {text[:i] + text[i + 1] + text[i] + text[i + 2 :] for i in range(len(text) - 1)}
-    return {float(number) for number in other - {text}}
+    text = f"{year:.0f}"
+    replaced = {text[:i] + digit + text[i + 1 :] for i in range(4) for digit in "0123456789"}
+    exchanged = {text[:i] + text[i + 1] + text[i] + text[i + 2 :] for i in range(3)}
+    return {float(number) for number in replaced | exchanged}
+
+
+def _in_years(seconds: float, others: Callable[[float], set[float]]) -> set[float]:
+    """Return the same day of other years, in seconds."""
+    start = datetime(1970, 1, 1)
+    try:
+        moment = start + timedelta(seconds=seconds)
+    except OverflowError:
+        return set()
+    found = set()
+    for year in others(float(moment.year)):
+        # Not every year has the day: the 29th of February, or a year beyond 9999.
+        with suppress(ValueError):
+            found.add((moment.replace(year=int(year)) - start).total_seconds())
+    return found

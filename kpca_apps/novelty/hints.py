@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.attribution import N_NEIGHBOURS, NeighbourRows
-from kpca_apps.novelty.cell_rules import NumberRule
+from kpca_apps.novelty.cell_rules import NumberRule, without_double
 from kpca_apps.novelty.specs import quoted
 from kpca_apps.novelty.tails import Tail
 
@@ -344,7 +344,7 @@ def _repairs(value: float) -> Iterator[_Repair]:
     for factor in TENS:
         yield _Repair(value / factor, f"divided by {factor:.0f}")
         yield _Repair(value * factor, f"multiplied by {factor:.0f}")
-    for digits, words in _retyped(repr(abs(value)).removesuffix(".0")):
+    for digits, words in _retyped(value):
         yield _Repair(float(digits) * (-1 if value < 0 else 1), f"read as {digits} ({words}?)")
     if value == round(value) and 1000 <= value < 3000:
         for century in (value - 100, value + 100):
@@ -361,14 +361,15 @@ def _units(value: float) -> Iterator[_Repair]:
         yield _Repair(celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)")
 
 
-def _retyped(text: str) -> Iterator[tuple[str, str]]:
+def _retyped(value: float) -> Iterator[tuple[str, str]]:
     """Return a number with a digit typed once less, or two exchanged."""
+    text = repr(abs(value)).removesuffix(".0")
     if "e" in text or sum(letter.isdigit() for letter in text) < MIN_DIGITS:
         return
+    for shorter in without_double(value):
+        yield shorter, "a digit typed twice"
     for i, (a, b) in enumerate(pairwise(text)):
-        if a == b:
-            yield text[:i] + text[i + 1 :], "a digit typed twice"
-        elif a.isdigit() and b.isdigit() and (b != "0" or i > 0):
+        if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
             yield text[:i] + b + a + text[i + 2 :], "two digits exchanged"
 
 

@@ -215,12 +215,12 @@ def _in_words(
 ) -> OddCell:
     format = spec.format
     if value.kind == UNREADABLE:
-        sentence = "No possible date." if isinstance(format, DateFormat) else "No number."
+        sentence = "Not a possible date." if isinstance(format, DateFormat) else "Not a number."
         suggestion = _readable(value.seen, format, rule)
     elif isinstance(rule, SpellingRule):
         suggestion = rule.meant(value.seen) or ""
         times = rule.counts[suggestion]
-        how = "Written like" if _same_letters(value.seen, suggestion) else "One letter from"
+        how = "Written like" if _same_letters(value.seen, suggestion) else "One slip from"
         sentence = f"{how} {quoted(suggestion)}, which is in {times:,} cells."
     else:
         assert isinstance(rule, NumberRule) and notation is not None and format is not None
