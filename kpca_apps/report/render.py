@@ -46,7 +46,7 @@ def render_screening(result: ScreeningResult) -> str:
         n_more_rows=len(shown.scores) - len(rows),
         odd_cells=odd_cell_views(shown.odd_cells),
         n_shown_cells=N_ODD_CELLS,
-        odd_cells_sentence=plain(odd_cells_text(shown)),
+        odd_cells_sentence=odd_cells_text(shown),
         cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
         drawings=screening_drawings(shown),
         sources=[("Table", shown.source)]

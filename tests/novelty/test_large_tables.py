@@ -101,9 +101,11 @@ def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1
             other.id,
             other.cells,
         )
+        assert one.hints == other.hints
         assert [(r.column, r.seen, r.expected) for r in one.reasons] == [
             (r.column, r.seen, r.expected) for r in other.reasons
         ]
+    assert (parted.odd_cells, parted.n_odd_cells) == (whole.odd_cells, whole.n_odd_cells)
     for profile, of_parts in zip(whole.columns, parted.columns, strict=True):
         assert (profile.role, profile.n_missing) == (of_parts.role, of_parts.n_missing)
 
