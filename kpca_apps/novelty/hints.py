@@ -37,8 +37,9 @@ FARTHEST = 3.0
 # a share of them does, and within this part of the way.
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
-# Of repairs that leave nothing to choose, an exchange or a sign, less is asked.
-ONLY_FITTING_SHARE = 0.95
+# Less is asked of repairs that leave nothing to choose, an exchange or a sign, and of values that
+# are odd by themselves.
+CLEAR_FITTING_SHARE = 0.95
 # Units lie close together: they are told where rows keep to a tenth of what is expected of them.
 CLOSE_FOR_UNITS = 0.1
 # Of a column, the share of the model's rows above 0 from which it is looked at in logarithms.
@@ -94,7 +95,7 @@ class _Scale:
 
     logs: bool
     fitting: float
-    only_fitting: float
+    clear_fitting: float
     farthest: float
     tail: Tail | None
     rule: NumberRule
@@ -109,16 +110,20 @@ class _Scale:
         known = distances[np.isfinite(distances)]
         if len(known) < MIN_ROWS / 2:
             return None
-        shares = [FITTING_SHARE, ONLY_FITTING_SHARE, FAR_SHARE]
-        fitting, only, farthest = np.quantile(known, shares).tolist()
+        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
+        fitting, clear, farthest = np.quantile(known, shares).tolist()
         tail, rule = Tail.fit(known), NumberRule.fit(values, 1.0)
         _, counts = np.unique(values, return_counts=True)
         mostly_one = 2 * int(counts.max()) >= len(values)
-        return cls(logs, fitting, only, farthest, tail, rule, mostly_one)
+        return cls(logs, fitting, clear, farthest, tail, rule, mostly_one)
+
+    def is_odd(self, value: float) -> bool:
+        """Whether a value is odd whatever the rest of its row says."""
+        return bool(self.rule.judge(np.array([value]))[0])
 
     def is_off(self, value: float, expected: float) -> bool:
         """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
-        if self.rule.judge(np.array([value]))[0]:
+        if self.is_odd(value):
             return True
         distance = self.distance(value, expected)
         if distance <= TIMES_FARTHEST * self.farthest:
@@ -247,7 +252,8 @@ class HintFinder:
             way = abs(value - repair.value)
             if scale.logs:
                 way = scale.distance(value, repair.value)
-            fits = scale.only_fitting if repair.value == -value else scale.fitting
+            clear = repair.value == -value or scale.is_odd(value)
+            fits = scale.clear_fitting if clear else scale.fitting
             if distance <= min(fits, PART_OF_WAY * way):
                 fitting.setdefault(float(f"{repair.value:.6g}"), (distance, repair.words))
         if not 0 < len(fitting) <= MAX_ALTERNATIVES:
@@ -278,7 +284,7 @@ class HintFinder:
                 expected = distances.expected(self.columns[at], left_out, own)
                 scale = self.scales[at]
                 near = scale.distance(after, expected)
-                fits = scale.only_fitting
+                fits = scale.clear_fitting
                 if near > min(fits, PART_OF_WAY * scale.distance(before, expected)):
                     break
                 ratios.append(near / fits if fits > 0 else 0.0)

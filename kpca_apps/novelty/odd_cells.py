@@ -152,7 +152,8 @@ def _clearness(value: OddValue, rule: Rule) -> float:
 
 
 def _clearest(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
-    ordered = sorted(values, key=lambda value: (-value.clearness, value.rows[0]))
+    # By the value alone, not by where it stands: that would differ from part to part.
+    ordered = sorted(values, key=lambda value: (-value.clearness, value.kind, value.seen))
     return tuple(ordered[:MAX_A_COLUMN])
 
 
@@ -205,7 +206,7 @@ def odd_cells(
         for spec, rule, notation, values in columns
         for value in values.values
     ]
-    found.sort(key=lambda entry: -entry[0].clearness)
+    found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
     listed = tuple(_in_words(*entry, in_lines=in_lines) for entry in found[:MAX_LISTED])
     return listed, sum(values.n_cells for *_, values in columns)
 
