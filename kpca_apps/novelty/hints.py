@@ -10,6 +10,7 @@ Where more than two repairs do as well, nothing is told: the evidence is not cle
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,6 +33,7 @@ IntArray = NDArray[np.int64]
 N_CALIBRATING, MIN_ROWS = 300, 50
 # In standard deviations: a column far off counts as far off, and drowns no other.
 FARTHEST = 3.0
+LARGEST = 1e6
 # A value is off where fewer than so many of the calibrating rows are expected as far from what is
 # expected of them, and farther than so many times nearly all of them are. It fits where so large
 # a share of them does, and within this part of the way.
@@ -140,7 +142,7 @@ class _Scale:
 def _distance(value: float, expected: float, *, logs: bool) -> float:
     if not logs:
         return abs(value - expected)
-    return abs(float(np.log(value / expected))) if value > 0 and expected > 0 else np.inf
+    return abs(math.log(value) - math.log(expected)) if value > 0 and expected > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -311,7 +313,7 @@ class _Compared:
     def of(cls, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> _Compared:
         order = np.concatenate(groups)
         starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-        ordered = np.ascontiguousarray(neighbours.standardised[:, order].T.astype(np.float32))
+        ordered = np.ascontiguousarray(_single(neighbours.standardised[:, order]).T)
         return cls(neighbours, order, starts, ordered)
 
 
@@ -325,7 +327,7 @@ class _Distances:
 
     @classmethod
     def of(cls, compared: _Compared, standardised: FloatArray) -> _Distances:
-        off = compared.ordered - standardised[compared.order].astype(np.float32)[:, None]
+        off = compared.ordered - _single(standardised[compared.order])[:, None]
         np.clip(off, -FARTHEST, FARTHEST, out=off)
         off *= off
         # Several times faster than reduceat.
@@ -341,6 +343,11 @@ class _Distances:
         nearest = np.argpartition(others, k - 1)[:k]
         values = np.sort(self.neighbours.rows[nearest, column.column])
         return float(values[(k - 1) // 2] + values[k // 2]) / 2
+
+
+def _single(standardised: FloatArray) -> NDArray[np.float32]:
+    """Return numbers in single precision, of which the largest have no size that would matter."""
+    return np.clip(standardised, -LARGEST, LARGEST).astype(np.float32)
 
 
 def _repairs(value: float) -> Iterator[_Repair]:
