@@ -226,8 +226,10 @@ def _in_words(
     else:
         assert isinstance(rule, NumberRule) and notation is not None and format is not None
         sentence = _of_number(value, rule, format, notation)
-        meant = _meant(value, rule)
-        if meant is None:
+        meant = rule.meant(value.value) if value.kind in ("far above", "far below") else None
+        if value.kind == "sign":
+            suggestion = value.seen[1:] if rule.sign and rule.sign.sign > 0 else f"-{value.seen}"
+        elif meant is None:
             suggestion = ""
         else:
             whole = meant == round(meant) and isinstance(format, NumberFormat)
@@ -266,12 +268,6 @@ def _of_number(value: OddValue, rule: NumberRule, format: ValueFormat, notation:
         return f"Far {when} the rest of the column, whose {end} is {reach}."
     where, end = ("above", "largest") if side.turn > 0 else ("below", "smallest")
     return f"Far {where} the rest of the column, whose {end} is {reach}."
-
-
-def _meant(value: OddValue, rule: NumberRule) -> float | None:
-    if value.kind == "sign":
-        return -value.value
-    return None if value.kind in ("placeholder", "zero") else rule.meant(value.value)
 
 
 def _written(value: float, format: ValueFormat, notation: Notation) -> str:
