@@ -249,7 +249,10 @@ class HintFinder:
         scale, name = self.scales[j], quoted(self.columns[j].name)
         fitting: dict[float, tuple[float, str]] = {}
         units = scale.logs and scale.fitting <= CLOSE_FOR_UNITS
-        for repair in (*_repairs(value), *(_units(value) if units else ())):
+        sign = scale.rule.sign
+        turned = value < 0 or (sign is not None and sign.sign * value < 0)
+        signs = [_Repair(-value, "its sign is turned")] if turned else []
+        for repair in (*signs, *_repairs(value), *(_units(value) if units else ())):
             distance = scale.distance(repair.value, expected)
             way = abs(value - repair.value)
             if scale.logs:
@@ -352,8 +355,6 @@ def _single(standardised: FloatArray) -> NDArray[np.float32]:
 
 def _repairs(value: float) -> Iterator[_Repair]:
     """Return what may have been meant by a value, in the order of how often it is."""
-    if value < 0:
-        yield _Repair(-value, "its sign is turned")
     for factor in TENS:
         yield _Repair(value / factor, f"divided by {factor:.0f}")
         yield _Repair(value * factor, f"multiplied by {factor:.0f}")

@@ -56,6 +56,15 @@ def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
     assert all(len(one) <= 1 for one in told)
 
 
+def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
+    stored = NeighbourRows(
+        ROWS * np.array([1, -1, 1, 1, 1]), STORED.standardised, STORED.as_is, STORED.index
+    )
+    finder = HintFinder.fit(stored, [np.array([j]) for j in range(5)], FINDER.columns)
+    told = [finder.hints(row, (row - MEAN) / SD, own=-1) for row in people(20, seed=6)]
+    assert sum(one == ('"arm" fits if its sign is turned.',) for one in told) >= 15
+
+
 def test_exchanged_columns_are_told_once() -> None:
     rows = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
     told = [hints(row) for row in rows]
