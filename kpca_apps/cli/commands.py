@@ -85,7 +85,7 @@ def next_steps(
     n_used = sum(column.used for column in result.columns)
     if saved is not None and top.reasons and n_used > 1:
         steps.append(_without(context, top.reasons[0].column, out))
-    place = ["--row", str(top.row)] if top.line is None else ["--line", str(top.line)]
+    place = ["--row", _row_word(result)] if top.line is None else ["--line", str(top.line)]
     for name in ("delimiter", "encoding"):
         if params[name] is not None:
             place += [f"--{name}", params[name]]
@@ -93,6 +93,13 @@ def next_steps(
     words = ["kpca", "novelty", "explain", _shown(model), _shown(table), *place]
     steps.append(("See all reasons of one row" + _where(model, table), command_line(words)))
     return tuple(steps)
+
+
+def _row_word(result: ScreeningResult) -> str:
+    """Name the oddest row for ``--row``, which looks for an id first and for a number then."""
+    ids = [row.id for row in result.ranked]
+    top = result.ranked[0]
+    return top.id if top.id and ids.count(top.id) == 1 else str(top.row)
 
 
 def _without(context: typer.Context, column: str, out: str) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -11,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,11 @@ __all__ = [
     "plan_lines",
     "say_error",
     "say_line",
-    "score_texts",
     "summary_lines",
     "terminal_width",
 ]
 
 TOP = 5
-# Significant digits of scores; rows far from everything agree in more.
-MIN_DIGITS, MAX_DIGITS = 4, 10
 MAX_LINE = 2_000
 
 
@@ -122,42 +119,23 @@ def _tell(text: str) -> None:
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the oddest rows with their first reasons, a line a row."""
+    """Lay out the oddest rows, each with its first reason on a line of its own."""
+    from kpca_apps.report.text import scores_text
+
     shown = result.ranked[:TOP]
-    scores = score_texts(*(row.score for row in shown), result.threshold.value)
-    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=False)]
-    head = ("rank", "flagged", "row", "line", "id", "score", "first reason")
+    scores, _ = scores_text([row.score for row in shown], result.threshold.value)
+    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=True)]
+    scale = result.scale.name if result.scale else ""
+    head = ("rank", "flagged", "row", "line", "id", scale, "score")
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    return column_lines([tuple(cells[place] for place in kept) for cells in (head, *rows)])
-
-
-def score_texts(*scores: float) -> tuple[str, ...]:
-    """Write scores with digits enough to tell those that differ apart; an infinite one is none.
-
-    Examples
-    --------
-    >>> score_texts(1.10521, 1.10524, 0.5, float("inf"))
-    ('1.10521', '1.10524', '0.500000', 'none')
-    """
-    finite = {score for score in scores if math.isfinite(score)}
-    texts: dict[float, str] = {}
-    for digits in range(MIN_DIGITS, MAX_DIGITS + 1):
-        texts = {score: f"{score:#.{digits}g}".rstrip(".") for score in finite}
-        if len(set(texts.values())) == len(finite):
-            break
-    return tuple(texts.get(score, "none") for score in scores)
+    top, *lines = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
+    reasons = [f"{'':6}{_first_reason(row)}" for row in shown]
+    return [top, *chain.from_iterable(zip(lines, reasons, strict=True))]
 
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
     line = "" if row.line is None else str(row.line)
-    first = "(not explained)" if not row.explained else "no single column"
-    if row.reasons:
-        reason = row.reasons[0]
-        first = (
-            f"{one_line(reason.column, 20)}: {one_line(reason.seen, 12)}, "
-            f"expected {one_line(reason.expected, 12)}"
-        )
     flagged = "yes" if row.flagged else "no"
     return (
         str(row.rank),
@@ -165,9 +143,23 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
         str(row.row),
         line,
         one_line(row.id or "", 12),
+        _rarity(row),
         score,
-        first,
     )
+
+
+def _first_reason(row: RankedRow) -> str:
+    if not row.reasons:
+        return "no single column explains it" if row.explained else "(not explained)"
+    reason = row.reasons[0]
+    seen, expected = one_line(reason.seen, 20), one_line(reason.expected, 20)
+    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}"
+
+
+def _rarity(row: RankedRow) -> str:
+    if row.rarity is not None:
+        return row.rarity.words
+    return "" if row.p_value is None else f"{row.p_value:.3g}"
 
 
 def explanation_lines(row: RankedRow) -> list[str]:
@@ -187,7 +179,7 @@ def plan_lines(plan: ColumnPlan) -> list[str]:
     """Lay out what every column of a table becomes, a line a column."""
     head = ("column", "taken as", "missing", "distinct", "why")
     rows = [
-        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 60))
+        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
         for s in plan.specs
     ]
     return column_lines([head, *rows])

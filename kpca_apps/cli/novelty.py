@@ -232,7 +232,7 @@ def explain(
     table: o.TableArgument,
     row: Annotated[
         str | None,
-        typer.Option("--row", help="Its text in the --id column, or its number.", metavar="ID"),
+        typer.Option("--row", help="Its id as listed, or its number.", metavar="ID"),
     ] = None,
     line: Annotated[
         int | None,
@@ -266,6 +266,8 @@ def explain(
         console.data_json(asdict(found))
         return
     s.say_warnings(console, result.warnings)
+    if result.scale is not None:
+        console.say(result.scale.statement)
     console.data_lines([s.place(found, result), *explanation_lines(found)])
 
 

@@ -116,7 +116,12 @@ Positive = Annotated[
 ]
 IdColumn = Annotated[
     str | None,
-    option("--id", help="Column that names the rows.", panel=_COLUMNS, metavar="COL"),
+    option(
+        "--id",
+        help="Column that names the rows; by default an identifier that differs in each.",
+        panel=_COLUMNS,
+        metavar="COL",
+    ),
 ]
 Exclude = Annotated[
     list[str] | None,

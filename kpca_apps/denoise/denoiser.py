@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -16,7 +17,7 @@ from kpca_apps.denoise.noise import NoiseEstimate
 from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
 from kpca_apps.denoise.picture import Picture, read_picture
 from kpca_apps.denoise.settings import Settings
-from kpca_apps.denoise.white import WhiteNoise, denoise_white, measure_white
+from kpca_apps.denoise.white import Denoised, WhiteNoise, denoise_white, measure_white
 from kpca_apps.errors import ConfigError
 
 __all__ = [
@@ -29,7 +30,8 @@ __all__ = [
     "measure_noise",
 ]
 
-MODELS = {
+# Each takes the planes, the level if it is known, and the settings.
+MODELS: dict[str, Callable[[NDArray[np.float32], Any, Settings], Denoised]] = {
     "gaussian": denoise_white,
     "poisson": denoise_poisson,
     "speckle": denoise_speckle,
@@ -325,7 +327,9 @@ def clean_image(
         # Poisson and speckle count from no light, which need not be the lowest value.
         black = np.float32(picture.lowest * picture.unit if noise in FROM_BLACK else 0.0)
         planes = picture.planes + black if black else picture.planes
-        denoised = MODELS[noise](planes, level, settings)
+        # White noise was measured above: the model need not do so again.
+        known = white.channels if noise == "gaussian" and level is None else level
+        denoised = MODELS[noise](planes, known, settings)
         cleaned, levels = denoised.planes, denoised.sigma
         if black:
             cleaned = cleaned - black

@@ -112,21 +112,36 @@ def _log_posterior(
     shapes, prior = _texture_shapes()
     noise = np.exp(2.0 * log_levels).astype(np.float32)[:, np.newaxis]
     amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
+    expected = [_expected(shape, amplitudes, noise) for shape in shapes.T]
     total = np.repeat(prior[:, np.newaxis], len(log_levels), axis=1)
+    # Written into again and again: new arrays of this size would take most of the time.
+    fit, misfit, variance = (np.empty_like(expected[0][0]) for _ in range(3))
     for row, covered in zip(np.log(energies), pixels, strict=True):
         freedom = np.maximum(covered * COEFFICIENTS / WIDTH**2, 1.0)
-        fit = np.zeros((len(shapes), len(log_levels), len(amplitudes)), np.float32)
-        for band, seen in enumerate(row):
-            texture = (shapes[:, band, np.newaxis] * amplitudes)[:, np.newaxis]
-            mean = texture + noise
+        fit.fill(0)
+        for (log_mean, spread), seen, free in zip(expected, row, freedom, strict=True):
             # Of a mean of squares, and of what a real spectrum differs by from slope and curve.
-            variance = np.square(texture / mean) * np.float32(TEXTURE_SD**2)
-            variance += np.float32(2.0 / freedom[band] + LEAST_VARIANCE)
-            fit -= np.square(np.log(mean) - np.float32(seen)) / variance + np.log(variance)
+            np.add(spread, np.float32(2.0 / free + LEAST_VARIANCE), out=variance)
+            np.square(np.subtract(log_mean, np.float32(seen), out=misfit), out=misfit)
+            misfit /= variance
+            misfit += np.log(variance, out=variance)
+            fit -= misfit
         best = fit.max()
-        total += np.log(np.exp((fit - best) / 2).mean(axis=2) + 1e-30) + best / 2
+        fit -= best
+        fit /= 2
+        total += np.log(np.exp(fit, out=fit).mean(axis=2) + 1e-30) + best / 2
     summed = np.log(np.exp(total - total.max()).sum(axis=0) + 1e-300)
     return np.asarray(summed - summed.max(), np.float64)
+
+
+def _expected(
+    shape: NDArray[np.float32], amplitudes: NDArray[np.float32], noise: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the log energy of a band (s, levels, amplitudes), and the variance texture gives."""
+    texture = (shape[:, np.newaxis] * amplitudes)[:, np.newaxis]
+    mean = texture + noise
+    spread = np.square(texture / mean) * np.float32(TEXTURE_SD**2)
+    return np.log(mean), spread
 
 
 def _texture_shapes() -> tuple[NDArray[np.float32], NDArray[np.float64]]:

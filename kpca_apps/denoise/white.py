@@ -98,9 +98,10 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
     -------
     WhiteNoise
     """
-    channels = estimate_channels(planes)
     if len(planes) == 1:
-        return WhiteNoise(estimate_noise(planes[0]), channels)
+        grey = estimate_noise(planes[0])
+        return WhiteNoise(grey, (grey.sigma,))
+    channels = estimate_channels(planes)
     opponent = to_opponent(planes)
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
     extreme = ((planes == ends[0]) | (planes == ends[1])).any(axis=0)
@@ -134,23 +135,25 @@ def measure_white(planes: NDArray[np.float32]) -> WhiteNoise:
     return WhiteNoise(replace(look, correlated=shared or look.correlated), channels)
 
 
-def denoise_white(planes: NDArray[np.float32], sigma: float | None, settings: Settings) -> Denoised:
+def denoise_white(
+    planes: NDArray[np.float32], sigma: float | tuple[float, ...] | None, settings: Settings
+) -> Denoised:
     """Denoise planes whose noise is white, Gaussian and independent between channels.
 
     Parameters
     ----------
     planes : ndarray of shape (1, h, w) or (3, h, w)
         Grey, or red, green and blue, on the scale 0..255.
-    sigma : float or None
-        Deviation of the noise in every channel; None estimates it for each, and leaves planes
-        as they are where no noise is established.
+    sigma : float, tuple of float or None
+        Deviation of the noise in every channel, or in each; None estimates it for each, and leaves
+        planes as they are where no noise is established.
     settings : Settings
 
     Returns
     -------
     Denoised
     """
-    levels = (float(sigma or 0.0),) * len(planes)
+    levels = sigma if isinstance(sigma, tuple) else (float(sigma or 0.0),) * len(planes)
     if sigma is None:
         noise = measure_white(planes)
         levels = noise.channels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 __all__ = ["seeded_generator"]
 
@@ -16,5 +15,8 @@ def seeded_generator(random_state: int | np.random.RandomState | None) -> np.ran
     random_state : int, RandomState instance or None
         As scikit-learn takes it; a RandomState moves on by one draw.
     """
+    # Loaded here: it takes as long as all else that looks at a table, and a dry run draws nothing.
+    from sklearn.utils import check_random_state
+
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     return np.random.default_rng(seed)

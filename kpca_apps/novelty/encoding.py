@@ -30,6 +30,7 @@ from kpca_apps.novelty.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.odd_cells import OddValues, odd_cells
 from kpca_apps.novelty.profiles import count_missing, profile_columns
 from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.novelty.row_hashes import hash_rows
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, quoted
 
 __all__ = ["ColumnGroup", "EncodedTable", "TableEncoder"]
@@ -179,6 +180,10 @@ class TableEncoder:
             values = np.setdiff1d(columns, np.array(self.as_is, dtype=np.int64))
             matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
+
+    def hashes(self, table: Table) -> NDArray[np.uint64]:
+        """Hash the used cells of each row as they are written, shape (n,)."""
+        return hash_rows(table.frame, [spec.name for spec in self.plan.used])
 
     def faults(
         self, table: Table, first_row: int = 0, rules: CellRules | None = None

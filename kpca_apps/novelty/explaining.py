@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.listing import explain_rows, hint_rows, list_rows
 from kpca_apps.novelty.model import NoveltyModel
+from kpca_apps.novelty.naming import naming_column
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.parted_rows import Execution
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
@@ -42,8 +43,8 @@ def explain_row(
     table : Table or PartedTable
         The table that holds the row.
     row : str, optional
-        The row's text in the identifier column where there is one and it is found there; else
-        its number, 1 = first.
+        The row's text in the column that names the rows (see `naming_column`) where there is one
+        and it is found there; else its number, 1 = first.
     line : int, optional
         The line of the file it starts on, instead.
     options : ScreeningOptions, optional
@@ -66,14 +67,15 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     model = adapted(model, table, options)
     rows = scored_rows(model, table, options, execution)
-    position = np.array([_find_row(rows, options.columns.id, row, line)])
+    id_column = naming_column(rows, options.columns.id)
+    position = np.array([_find_row(rows, id_column, row, line)])
     judged = judge(model, rows, options)
     result = describe(model, judged, options, None, "")
     found, matrix = rows.take(position)
     reasons = explain_rows(model, found, matrix, judged.own(position))
     hints = hint_rows(model, rows, found, matrix, position)
     hidden = frozenset(column.name for column in result.columns if column.hidden)
-    ranked = list_rows(found, position, options.columns.id, hidden, judged, reasons, hints)
+    ranked = list_rows(found, position, id_column, hidden, judged, reasons, hints)
     return ranked[0], result
 
 
@@ -117,5 +119,5 @@ def _which(rows: TableRows, found: NDArray[np.int64]) -> str:
     shown = ", ".join(map(str, places))
     more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
     if lines is None:
-        return f"{kind}s {shown}{more}; leave --id out and name one by its number"
+        return f"{kind}s {shown}{more}; name the rows by another column with --id"
     return f"{kind}s {shown}{more}; name one, as with --line {places[0]}"

@@ -1,61 +1,86 @@
-"""What names the rows of a table to a reader: one sentence where that is in doubt."""
+"""What names the rows of a table to a reader: the column asked for, or one that can."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
-
-from kpca_apps.files.names import one_line
-from kpca_apps.files.tables import Table
 from kpca_apps.files.values import read_texts
-from kpca_apps.novelty.result import ColumnProfile
+from kpca_apps.novelty.identifiers import is_named_as_identifier
 from kpca_apps.novelty.specs import quoted
+from kpca_apps.novelty.table_rows import TableRows
 
-__all__ = ["id_note"]
+__all__ = ["id_note", "naming_column"]
 
 
-def id_note(
-    table: Table, columns: Sequence[ColumnProfile], id_column: str | None, *, drawn: bool = False
-) -> str:
-    """Say that ids repeat, or which column would name the rows where none was given.
+def naming_column(rows: TableRows, told: str | None) -> str | None:
+    """Find the column that names the rows.
 
     Parameters
     ----------
-    table : Table
-        The table, or rows drawn from it.
-    columns : sequence of ColumnProfile
-        What its columns became.
-    id_column : str or None
-        The column that names its rows.
-    drawn : bool
-        Whether it is rows drawn from a larger table.
+    rows : TableRows
+        The rows; of a table in parts, those drawn are looked at.
+    told : str or None
+        The column the user named, which wins.
+
+    Returns
+    -------
+    str or None
+        An identifier that differs in every row: of several the first whose name says what it is,
+        else the first. None that repeats the row number, which is shown anyway, and none that is
+        hidden.
+    """
+    if told is not None:
+        return told
+    names = [
+        spec.name
+        for spec in rows.encoder.plan.specs
+        if spec.role == "identifier" and not spec.hidden and _names_rows(rows, spec.name)
+    ]
+    return next(filter(is_named_as_identifier, names), names[0] if names else None)
+
+
+def _names_rows(rows: TableRows, name: str) -> bool:
+    """Whether a column differs in every row, and says more than its number."""
+    frame = rows.sample_table.frame
+    if name not in frame.columns:
+        return False
+    texts = read_texts(frame[name])
+    if texts.null_count() or texts.n_unique() < texts.len():
+        return False
+    counted = texts.str.to_integer(strict=False)
+    positions = rows.sample_index
+    return all((counted != positions + first).fill_null(True).any() for first in (0, 1))
+
+
+def id_note(rows: TableRows, told: str | None, found: str | None) -> str:
+    """Say which column names the rows where none was asked for, or that ids repeat.
+
+    Parameters
+    ----------
+    rows : TableRows
+        The rows; of a table in parts, those drawn are looked at.
+    told : str or None
+        The column the user named.
+    found : str or None
+        What `naming_column` found.
 
     Returns
     -------
     str
         Empty where there is nothing to say.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from kpca_apps.files.tables import table_from_frame
-    >>> id_note(table_from_frame(pl.DataFrame({"ring": ["a", "b", "a"]})), (), "ring")
-    '"ring" names 2 different rows of 3: the row number tells rows of one id apart.'
     """
-    n_rows, of_those = table.frame.height, " drawn" if drawn else ""
-    if id_column is not None:
-        n_ids = read_texts(table.frame[id_column]).drop_nulls().n_unique()
-        if n_ids == n_rows:
-            return ""
-        place = "row number" if table.lines is None else "line"
-        return (
-            f"{quoted(id_column)} names {n_ids:,} different rows of {n_rows:,}{of_those}: the "
-            f"{place} tells rows of one id apart."
-        )
-    naming = [c.name for c in columns if c.role == "identifier" and c.n_distinct == n_rows]
-    if len(naming) != 1:
+    of_those = "" if rows.size_of_parts is None else " drawn"
+    if found is None:
         return ""
+    if told is None:
+        return (
+            f"Rows are named by {quoted(found)}, which differs in every row{of_those}; --id names "
+            "another column."
+        )
+    table = rows.sample_table
+    n_rows, n_ids = table.frame.height, read_texts(table.frame[told]).drop_nulls().n_unique()
+    if n_ids == n_rows:
+        return ""
+    place = "row number" if table.lines is None else "line"
     return (
-        f"Column {quoted(naming[0])} differs in every row{of_those} and is no part of the model: "
-        f"name the rows with --id {shlex.quote(one_line(naming[0]))}."
+        f"{quoted(told)} names {n_ids:,} different rows of {n_rows:,}{of_those}: the {place} tells "
+        "rows of one id apart."
     )

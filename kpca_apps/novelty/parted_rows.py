@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from operator import add
 from typing import Protocol, TypeVar
 
@@ -130,7 +130,7 @@ class _Task:
     positions : (k,) int array or None
         Which of its rows are wanted, where not all are.
     rules : CellRules or None
-        What its columns allow, where its faulty and odd cells are to be counted.
+        What its columns allow, where its odd cells are to be found and its rows hashed.
     """
 
     part: TablePart
@@ -147,13 +147,31 @@ class _Task:
         return str(self.part)
 
 
-def _count(task: _Task, table: Table, encoder: TableEncoder) -> CellFaults | None:
-    return None if task.rules is None else encoder.faults(table, task.part.start, task.rules)
+@dataclass(frozen=True)
+class _Counts:
+    """What the first pass over a part notes beside its result.
+
+    Attributes
+    ----------
+    faults : CellFaults
+        Of its cells.
+    hashes : (n,) array
+        Of its rows, to find equal ones.
+    """
+
+    faults: CellFaults
+    hashes: NDArray[np.uint64]
+
+
+def _count(task: _Task, table: Table, encoder: TableEncoder) -> _Counts | None:
+    if task.rules is None:
+        return None
+    return _Counts(encoder.faults(table, task.part.start, task.rules), encoder.hashes(table))
 
 
 def _map_part(
     task: _Task, encoder: TableEncoder, function: RowFunction
-) -> tuple[FloatArray, CellFaults | None]:
+) -> tuple[FloatArray, _Counts | None]:
     table = task.part.read()
     values = map_rows(function, encoder.matrix(table), task.in_use)
     return values, _count(task, table, encoder)
@@ -161,14 +179,14 @@ def _map_part(
 
 def _sum_part(
     task: _Task, encoder: TableEncoder, function: RowSums[Sums]
-) -> tuple[Sums, CellFaults | None]:
+) -> tuple[Sums, _Counts | None]:
     table = task.part.read()
     sums = sum_rows(function, encoder.matrix(table), task.in_use)
     return sums, _count(task, table, encoder)
 
 
-def _count_part(task: _Task, encoder: TableEncoder, rules: CellRules) -> CellFaults:
-    return encoder.faults(task.part.read(), task.part.start, rules)
+def _count_part(task: _Task, encoder: TableEncoder) -> tuple[None, _Counts | None]:
+    return None, _count(task, task.part.read(), encoder)
 
 
 def _find_part(task: _Task, query: RowQuery) -> IntArray:
@@ -294,7 +312,7 @@ class PartedRows:
         self.encoder, self.sample_table, self.sample_index = encoder, sample.table, sample.index
         self.source, self.columns, self.n_rows = table.source, table.columns, table.n_rows
         self._table, self._execution, self._drawn = table, execution, drawn
-        self._faults: CellFaults | None = None
+        self._counts: tuple[CellFaults, NDArray[np.uint64]] | None = None
         first = table.parts[0]
         self.size_of_parts = first.stop - first.start
 
@@ -333,7 +351,7 @@ class PartedRows:
     def warnings(self) -> tuple[str, ...]:
         """Say what had to be done to the cells of all rows."""
         return self.encoder.say_faults(
-            self._all_faults(),
+            self._all_counts()[0],
             self.columns,
             self.source.name,
             in_lines=self.sample_table.lines is not None,
@@ -342,7 +360,7 @@ class PartedRows:
 
     def profiles(self) -> tuple[ColumnProfile, ...]:
         """Say what each column became; missing cells of all rows, values of the sample."""
-        faults = self._all_faults()
+        faults, _ = self._all_counts()
         used = dict(zip((spec.name for spec in self.encoder.plan.used), faults.used, strict=True))
         unused = iter(faults.unused_missing)
         return tuple(
@@ -361,47 +379,60 @@ class PartedRows:
         What a column allows is learned from the sample.
         """
         in_lines = self.sample_table.lines is not None
-        return self.encoder.odd_cells(self._all_faults(), self._rules, in_lines=in_lines)
+        return self.encoder.odd_cells(self._all_counts()[0], self._rules, in_lines=in_lines)
 
     @cached_property
     def _rules(self) -> CellRules:
         return CellRules.fit(self.sample_table, self.encoder.plan, self.n_rows)
 
-    def _all_faults(self) -> CellFaults:
-        if self._faults is None:
-            tasks = map(_Task, self._table.parts)
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of the used cells of each row, mapped from a temporary file."""
+        return self._all_counts()[1]
+
+    def _all_counts(self) -> tuple[CellFaults, NDArray[np.uint64]]:
+        """Return what was noted in the first pass, which is made here if there was none."""
+        if self._counts is None:
+            tasks = (_Task(part, rules=self._rules) for part in self._table.parts)
             found = self._execution.over(
-                "Reading rows", _count_part, tasks, self.n_rows, self.encoder, self._rules
+                "Reading rows", _count_part, tasks, self.n_rows, self.encoder
             )
-            self._faults = reduce(add, found)
-        return self._faults
+            for _ in self._counted(found):
+                pass
+        assert self._counts is not None
+        return self._counts
 
     def _pass(
         self,
         what: str,
-        function: Callable[..., tuple[Result, CellFaults | None]],
+        function: Callable[..., tuple[Result, _Counts | None]],
         in_use: BoolArray | None,
         of_rows: object,
-    ) -> Iterator[tuple[Result, CellFaults | None]]:
-        """Go over all rows; faulty cells are counted in the first pass."""
+    ) -> Iterator[tuple[Result, _Counts | None]]:
+        """Go over all rows; cells are counted and rows hashed in the first pass."""
         tasks = (
             _Task(
                 part,
                 None if in_use is None else np.asarray(in_use[part.start : part.stop]),
-                rules=self._rules if self._faults is None else None,
+                rules=self._rules if self._counts is None else None,
             )
             for part in self._table.parts
         )
         return self._execution.over(what, function, tasks, self.n_rows, self.encoder, of_rows)
 
-    def _counted(self, found: Iterator[tuple[Result, CellFaults | None]]) -> Iterator[Result]:
-        """Yield results and add up what was counted on the way, once all parts are done."""
-        total: CellFaults | None = None
-        for result, faults in found:
-            if faults is not None:
-                total = faults if total is None else total + faults
+    def _counted(self, found: Iterator[tuple[Result, _Counts | None]]) -> Iterator[Result]:
+        """Yield results and keep what was noted on the way, once all parts are done."""
+        faults: CellFaults | None = None
+        hashes: NDArray[np.uint64] | None = None
+        start = 0
+        for result, counts in found:
+            if counts is not None:
+                faults = counts.faults if faults is None else faults + counts.faults
+                hashes = row_values(self.n_rows, np.uint64) if hashes is None else hashes
+                hashes[start : start + len(counts.hashes)] = counts.hashes
+                start += len(counts.hashes)
             yield result
-        self._faults = total or self._faults
+        if faults is not None and hashes is not None:
+            self._counts = faults, hashes
 
 
 def _take(table: PartedTable, positions: IntArray, execution: Execution, what: str) -> Table:

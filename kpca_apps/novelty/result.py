@@ -22,15 +22,20 @@ __all__ = [
     "ComparisonResult",
     "ComponentMap",
     "Curves",
+    "DuplicateRows",
     "Evaluation",
     "NumericProfile",
     "OddCell",
     "RankedRow",
     "Reason",
+    "RepeatedRows",
     "ScoreContours",
     "ScoreDistribution",
+    "ScoreMark",
+    "ScoreScale",
     "ScreeningResult",
     "SourceInfo",
+    "TailShare",
     "ThresholdInfo",
 ]
 
@@ -134,6 +139,51 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class TailShare:
+    """How rare a score is among rows like the usual ones.
+
+    Attributes
+    ----------
+    share : float
+        Share of such rows that would score at least as high, 0..1, smaller for every higher score.
+        Where the words begin with "about" or "<" it is extrapolated: it orders rows, and is no
+        frequency that was seen.
+    words : str
+        The same as "1 in N", as far as the rows bear it.
+    """
+
+    share: float
+    words: str
+
+
+@dataclass(frozen=True)
+class ScoreMark:
+    """A score that has a name on the scale people read, such as "1 in 100"."""
+
+    score: float
+    words: str
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """The scale that people read a score on.
+
+    Attributes
+    ----------
+    name : str
+        ``p-value`` with a clean reference, else ``how rare``.
+    statement : str
+        What a value on it means.
+    marks : tuple of ScoreMark
+        A few scores where it has round values, increasing.
+    """
+
+    name: str
+    statement: str
+    marks: tuple[ScoreMark, ...]
+
+
+@dataclass(frozen=True)
 class RankedRow:
     """One row of the ranked list.
 
@@ -146,7 +196,7 @@ class RankedRow:
     line : int or None
         Line of the input file the row starts on, 1 = first line; ``None`` for binary formats.
     id : str or None
-        Text of the identifier column.
+        Text of the column that names the rows, asked for or found.
     score : float
         Novelty score, higher = more novel.
     p_value : float or None
@@ -162,6 +212,9 @@ class RankedRow:
         What may have gone wrong with it, where the evidence is clear: a sentence each.
     cells : tuple of (str, str)
         Column name and text as it stands in the table, for shown columns.
+    rarity : TailShare or None
+        How rare the score is among rows like the usual ones; ``None`` with a reference, whose
+        scale is the p-value, and for a hard cut.
     """
 
     rank: int
@@ -175,6 +228,7 @@ class RankedRow:
     explained: bool = False
     hints: tuple[str, ...] = ()
     cells: tuple[tuple[str, str], ...] = ()
+    rarity: TailShare | None = None
 
 
 @dataclass(frozen=True)
@@ -234,6 +288,8 @@ class ThresholdInfo:
         Rows the threshold was calibrated on; 0 for a choice.
     statement : str
         One plain sentence saying what the threshold means.
+    rarity : TailShare or None
+        How rare a score at the threshold is, as in `RankedRow`.
     """
 
     rule: str
@@ -242,6 +298,7 @@ class ThresholdInfo:
     calibration: str | None
     n_calibration: int
     statement: str
+    rarity: TailShare | None = None
 
 
 @dataclass(frozen=True)
@@ -365,6 +422,67 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class RepeatedRows:
+    """Rows that hold the same, or nearly the same, in all columns the model uses.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Their numbers, 1 = first row of data; the first 8 of them.
+    lines : tuple of int or None
+        The lines of the input file they start on; ``None`` for binary formats.
+    n_rows : int
+        How many they are.
+    columns : tuple of str
+        Columns in which they differ as written; empty for equal rows. The first 8.
+    cells : tuple of tuples of str
+        What each of `rows` holds in `columns`.
+    """
+
+    rows: tuple[int, ...]
+    lines: tuple[int, ...] | None
+    n_rows: int
+    columns: tuple[str, ...] = ()
+    cells: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class DuplicateRows:
+    """Rows that repeat others.
+
+    Attributes
+    ----------
+    n_repeats : int
+        Rows equal to an earlier one, as written, in every column the model uses.
+    n_groups : int
+        Different rows among those repeated.
+    equal : tuple of RepeatedRows
+        Groups of them that chance does not explain, at most 20, in the order of the table.
+    n_near : int
+        Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
+        explain; without those of `common`.
+    near : tuple of RepeatedRows
+        The first 20 of them.
+    common : tuple of (str, int)
+        Columns in which alone so many rows differ from others that this is how the table is made,
+        and how many rows.
+    n_compared : int
+        Rows among which near repeats were sought: all, or those drawn from a table in parts.
+    statement : str
+        All this in a few plain sentences; empty where no row repeats another.
+    """
+
+    n_repeats: int = 0
+    n_groups: int = 0
+    equal: tuple[RepeatedRows, ...] = ()
+    n_near: int = 0
+    near: tuple[RepeatedRows, ...] = ()
+    common: tuple[tuple[str, int], ...] = ()
+    n_compared: int = 0
+    statement: str = ""
+
+
+@dataclass(frozen=True)
 class ScreeningResult:
     """All that is known after screening or scoring a table.
 
@@ -376,7 +494,7 @@ class ScreeningResult:
         The clean reference the model was fitted on; ``None`` when the table itself was used.
     scores : (n,) array
         Novelty score of every row in input order, higher = more novel. Of a table read in parts,
-        scores, p-values and ranks are mapped from temporary files.
+        scores, p-values, rarities and ranks are mapped from temporary files.
     p_values : (n,) array or None
         Calibrated p-values, where a reference exists.
     flagged : (n,) bool array
@@ -409,6 +527,13 @@ class ScreeningResult:
         Cells that are odd by themselves, clearest first: at most 50, and 10 a column.
     n_odd_cells : int
         How many cells of the table are, listed or not.
+    rarities : (n,) array or None
+        Without a reference, how rare the score of every row is (`TailShare.share`); ``None`` for a
+        hard cut.
+    scale : ScoreScale or None
+        What p-values or rarities mean; ``None`` where there are neither.
+    duplicates : DuplicateRows
+        Rows that repeat others.
     """
 
     source: SourceInfo
@@ -430,6 +555,9 @@ class ScreeningResult:
     next_steps: tuple[tuple[str, str], ...] = ()
     odd_cells: tuple[OddCell, ...] = ()
     n_odd_cells: int = 0
+    rarities: FloatArray | None = None
+    scale: ScoreScale | None = None
+    duplicates: DuplicateRows = DuplicateRows()
 
     @cached_property
     def distribution(self) -> ScoreDistribution:

@@ -3,29 +3,32 @@
 The rules, in the order they are tried on a column nobody declared anything about:
 
 1. no value at all: *empty*; one value only: *constant*;
-2. whole numbers in steps of 1, each once: an *identifier* (a row number), kept out;
+2. whole numbers that were handed out, not measured (`identifiers.py`): an *identifier*, kept out;
 3. at least 90 % of the cells read as numbers: *numeric*; as dates: *datetime*. The rest of such a
    column is typing errors: they count as missing, and the encoder says how many and where;
 4. yes/no in some spelling: *boolean*;
 5. text of which half the cells hold a string seen at least 5 times: *categorical*;
-6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, or is
-   a code of one word, whose length and letters would say nothing but would weigh like five columns.
+6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, is
+   written in one shape, or is a code of one word, whose length and letters would say nothing but
+   would weigh like five columns.
 
 A number never becomes a category by itself: a code that looks like a number has to be declared.
 """
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.dates import DateFormat, infer_date_format, read_dates
+from kpca_apps.files.names import one_line
 from kpca_apps.files.numbers import NumberFormat, infer_number_format
 from kpca_apps.files.values import Readings, ValueFormat, read_texts, read_values
+from kpca_apps.novelty.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.specs import ColumnOptions, ColumnSpec, quoted
 
@@ -33,10 +36,8 @@ __all__ = ["declared_spec", "inferred_spec", "least_level_count"]
 
 _READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 _MOSTLY = 0.5  # above this share, not being numeric is said
-_DISTINCT = 0.95  # share of distinct cells above which a column names rows
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
-_MIN_COUNTING = 10  # shorter runs of consecutive whole numbers happen by chance
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 
 
@@ -187,8 +188,9 @@ def _valued(
         return replace(counted, role="empty", why="no value at all")
     if not varies(distinct):
         return replace(counted, role="constant", why="one value only")
-    if role == "numeric" and not declared and _counts_rows(values, distinct):
-        return replace(counted, role="identifier", why="whole numbers in steps of 1")
+    if isinstance(format, NumberFormat) and not declared:
+        if reason := why_identifier(cells, values, format):
+            return _identifier(counted, reason)
     return replace(counted, format=format, notes=_format_notes(cells.name, format, readings))
 
 
@@ -206,10 +208,13 @@ def _levels(texts: pl.Series) -> ColumnSpec:
         strings = "string" if n_distinct == 1 else "strings"
         return replace(spec, why=f"{n_distinct} distinct {strings} in {n_cells} cells")
     words = float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+    differ = n_distinct > DISTINCT * n_cells
+    if differ and words >= _ONE_WORD and has_one_shape(texts):
+        return replace(spec, role="identifier", why=f"{n_distinct} distinct codes of one shape")
     if words >= _MANY_WORDS:
         return replace(spec, role="text", why=f"free text, {words:.0f} words on average")
-    if n_distinct > _DISTINCT * n_cells or words < _ONE_WORD:
-        kind = "strings" if n_distinct > _DISTINCT * n_cells else "codes"
+    if differ or words < _ONE_WORD:
+        kind = "strings" if differ else "codes"
         return replace(
             spec, role="identifier", why=f"{n_distinct} distinct {kind} in {n_cells} cells"
         )
@@ -222,13 +227,19 @@ def _counted(spec: ColumnSpec, cells: pl.Series) -> ColumnSpec:
     return replace(spec, n_missing=texts.null_count(), n_distinct=texts.drop_nulls().n_unique())
 
 
-def _counts_rows(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> bool:
-    """Whether values are (nearly) a permutation of consecutive whole numbers."""
-    if values.size < _MIN_COUNTING or distinct.size <= _DISTINCT * values.size:
-        return False
-    if not (distinct == np.round(distinct)).all():
-        return False
-    return bool(np.mean(np.diff(distinct) == 1) >= _DISTINCT)
+def _identifier(spec: ColumnSpec, reason: str) -> ColumnSpec:
+    """Spec of a column of numbers that names rows.
+
+    It is said, for a mistake would take a measure out of the model.
+    """
+    spec = replace(spec, role="identifier", why=f"{reason}; --numeric keeps it")
+    if reason == COUNTING:
+        return spec
+    note = (
+        f"Column {quoted(spec.name)} is left out of the model as an identifier ({reason}); "
+        f"--numeric {shlex.quote(one_line(spec.name))} keeps it in."
+    )
+    return replace(spec, notes=(note,))
 
 
 def _format_notes(name: str, format: ValueFormat, readings: Readings) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.tables import Table, table_from_frame
 from kpca_apps.novelty.comparison import evaluate_scores
+from kpca_apps.novelty.duplicates import find_duplicates
 from kpca_apps.novelty.labels import Labels, read_labels
 from kpca_apps.novelty.listing import (
     MAX_CELLS,
@@ -25,7 +26,7 @@ from kpca_apps.novelty.listing import (
 )
 from kpca_apps.novelty.mapping import map_rows, score_grid
 from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
-from kpca_apps.novelty.naming import id_note
+from kpca_apps.novelty.naming import id_note, naming_column
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.parted_rows import Execution, in_parts, table_rows
 from kpca_apps.novelty.ranking import top_rows
@@ -256,7 +257,8 @@ def describe(
     columns = rows.profiles()
     hidden = frozenset(column.name for column in columns if column.hidden)
     odd_cells, n_odd_cells = rows.odd_cells()
-    ranked = list_rows(table, listed, options.columns.id, hidden, judged, reasons, hints)
+    id_column = naming_column(rows, options.columns.id)
+    ranked = list_rows(table, listed, id_column, hidden, judged, reasons, hints)
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
         judged_scores = np.asarray(judged.scores[rows.sample_index])
@@ -274,7 +276,7 @@ def describe(
         map=map_rows(model, judged, listed),
         contours=score_grid(model, judged),
         evaluations=evaluations,
-        warnings=_notes(model, judged, options, labels, columns, in_training=fitted_on is rows),
+        warnings=_notes(model, judged, options, labels, id_column, in_training=fitted_on is rows),
         settings=describe_settings(model, judged.threshold, options)
         | _reading_in_parts(rows)
         | _cells_left_out(columns),
@@ -282,6 +284,9 @@ def describe(
         command=command,
         odd_cells=odd_cells,
         n_odd_cells=n_odd_cells,
+        rarities=judged.rarities,
+        scale=judged.scale,
+        duplicates=find_duplicates(rows),
     )
 
 
@@ -290,7 +295,7 @@ def _notes(
     judged: Judged,
     options: ScreeningOptions,
     labels: Labels | None,
-    columns: Sequence[ColumnProfile],
+    id_column: str | None,
     *,
     in_training: bool,
 ) -> tuple[str, ...]:
@@ -308,7 +313,7 @@ def _notes(
         *judged.warnings,
         labels.note if labels else "",
         same,
-        id_note(rows.sample_table, columns, options.columns.id, drawn=in_parts),
+        id_note(rows, options.columns.id, id_column),
     )
     return tuple(filter(None, notes))
 

@@ -30,7 +30,8 @@ class ColumnOptions:
     label : str or None
         Known labels: kept out of the model, used to evaluate it.
     id : str or None
-        Names the rows in the report; kept out of the model.
+        Names the rows in the report; kept out of the model. By default an identifier that differs
+        in every row names them.
     exclude : tuple of str
         Kept out of the model.
     categorical, numeric : tuple of str

@@ -86,6 +86,10 @@ class TableRows(RowSource, Protocol):
         """Return the positions of the rows that are meant."""
         ...
 
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of the used cells of each row, as they are written, shape (n,)."""
+        ...
+
     def warnings(self) -> tuple[str, ...]:
         """Say what had to be done to the cells of all rows."""
         ...
@@ -133,6 +137,10 @@ class WholeTableRows(ArrayRows):
     def find(self, query: RowQuery) -> IntArray:
         """Return the positions of the rows that are meant."""
         return query.positions(self.sample_table)
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of the used cells of each row, as they are written, shape (n,)."""
+        return self.encoder.hashes(self.sample_table)
 
     def warnings(self) -> tuple[str, ...]:
         """Say what had to be done to the cells."""

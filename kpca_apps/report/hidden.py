@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpca_apps.novelty.result import ColumnProfile, OddCell, RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    OddCell,
+    RankedRow,
+    Reason,
+    RepeatedRows,
+    ScreeningResult,
+)
 
 __all__ = ["without_hidden", "without_hidden_columns"]
 
@@ -21,7 +28,7 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
     -------
     ScreeningResult
         The same result without their cells, distributions, identifiers and hints, and without
-        their values in reasons and odd cells.
+        their values in reasons, odd cells and repeated rows.
     """
     names = frozenset(column.name for column in result.columns if column.hidden)
     if not names:
@@ -36,6 +43,10 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
         columns=without_hidden_columns(result.columns),
         contours=contours,
         odd_cells=tuple(_odd_cell(cell, names) for cell in result.odd_cells),
+        duplicates=replace(
+            result.duplicates,
+            near=tuple(_repeated(group, names) for group in result.duplicates.near),
+        ),
     )
 
 
@@ -52,6 +63,14 @@ def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
         hints=tuple(h for h in row.hints if not any(f'"{name}"' in h for name in names)),
         cells=tuple(cell for cell in row.cells if cell[0] not in names),
     )
+
+
+def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
+    def shown(cells: tuple[str, ...]) -> tuple[str, ...]:
+        named = zip(group.columns, cells, strict=True)
+        return tuple("(hidden)" if name in names else cell for name, cell in named)
+
+    return replace(group, cells=tuple(map(shown, group.cells)))
 
 
 def _reason(reason: Reason, names: frozenset[str]) -> Reason:

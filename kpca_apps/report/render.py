@@ -10,7 +10,13 @@ from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import cut, headline, odd_cells_text, plain
-from kpca_apps.report.views import MAX_COLUMNS, column_views, odd_cell_views, row_views
+from kpca_apps.report.views import (
+    MAX_COLUMNS,
+    column_views,
+    odd_cell_views,
+    repeat_views,
+    row_views,
+)
 
 __all__ = ["render_comparison", "render_screening"]
 
@@ -41,13 +47,14 @@ def render_screening(result: ScreeningResult) -> str:
         result=shown,
         title=plain(sentence),
         sentence=sentence,
-        cards=rows[:N_CARDS],
+        cards=row_views(shown, N_CARDS),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
         odd_cells=odd_cell_views(shown.odd_cells),
         n_shown_cells=N_ODD_CELLS,
         odd_cells_sentence=odd_cells_text(shown),
         cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
+        repeats=repeat_views(shown),
         drawings=screening_drawings(shown),
         sources=[("Table", shown.source)]
         + ([("Reference", shown.reference)] if shown.reference else []),

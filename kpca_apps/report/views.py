@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
-from kpca_apps.novelty.result import ColumnProfile, OddCell, RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    OddCell,
+    RankedRow,
+    Reason,
+    RepeatedRows,
+    ScreeningResult,
+)
 from kpca_apps.report.strips import Strip, strip_of
 from kpca_apps.report.text import (
     MAX_ROWS,
@@ -26,9 +33,11 @@ __all__ = [
     "ColumnView",
     "OddCellView",
     "ReasonView",
+    "RepeatView",
     "RowView",
     "column_views",
     "odd_cell_views",
+    "repeat_views",
     "row_views",
 ]
 
@@ -62,8 +71,19 @@ class CellView:
 
 
 @dataclass(frozen=True)
+class RepeatView:
+    """One group of repeated rows, ready to show; `cells` hold what a row reads in a column."""
+
+    kind: str
+    rows: str
+    lines: str
+    columns: str
+    cells: str
+
+
+@dataclass(frozen=True)
 class RowView:
-    """One ranked row, ready to show."""
+    """One ranked row, ready to show; `rarity` is its p-value, or "1 in N"."""
 
     rank: int
     id: str
@@ -72,8 +92,8 @@ class RowView:
     score: str
     threshold: str
     score_value: float
-    p_value: float | None
-    p_text: str
+    rarity: str
+    rarity_value: float | None
     flagged: bool
     reasons: tuple[ReasonView, ...]
     hints: tuple[str, ...]
@@ -135,12 +155,34 @@ def _more_places(cell: OddCell) -> str:
     return join([*places, f"{count(n_left)} more"] if n_left else places)
 
 
-def row_views(result: ScreeningResult) -> list[RowView]:
-    """Return the first ranked rows, ready to show."""
+def row_views(result: ScreeningResult, count: int = MAX_ROWS) -> list[RowView]:
+    """Return the first ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
-    rows = result.ranked[:MAX_ROWS]
+    rows = result.ranked[:count]
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
+
+
+def repeat_views(result: ScreeningResult) -> list[RepeatView]:
+    """Return the groups of rows that repeat others, ready to show, equal ones first."""
+    found = result.duplicates
+    return [
+        *(_repeat(group, "equal") for group in found.equal),
+        *(_repeat(group, "nearly equal") for group in found.near),
+    ]
+
+
+def _repeat(group: RepeatedRows, kind: str) -> RepeatView:
+    more = group.n_rows - len(group.rows)
+    ending = f" and {count(more)} more" if more else ""
+    texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
+    return RepeatView(
+        kind=kind,
+        rows=", ".join(map(count, group.rows)) + ending,
+        lines="" if group.lines is None else ", ".join(map(count, group.lines)) + ending,
+        columns=cut(", ".join(group.columns), MAX_CELL),
+        cells=cut("; ".join(texts), MAX_CELL),
+    )
 
 
 def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
@@ -171,8 +213,8 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
         score=score,
         threshold=threshold,
         score_value=row.score,
-        p_value=row.p_value,
-        p_text="" if row.p_value is None else number(row.p_value, keep_zeros=True),
+        rarity=_rarity(row),
+        rarity_value=row.p_value if row.rarity is None else row.rarity.share,
         flagged=row.flagged,
         reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
         hints=tuple(cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]),
@@ -193,6 +235,12 @@ def _reason(reason: Reason, profile: ColumnProfile | None) -> ReasonView:
         hidden=profile is not None and profile.hidden,
         strip=strip_of(reason, profile),
     )
+
+
+def _rarity(row: RankedRow) -> str:
+    if row.rarity is not None:
+        return row.rarity.words
+    return "" if row.p_value is None else number(row.p_value, keep_zeros=True)
 
 
 def _note(row: RankedRow) -> str:

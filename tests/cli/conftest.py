@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from markupsafe import Markup
 
 from kpca_apps.cli.main import main
 from tests.novelty.tables import frame_of
@@ -41,10 +42,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def kpca(whole_kpca: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run ``kpca novelty ...`` without the files of ``figures/``, which take longest to draw."""
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what takes longest: pages with empty pictures, and no files of ``figures/``.
+
+    What is drawn has its tests in tests/report.
+    """
+    for module in ("drawing", "gallery"):
+        monkeypatch.setattr(f"kpca_apps.report.{module}.to_svg", lambda drawing: Markup("<svg/>"))
+    monkeypatch.setattr("kpca_apps.report.gallery.to_png", lambda drawing: b"")
     for name in ("screening_figures", "comparison_figures"):
         monkeypatch.setattr(f"kpca_apps.report.figures.{name}", lambda result: {})
+    monkeypatch.setattr("kpca_apps.report.denoising_figures.denoising_figures", lambda result: {})
+
+
+@pytest.fixture
+def kpca(whole_kpca: Run, undrawn: None) -> Run:
+    """Run ``kpca novelty ...`` without drawing."""
     return whole_kpca
 
 

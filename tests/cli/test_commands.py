@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from kpca_apps.cli.commands import command_line
@@ -31,8 +32,7 @@ def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("out", [None, "runs/a"])
-@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize(("out", "reference"), [(None, True), ("runs/a", False)])
 def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference: bool) -> None:
     Path("runs").mkdir()
     words = ["--id", "name", "--numeric", "bill", "--numeric", "wing"]
@@ -53,6 +53,18 @@ def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference:
     assert not any("full path" in sentence for sentence, _ in found.values())
     again = kpca(*shlex.split(result(folder)["command"])[2:])
     assert (again.code, again.out) == (0, f"{folder}/report.html\n"), again.err
+
+
+def test_a_row_without_a_line_is_explained_by_its_id_not_by_the_row_of_that_number(
+    kpca: Run,
+) -> None:
+    birds = pl.read_csv("birds.csv").drop("name")
+    birds.with_columns(tag=60 - pl.int_range(birds.height)).write_parquet("birds.parquet")
+    assert kpca("screen", "birds.parquet", "--quiet").code == 0
+    top = result("kpca-novelty-birds")["ranked"][0]
+    assert (top["line"], top["id"]) == (None, str(61 - top["row"]))
+    told = kpca(*steps("kpca-novelty-birds")["explain"][1])
+    assert (told.code, "rank 1 of 60" in told.out) == (0, True)
 
 
 def test_paths_from_elsewhere_are_cut_and_the_sentence_says_so(

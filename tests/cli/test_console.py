@@ -50,13 +50,13 @@ def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[
 
 def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
     frame = frame_of(40, odd=2)
-    result = screen_table(table_from_frame(frame))
-    assert summary_lines(result)[0].split()[:4] == ["rank", "flagged", "row", "score"]
-    named = ScreeningOptions(columns=ColumnOptions(id="name"))
-    assert "id" in summary_lines(screen_table(table_from_frame(frame), options=named))[0].split()
+    result = screen_table(table_from_frame(frame.drop("name")))
+    assert summary_lines(result)[0].split()[:4] == ["rank", "flagged", "row", "how"]
+    assert "id" in summary_lines(screen_table(table_from_frame(frame)))[0].split()
     top = [replace(row, score=1.0 + 1e-7 * row.rank) for row in result.ranked]
     lines = summary_lines(replace(result, ranked=tuple(top)))
-    assert len({line.split()[3] for line in lines[1:]}) == 5
+    assert len({line.split()[-1] for line in lines[1::2]}) == 5
+    assert lines[2].split()[0] == f"{top[0].reasons[0].column}:"
 
 
 def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:
@@ -115,21 +115,30 @@ def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyP
         sys.stderr.flush()
 
 
-@pytest.mark.parametrize("errors", ["/dev/full", "a pipe"])
-def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path, errors: str) -> None:
+def with_errors_to(write: int, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose words for people go where nobody reads them."""
     code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
-    words = [sys.executable, "-c", code, "papers", "run", "chairs", "--out", "x"]
-    if errors == "a pipe":
-        read, write = os.pipe()
-        os.close(read)
-    else:
-        write = os.open(errors, os.O_WRONLY)
+    command = [sys.executable, "-c", code, *words]
     done = subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=write, text=True, cwd=tmp_path, check=False
+        command, stdout=subprocess.PIPE, stderr=write, text=True, cwd=folder, check=False
     )
     os.close(write)
+    return done
+
+
+def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = with_errors_to(write, tmp_path, "papers", "run", "chairs", "--out", "x")
     assert (done.returncode, done.stdout) == (0, "x/report.html\n")
     assert (tmp_path / "x" / "report.html").is_file()
+
+
+def test_a_run_goes_on_when_its_words_cannot_be_written(folder: Path) -> None:
+    write = os.open("/dev/full", os.O_WRONLY)
+    done = with_errors_to(write, folder, "novelty", "screen", "birds.csv", "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.startswith("column ")
 
 
 def test_a_terminal_that_is_closed_does_not_end_the_work(

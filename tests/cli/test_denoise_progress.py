@@ -77,14 +77,14 @@ def test_a_terminal_shows_how_far_one_image_is(
 @pytest.mark.parametrize("noise", ["gaussian", "poisson", "impulse", "camera"])
 def test_shares_of_an_image_grow_up_to_all_of_it(noise: str) -> None:
     rng = np.random.default_rng(0)
-    pages = [rng.normal(100, 20, (70, 60, 3)).clip(0, 255).astype(np.uint8) for _ in range(2)]
+    pages = [rng.normal(100, 20, (40, 36, 3)).clip(0, 255).astype(np.uint8) for _ in range(2)]
     heard: list[float] = []
     mode = LocalMode(Settings(quality="fast", noise=noise))
     with listening(heard.append):
         for number, page in enumerate(pages):
             with part(number, 2):
                 mode(page, channel_axis=-1)
-    assert len(heard) > 20
+    assert len(heard) > 10
     assert heard == sorted(heard)
     assert heard[0] < 0.1
     assert heard[-1] == pytest.approx(1)
@@ -201,7 +201,8 @@ def test_an_interrupt_in_the_report_leaves_the_images(
 def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     kpca: Run, tmp_path: Path
 ) -> None:
-    for number in range(12):
+    # So many that a busy machine is not done with them before the interrupt is sent.
+    for number in range(80):
         save(f"many/{number:02}.png", np.full((96, 96), 100 + number, np.uint8))
     words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
     code = f"from kpca_apps.cli.main import main; raise SystemExit(main(['denoise', *{words!r}]))"

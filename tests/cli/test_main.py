@@ -165,9 +165,14 @@ def test_every_ending_is_one_line_and_its_code(
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["novelty", "screen", "birds.csv", "--dry-run"], ["--version"]]
+    ("words", "both"),
+    [
+        (["--help"], False),
+        (["--version"], True),
+        (["novelty", "screen", "birds.csv", "--dry-run"], False),
+        (["novelty", "screen", "birds.csv", "--dry-run"], True),
+    ],
 )
-@pytest.mark.parametrize("both", [False, True])
 def test_a_reader_that_goes_away_ends_in_silence(
     words: list[str], both: bool, folder: Path
 ) -> None:

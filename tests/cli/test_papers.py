@@ -89,7 +89,7 @@ def test_an_experiment_without_its_data_says_how_to_get_it(kpca: Run) -> None:
 
 
 def test_what_needs_no_data_runs_beside_what_lacks_it(
-    kpca: Run, monkeypatch: pytest.MonkeyPatch
+    kpca: Run, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = all_experiments()
     few = {name: known[name] for name in ("clusters", "usps", "chairs")}

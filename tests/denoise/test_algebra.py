@@ -27,10 +27,15 @@ def padded(a: NDArray[np.floating]) -> Matrix:
     return wide
 
 
+def part(rows: int, columns: int) -> Matrix:
+    """Zeros in a part of a larger array, as the denoiser has them: other code than for a whole."""
+    return np.zeros((rows, columns + 1), np.float32)[:, :columns]
+
+
 def square(a: NDArray[np.floating]) -> Matrix:
     """Copy a square matrix into a padded square one."""
     n = padded_size(len(a))
-    wide = np.zeros((n, n), np.float32)
+    wide = part(n, n)
     wide[: len(a), : len(a)] = a
     return wide
 
@@ -68,8 +73,8 @@ def test_cholesky_and_solve_agree_with_lapack(k: int, n: int) -> None:
 
 def eigenpairs(a: NDArray[np.floating], edge: float) -> tuple[NDArray[np.floating], Matrix]:
     n = len(a)
-    vectors, values = padded(np.zeros((n, n))), np.zeros(n, np.float32)
-    work = np.zeros((7, padded_size(n)), np.float32)
+    vectors, values = part(n, padded_size(n)), np.zeros(n, np.float32)
+    work = part(7, padded_size(n))
     q = leading_eigenvectors(square(a), n, np.float32(edge), vectors, values, work)
     return values[:q], vectors[:q, :n]
 

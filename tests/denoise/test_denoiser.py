@@ -76,14 +76,18 @@ def test_data_range_follows_the_stated_rule(image: np.ndarray, expected: float) 
 
 
 def any_values(dtype: type) -> np.ndarray:
-    """Values all over the range of a dtype, of which no single precision holds those of 32 bits."""
+    """Values all over the range of a dtype, of which no single precision holds those of 32 bits.
+
+    Too few for a patch, so that no time goes into measuring their noise.
+    """
+    shape = (7, 9, 4)
     if dtype is bool:
-        return RNG.random((20, 24, 4)) < 0.5
+        return RNG.random(shape) < 0.5
     if np.dtype(dtype).kind == "f":
-        return (RNG.normal(size=(20, 24, 4)) * 1e3).astype(dtype)
+        return (RNG.normal(size=shape) * 1e3).astype(dtype)
     limits = np.iinfo(dtype)
     low, high = max(limits.min, -(2**53)), min(limits.max, 2**53)
-    return RNG.integers(low, high, (20, 24, 4), dtype=dtype, endpoint=True)
+    return RNG.integers(low, high, shape, dtype=dtype, endpoint=True)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_estimated_level_does_about_as_well_as_the_true_one() -> None:
 
 
 def test_scikit_image_can_calibrate_the_denoiser() -> None:
-    image = noisy_grey() / 255
+    image = noisy_grey()[:32, :32] / 255
     calibrated = calibrate_denoiser(
         image,
         denoise_kpca,

@@ -34,8 +34,23 @@ def noisy(clean: Image) -> Image:
     return noisy_copy(clean, 25.0)
 
 
+@pytest.fixture(scope="module")
+def fast(noisy: Image) -> NDArray[np.float32]:
+    """What the quickest preset makes of it, which no test may change."""
+    result = denoise_plane(noisy, 25.0, quality="fast")
+    result.flags.writeable = False
+    return result
+
+
+@pytest.fixture(scope="module")
+def balanced(noisy: Image) -> NDArray[np.float32]:
+    result = denoise_plane(noisy, 25.0)
+    result.flags.writeable = False
+    return result
+
+
 def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
-    clean: Image, noisy: Image
+    clean: Image, noisy: Image, fast: NDArray[np.float32], balanced: NDArray[np.float32]
 ) -> None:
     rival = psnr(
         clean,
@@ -43,10 +58,10 @@ def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
             noisy, patch_size=5, patch_distance=9, h=0.8 * 25, sigma=25, fast_mode=True
         ),
     )
-    fast, balanced, high = (psnr(clean, denoise_plane(noisy, 25.0, quality=q)) for q in QUALITIES)
-    assert fast > rival + 0.5
-    assert balanced > fast + 0.05
-    assert high > balanced - 0.02
+    assert psnr(clean, fast) > rival + 0.5
+    assert psnr(clean, balanced) > psnr(clean, fast) + 0.05
+    high = denoise_plane(noisy, 25.0, quality="high")
+    assert psnr(clean, high) > psnr(clean, balanced) - 0.02
 
 
 @pytest.mark.parametrize("sigma", [3.0, 10.0, 35.0, 100.0])
@@ -61,8 +76,11 @@ def test_a_flat_image_loses_nearly_all_its_noise() -> None:
     assert np.sqrt(np.mean(left**2)) < 2.0
 
 
-def test_sigma_ten_per_cent_off_costs_little(clean: Image, noisy: Image) -> None:
-    right, low, high = (psnr(clean, denoise_plane(noisy, s)) for s in (25.0, 22.5, 27.5))
+def test_sigma_ten_per_cent_off_costs_little(
+    clean: Image, noisy: Image, balanced: NDArray[np.float32]
+) -> None:
+    right = psnr(clean, balanced)
+    low, high = (psnr(clean, denoise_plane(noisy, s)) for s in (22.5, 27.5))
     assert low > right - 0.4
     assert high > right - 0.4
 
@@ -73,16 +91,16 @@ def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> No
     assert noise_excess(plane, 22.0, plan_for(22.0).first) > 1.1
 
 
-WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 70), (233, 280)), ((89, 91), (380, 401))]
+WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), (380, 401))]
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_a_window_is_as_in_the_whole(kernel: str) -> None:
+@pytest.mark.parametrize(("kernel", "windows"), [("linear", WINDOWS), ("rbf", WINDOWS[1:2])])
+def test_a_window_is_as_in_the_whole(kernel: str, windows: list[Window]) -> None:
     rng = np.random.default_rng(5)
-    noisy = rng.normal(100, 20, (2, 91, 401)) + 60 * (np.arange(401) // 30 % 2)
+    noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
     options = {"quality": "fast", "kernel": kernel}
     whole = denoise_planes(noisy, [20.0, 12.0], **options)
-    for window in WINDOWS:
+    for window in windows:
         piece = denoise_planes(noisy, [20.0, 12.0], wanted=window, **options)
         (top, bottom), (left, right) = window
         inner = np.s_[:, top:bottom, left:right]
@@ -120,12 +138,11 @@ def test_faint_noise_is_not_made_worse(clean: Image, sigma: float) -> None:
     assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy)
 
 
-def test_the_half_scale_helps_photographs(clean: Image, noisy: Image) -> None:
-    with_it, without = (
-        denoise_planes(noisy[None], [25.0], quality="fast", scales=scales)[0]
-        for scales in (True, False)
-    )
-    assert psnr(clean, with_it) > psnr(clean, without)
+def test_the_half_scale_helps_photographs(
+    clean: Image, noisy: Image, fast: NDArray[np.float32]
+) -> None:
+    without = denoise_planes(noisy[None], [25.0], quality="fast", scales=False)[0]
+    assert psnr(clean, fast) > psnr(clean, without)
     text, same = (
         denoise_planes(noisy[None], [25.0], quality="fast", content="text", scales=scales)[0]
         for scales in (True, False)
@@ -144,20 +161,19 @@ def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
     )
 
 
-def test_a_guide_is_matched_in(clean: Image, noisy: Image) -> None:
-    alone = psnr(clean, denoise_plane(noisy, 25.0, quality="fast"))
+def test_a_guide_is_matched_in(clean: Image, noisy: Image, fast: NDArray[np.float32]) -> None:
     guided = denoise_plane(noisy, 25.0, quality="fast", match=clean)
-    assert psnr(clean, guided) > alone + 0.1
+    assert psnr(clean, guided) > psnr(clean, fast) + 0.1
     first = denoise_planes(np.stack([clean, noisy]), [0.0, 25.0], quality="fast")
     np.testing.assert_array_equal(first[0], clean.astype(np.float32))
     np.testing.assert_array_equal(first[1], guided)
 
 
-def test_rbf_is_near_its_linear_limit_and_below(clean: Image, noisy: Image) -> None:
-    linear, rbf = (
-        psnr(clean, denoise_plane(noisy, 25.0, quality="fast", kernel=kernel))
-        for kernel in ("linear", "rbf")
-    )
+def test_rbf_is_near_its_linear_limit_and_below(
+    clean: Image, noisy: Image, fast: NDArray[np.float32]
+) -> None:
+    linear = psnr(clean, fast)
+    rbf = psnr(clean, denoise_plane(noisy, 25.0, quality="fast", kernel="rbf"))
     assert linear - 0.5 < rbf < linear + 0.05
 
 

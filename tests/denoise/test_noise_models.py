@@ -154,15 +154,16 @@ def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, g
         "quality": "fast",
         "sigma": sigma if given else None,
     }
-    plane = NOISY[noise]
-    alone = db(denoise_kpca(plane, **options))
-    assert alone > db(plane) + 3
+    piece = np.s_[:64, :64]
+    plane, clean = NOISY[noise][piece], CLEAN[piece]
+    alone = db(denoise_kpca(plane, **options), clean)
+    assert alone > db(plane, clean) + 3
     for used in ((1,), (0, 1)):
-        image = np.zeros((*CLEAN.shape, 3))
+        image = np.zeros((*plane.shape, 3))
         image[..., used] = plane[..., np.newaxis]
         out = denoise_kpca(image, channel_axis=-1, **options)
         for channel in range(3):
             if channel in used:
-                assert db(out[..., channel]) > alone - 1.5
+                assert db(out[..., channel], clean) > alone - 1.5
             else:
                 np.testing.assert_allclose(out[..., channel], 0, atol=1e-4)

@@ -36,12 +36,14 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.trial.CROP", CROP)
     mode = LocalMode(Settings(quality="fast", noise=noise))
-    image = with_detail(tmp_path, (48, 330), 0, 330 - CROP)
+    image = with_detail(tmp_path, (32, 330), 0, 330 - CROP)
     trial = try_strengths(image, mode)
-    assert (trial.left, trial.top, trial.width, trial.height) == (330 - CROP, 0, CROP, 48)
+    assert (trial.left, trial.top, trial.width, trial.height) == (330 - CROP, 0, CROP, 32)
     pixels = image.page(0)
     crop = np.s_[:, 330 - CROP :]
-    for one, options in zip(trial.trials, strengths_of(mode.options, colour=False), strict=True):
+    tried = list(zip(trial.trials, strengths_of(mode.options, colour=False), strict=True))
+    # The weaker one is a mixture, whatever the noise.
+    for one, options in tried if noise == "gaussian" else tried[1:]:
         whole, info = LocalMode(options[2])(pixels, channel_axis=None)
         after = np.clip(np.rint(whole[crop]), 0, 255).astype(np.uint8)
         assert one.residual_sd == np.std(pixels[crop].astype(float) - after)
@@ -55,7 +57,7 @@ def test_the_crop_of_a_turned_colour_image_is_as_in_the_whole(
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.trial.CROP", 48)
     rng = np.random.default_rng(3)
-    pixels = rng.normal(120, (5, 12, 20), (56, 300, 3)).clip(0, 255).astype(np.uint8)
+    pixels = rng.normal(120, (5, 12, 20), (48, 300, 3)).clip(0, 255).astype(np.uint8)
     exif = Image.Exif()
     exif[274] = 6
     image = read_image(save(tmp_path, "a.png", pixels, exif=exif), label="a.png")

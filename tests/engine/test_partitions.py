@@ -141,13 +141,17 @@ def test_a_part_that_ends_every_worker_is_named():
         list(workers.map_partitions(dies_always, row_parts(30, 10), 0))
 
 
-def test_the_only_worker_lost_gets_what_is_shared_anew(tmp_path):
+def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    marker = tmp_path / "died"
+    marker, files = tmp_path / "died", tmp_path / "files"
+    files.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(files))
     with Workers("dask", n_workers=1) as workers:
+        assert any(files.iterdir())
         starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
     assert starts == list(range(0, 900, 100))
     assert marker.exists()
+    assert list(files.iterdir()) == []
 
 
 class Insistent:
@@ -301,12 +305,3 @@ def test_a_tree_combines_everything_once_and_in_order(n):
 def test_nothing_cannot_be_combined():
     with pytest.raises(ValueError, match="nothing to combine"):
         tree_reduce(add, [])
-
-
-def test_a_cluster_on_this_machine_leaves_no_files(tmp_path, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with Workers("dask", n_workers=1) as workers:
-        assert any(tmp_path.iterdir())
-        list(workers.map_partitions(abs, [-1]))
-    assert list(tmp_path.iterdir()) == []

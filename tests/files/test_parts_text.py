@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
@@ -54,6 +54,7 @@ def agree(table: PartedTable, whole: Table) -> None:
     assert table.source == whole.source
 
 
+@settings(max_examples=50)
 @given(
     rows=st.lists(st.lists(CELL, min_size=2, max_size=2), min_size=1, max_size=12),
     delimiter=st.sampled_from(",;\t"),

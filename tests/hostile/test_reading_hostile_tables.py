@@ -316,7 +316,7 @@ def test_more_text_than_anyone_screens_is_refused_on_any_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "texts.parquet"
-    pl.DataFrame({"a": range(12_000), "t": ["x" * 100_000] * 12_000}).write_parquet(path)
+    pl.select(a=pl.int_range(12_000), t=pl.repeat("x" * 100_000, 12_000)).write_parquet(path)
     monkeypatch.setattr(limits, "available_memory", lambda: 10**12)
     with pytest.raises(MemoryLimitError, match=r"text cells unpack to 1\.1 GB"):
         read_table(path)

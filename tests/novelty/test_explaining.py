@@ -14,6 +14,8 @@ from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.screening import score_table, screen
 from tests.novelty.tables import correlated, frame_of
 
+HIDDEN = ScreeningOptions(columns=ColumnOptions(hide=("name",)))
+
 
 @pytest.fixture
 def new(tmp_path: Path) -> Table:
@@ -36,7 +38,7 @@ def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) ->
     assert {(row.row, row.line, row.rank, row.score) for row in rows} == {
         (30, 31, 1, score_table(model, new).scores.max())
     }
-    assert [row.id for row in rows] == [None, None, "bird 0029"]
+    assert [row.id for row in rows] == ["bird 0029"] * 3
     assert rows[0].reasons == rows[1].reasons
     assert rows[0].reasons[0].column == "bill"
 
@@ -58,7 +60,8 @@ def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:
     [
         ({"row": "31"}, "numbered from 1 to 30"),
         ({"row": "0"}, "numbered from 1 to 30"),
-        ({"row": "bird"}, "numbered from 1 to 30; or name the column of ids with --id$"),
+        ({"row": "bird"}, '"name" "bird"; rows are numbered from 1 to 30$'),
+        ({"row": "x", "options": HIDDEN}, "from 1 to 30; or name the column of ids with --id$"),
         ({"line": 1}, "no row that starts on line 1"),
     ],
 )

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from kpca_apps.engine.partitions import Executor, Workers
+from kpca_apps.engine.partitions import Workers
 from kpca_apps.errors import InputError
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import PartedTable
@@ -152,13 +152,6 @@ def test_a_sample_teaches_columns_and_landmarks_and_all_rows_the_rest(
     assert "300 rows drawn from it are judged" in result.evaluations[0].setting
 
 
-@pytest.fixture(scope="module")
-def dask():
-    pytest.importorskip("distributed")
-    with Workers("dask", n_workers=2) as workers:
-        yield workers
-
-
 def written(result: ScreeningResult, table: PartedTable, path: Path, workers: Workers) -> bytes:
     write_scored_table(table, result, path, Execution(workers))
     return path.read_bytes() + result_to_json(result).encode()
@@ -174,18 +167,11 @@ def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Pat
     assert bytes_of[0] == bytes_of[1] == bytes_of[2]
 
 
-def on_two(executor: Executor, dask: Workers, table: PartedTable) -> ScreeningResult:
-    if executor == "dask":
-        return screen(table, options=OPTIONS, execution=Execution(dask))[0]
-    with Workers(executor, n_workers=2) as workers:
-        return screen(table, options=OPTIONS, execution=Execution(workers))[0]
-
-
-@pytest.mark.parametrize("executor", ["processes", "dask"])
-def test_other_processes_find_the_same(
-    birds: Path, whole: ScreeningResult, dask: Workers, executor: Executor
-) -> None:
-    assert_same(whole, on_two(executor, dask, in_parts(birds, 256)))
+def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> None:
+    with Workers("processes", n_workers=2) as workers:
+        assert_same(
+            whole, screen(in_parts(birds, 256), options=OPTIONS, execution=Execution(workers))[0]
+        )
 
 
 @dataclass(frozen=True)
@@ -204,13 +190,15 @@ class DiesOnce:
 
 
 def test_a_dask_worker_killed_half_way_loses_nothing(
-    birds: Path, whole: ScreeningResult, dask: Workers, tmp_path: Path
+    birds: Path, whole: ScreeningResult, tmp_path: Path
 ) -> None:
+    pytest.importorskip("distributed")
     table = in_parts(birds, 256)
     (tmp_path / "marks").mkdir()
     part = replace(table.parts[1], rows=DiesOnce(table.parts[1].rows, tmp_path / "marks"))
     killing = replace(table, parts=(table.parts[0], part, *table.parts[2:]))
-    result = screen(killing, options=OPTIONS, execution=Execution(dask))[0]
+    with Workers("dask", n_workers=2) as workers:
+        result = screen(killing, options=OPTIONS, execution=Execution(workers))[0]
     assert len(list((tmp_path / "marks").iterdir())) > 3
     assert_same(whole, result)
 
@@ -244,13 +232,13 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     np.testing.assert_allclose(result.scores, new.scores, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("how", [{"row": "b411"}, {"row": "412"}, {"line": 413}])
-def test_one_row_of_many_is_explained(birds: Path, how: dict[str, object]) -> None:
+def test_one_row_of_many_is_explained(birds: Path) -> None:
     model = fit_model(read_table(birds), OPTIONS, clean=False)
-    whole, _ = explain_row(model, read_table(birds), **how)  # type: ignore[arg-type]
-    parted, _ = explain_row(model, in_parts(birds), **how)  # type: ignore[arg-type]
-    assert parted == whole
-    assert whole.row == 412
+    for how in ({"row": "b411"}, {"row": "412"}, {"line": 413}):
+        whole, _ = explain_row(model, read_table(birds), **how)  # type: ignore[arg-type]
+        parted, _ = explain_row(model, in_parts(birds), **how)  # type: ignore[arg-type]
+        assert parted == whole
+        assert whole.row == 412
 
 
 def test_a_comparison_draws_rows_from_a_large_table(

@@ -14,13 +14,18 @@ from kpca_apps.novelty.result import (
     ComparisonResult,
     ComponentMap,
     Curves,
+    DuplicateRows,
     Evaluation,
     NumericProfile,
     OddCell,
     RankedRow,
     Reason,
+    RepeatedRows,
     ScoreContours,
+    ScoreMark,
+    ScoreScale,
     ScreeningResult,
+    TailShare,
     ThresholdInfo,
 )
 
@@ -140,6 +145,11 @@ ODD_CELLS = (
 )
 
 
+def rarity(score: float) -> TailShare:
+    share = float(np.exp(-9 * score))
+    return TailShare(share, f"1 in {1 / share:,.0f}" if share > 0.005 else "< 1 in 200")
+
+
 def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...]) -> list[RankedRow]:
     order = np.argsort(-scores, kind="stable")[:100]
     return [
@@ -157,6 +167,7 @@ def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...])
             if reasons and not place
             else (),
             cells=(("Species", "Adelie"), ("Culmen Length (mm)", "39.1"), ("Comments", "")),
+            rarity=rarity(float(scores[row])),
         )
         for place, row in enumerate(order)
     ]
@@ -200,6 +211,7 @@ def screening(
             calibration=None,
             n_calibration=0,
             statement="The threshold is a choice: it flags the oddest 3.5 % of the rows.",
+            rarity=rarity(float(limit)),
         ),
         ranked=tuple(ranked(scores, flagged, reasons)),
         columns=columns(),
@@ -225,6 +237,29 @@ def screening(
         ),
         odd_cells=ODD_CELLS,
         n_odd_cells=9,
+        rarities=np.exp(-9 * scores),
+        scale=ScoreScale(
+            "how rare",
+            "How rare: how many of the rows like the usual 20 would score so high.",
+            (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
+        ),
+        duplicates=repeats("Flipper Length (mm)", "1950", "195") if n_rows > 3 else DuplicateRows(),
+    )
+
+
+def repeats(column: str, *cells: str, n_groups: int = 1) -> DuplicateRows:
+    """Equal rows, and rows that differ in one column."""
+    places = tuple(range(2, 2 + len(cells)))
+    equal = RepeatedRows(rows=(1, 9), lines=(2, 10), n_rows=2)
+    near = RepeatedRows(places, places, 2_000, (column,), tuple((cell,) for cell in cells))
+    return DuplicateRows(
+        n_repeats=1_000,
+        n_groups=n_groups,
+        equal=(equal,) * n_groups,
+        n_near=n_groups,
+        near=(near,) * n_groups,
+        n_compared=344,
+        statement=f'Rows repeat earlier ones; some are equal but for "{column}".',
     )
 
 
@@ -235,9 +270,16 @@ def with_reference() -> ScreeningResult:
         result,
         reference=source("clean.csv"),
         p_values=p_values,
-        ranked=tuple(replace(r, p_value=r.rank / 345) for r in result.ranked),
+        ranked=tuple(replace(r, p_value=r.rank / 345, rarity=None) for r in result.ranked),
+        rarities=None,
+        scale=ScoreScale(
+            "p-value",
+            "p-value: the share of rows like the reference that would score so high.",
+            (ScoreMark(0.3, "0.1"),),
+        ),
         threshold=replace(
             result.threshold,
+            rarity=None,
             rule="alpha",
             setting=0.05,
             calibration="leave-one-out",
@@ -254,6 +296,7 @@ def infinite_threshold() -> ScreeningResult:
         threshold=replace(
             result.threshold,
             value=float("inf"),
+            rarity=None,
             statement="12 rows cannot calibrate a rate of 1 %; the smallest possible is 7.7 %.",
         ),
     )
@@ -294,6 +337,7 @@ def hostile() -> ScreeningResult:
         settings={HOSTILE: HOSTILE},
         command=HOSTILE,
         next_steps=((HOSTILE, HOSTILE),),
+        duplicates=repeats(HOSTILE, HOSTILE, ARABIC),
         evaluations=tuple(
             replace(e, label=HOSTILE, positive=HOSTILE, setting=HOSTILE) for e in evaluations()
         ),
@@ -307,6 +351,7 @@ def long_names() -> ScreeningResult:
     return replace(
         result,
         columns=profiles,
+        duplicates=repeats(LONG, LONG, LONG),
         ranked=tuple(replace(r, reasons=reasons, cells=((LONG, LONG),) * 9) for r in result.ranked),
         odd_cells=tuple(
             replace(cell, column=cell.column + LONG, seen=LONG, suggestion=LONG)
@@ -385,6 +430,7 @@ def huge() -> ScreeningResult:
             for cell in ODD_CELLS * 16
         ),
         contours=two_columns().contours,
+        duplicates=repeats(HOSTILE * 6, *(HOSTILE * 20,) * 8, n_groups=20),
     )
 
 

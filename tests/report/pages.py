@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html.parser import HTMLParser
 
+from kpca_apps.report.render import render_screening
+from tests.report import examples
+
 VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+@cache
+def rendered(name: str) -> str:
+    """Render an example once; tests of repeatability render again."""
+    return render_screening(examples.SCREENINGS[name]())
 
 
 class Page(HTMLParser):

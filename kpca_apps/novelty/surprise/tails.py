@@ -1,0 +1,146 @@
+"""How rare a value is among those seen, and beyond them: minus logarithms of tail shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ExponentialTail", "TwoTails", "UpperTail"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through the
+# value that a tenth of these exceed.
+SHARES = np.linspace(0.0, 0.9, 10)
+HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
+FAR = 0.99
+# Added to distances (in standard deviations of a column) before ratios are taken of them.
+FLOOR = 0.05
+# Pareto exponent of columns that end sharply: sixteen times as far, 16^16 times as rare.
+LARGEST_EXPONENT = 16.0
+# Values a curve is held by: each of the most extreme, and others evenly.
+EXTREME_KNOTS, KNOTS = 64, 512
+# The quantiles an exponential tail goes through, and how far it must lie above what was counted to
+# count: half a logarithm, so that ordinary tails stay as counted.
+UPPER, ALLOWED = (0.75, 0.95), 0.5
+# Two quantiles are not taken for nearer than this: where all rows score alike, rounding would say
+# much.
+LEAST_REACH = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class TwoTails:
+    """Distributions of columns, each side by itself.
+
+    Attributes
+    ----------
+    knots : (v, 19) array
+        Quantiles, increasing: the median in the middle, and each tenth of both sides.
+    exponents : (v, 2) array
+        Of the Pareto tails below and above.
+    """
+
+    knots: FloatArray
+    exponents: FloatArray
+
+    @classmethod
+    def fit(cls, values: FloatArray, seen: BoolArray) -> TwoTails:
+        """Learn from those cells of columns (v, n) that are `seen`; a column may have none."""
+        n_seen = seen.sum(axis=1, keepdims=True)
+        ordered = np.sort(np.where(seen, values, np.where(n_seen > 0, np.inf, 0.0)), axis=1)
+        sides = np.concatenate([[-FAR], -SHARES[:0:-1], SHARES, [FAR]])
+        # Linear interpolation between order statistics, as numpy's quantile does.
+        last_place = np.maximum(n_seen - 1, 0)
+        place = (0.5 + 0.5 * sides) * last_place
+        below = np.floor(place).astype(np.int64)
+        lower = np.take_along_axis(ordered, below, axis=1)
+        upper = np.take_along_axis(ordered, np.minimum(below + 1, last_place), axis=1)
+        quantiles = lower + (place - below) * (upper - lower)
+        knots, ends = quantiles[:, 1:-1], quantiles[:, [0, -1]]
+        centre = knots[:, [len(SHARES) - 1]]
+        step = np.log((np.abs(ends - centre) + FLOOR) / (_reach(knots) + FLOOR))
+        rarer = np.log((1.0 - SHARES[-1]) / (1.0 - FAR))
+        exponents = np.minimum(rarer / np.maximum(step, 1e-9), LARGEST_EXPONENT)
+        return cls(knots.copy(), exponents * (n_seen > 0))
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
+        surprise = np.empty_like(values)
+        parts = zip(values, self.knots, self.exponents, _reach(self.knots) + FLOOR, strict=True)
+        for j, (x, knots, exponents, reach) in enumerate(parts):
+            surprise[j] = np.interp(x, knots, HEIGHTS)
+            for beyond, side in ((knots[0] - x, 0), (x - knots[-1], 1)):
+                far = np.flatnonzero(beyond > 0)
+                surprise[j, far] += exponents[side] * np.log1p(beyond[far] / reach[side])
+        return surprise
+
+
+def _reach(knots: FloatArray) -> FloatArray:
+    """Distance from the median to the outermost knots below and above, (v, 2)."""
+    distance: FloatArray = np.abs(knots[:, [0, -1]] - knots[:, [len(SHARES) - 1]])
+    return distance
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialTail:
+    """Minus the logarithm of an exponential tail through two quantiles of scores.
+
+    Attributes
+    ----------
+    zero, slope : float
+        It is slope (score - zero).
+    """
+
+    zero: float
+    slope: float
+
+    @classmethod
+    def fit(cls, scores: FloatArray, shares: tuple[float, float]) -> ExponentialTail:
+        """Put the tail through the quantiles at two shares of scores (n,)."""
+        low, high = np.quantile(scores, shares)
+        first, last = -np.log1p(-np.array(shares))
+        slope = (last - first) / max(high - low, LEAST_REACH)
+        return cls(float(low - first / slope), float(slope))
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Surprise of scores (r,), below 0 where the tail has not begun."""
+        surprise: FloatArray = self.slope * (scores - self.zero)
+        return surprise
+
+
+@dataclass(frozen=True, eq=False)
+class UpperTail:
+    """Minus the logarithm of the share of rows that score at least so high.
+
+    A score far beyond the others is rarer than one among n: there, an exponential tail counts.
+
+    Attributes
+    ----------
+    knots, surprise : (k,) array
+        Scores, increasing, and the logarithms at them; between, linear.
+    tail : ExponentialTail
+    """
+
+    knots: FloatArray
+    surprise: FloatArray
+    tail: ExponentialTail
+
+    @classmethod
+    def fit(cls, scores: FloatArray) -> UpperTail:
+        """Learn from scores (n,)."""
+        values, first = np.unique(np.sort(scores), return_index=True)
+        surprise = -np.log1p(-first / len(scores))
+        if len(values) > KNOTS:
+            evenly = np.linspace(0, len(values) - EXTREME_KNOTS, KNOTS - EXTREME_KNOTS, dtype=int)
+            kept = np.r_[evenly[:-1], len(values) - EXTREME_KNOTS : len(values)]
+            values, surprise = values[kept], surprise[kept]
+        return cls(values, surprise, ExponentialTail.fit(scores, UPPER))
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Surprise of scores (r,)."""
+        counted = np.interp(scores, self.knots, self.surprise)
+        surprise: FloatArray = np.maximum(counted, self.tail(scores) - ALLOWED)
+        return surprise
