@@ -163,10 +163,11 @@ def _rarity(row: RankedRow) -> str:
 
 
 def explanation_lines(row: RankedRow) -> list[str]:
-    """Lay out all reasons of one row, a line a column."""
+    """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
     if not row.reasons:
-        return ["No single column explains the score."]
-    return column_lines([("share", "column", "seen", "expected"), *map(_reason_cells, row.reasons)])
+        return ["No single column explains the score.", *row.hints]
+    head = ("share", "column", "seen", "expected")
+    return [*column_lines([head, *map(_reason_cells, row.reasons)]), *row.hints]
 
 
 def _reason_cells(reason: Reason) -> tuple[str, ...]:

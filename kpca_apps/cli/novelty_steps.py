@@ -126,7 +126,7 @@ def finish(
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.cli.novelty_runs import MODEL_FILE, write_screening
     from kpca_apps.report.hidden import without_hidden
-    from kpca_apps.report.text import headline, plain
+    from kpca_apps.report.text import headline, odd_cells_text, plain
 
     params = context.params
     saved = None if model is None else MODEL_FILE
@@ -145,6 +145,8 @@ def finish(
     shown = without_hidden(result)
     console.say(plain(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
+    if shown.odd_cells:
+        console.say(plain(odd_cells_text(shown)))
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)

@@ -13,11 +13,12 @@ from kpca_apps.errors import InputError
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import Readings, cell_text, why_unreadable
+from kpca_apps.novelty.odd_cells import OddValues
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec, quoted
 
 __all__ = ["CellFaults", "ColumnFaults", "fault_sentences", "listed", "places_of"]
 
-_LISTED = 5  # names or lines quoted in one sentence
+_LISTED = 5  # names quoted in one sentence
 
 
 @dataclass(frozen=True)
@@ -30,24 +31,25 @@ class ColumnFaults:
         All; those that are empty or say so; those that hold something else.
     n_filled : int
         Cells that were filled with what the other columns suggest.
-    places : tuple of int
-        Where the first unreadable cells are: at most 5 lines of the file, or rows, from 1.
+    first_place : int
+        Where the first unreadable cell is: its line of the file, or row, from 1; 0 without one.
     first, why : str
-        The first of them as it stands in the table, and what keeps all of them from being read,
-        where it is one thing.
+        That cell as it stands in the table, and what keeps all of them from being read, where it
+        is one thing.
 
     Examples
     --------
-    >>> half = ColumnFaults(10, 1, 1, 2, (4,), "12O", "")
-    >>> (half + ColumnFaults(10, 0, 2, 2, (13, 15), "?!", "")).places
-    (4, 13, 15)
+    >>> half = ColumnFaults(10, 1, 1, 2, 4, "12O", "")
+    >>> whole = half + ColumnFaults(10, 0, 2, 2, 13, "?!", "")
+    >>> whole.n_unreadable, whole.first_place, whole.first
+    (3, 4, '12O')
     """
 
     n_cells: int
     n_missing: int
     n_unreadable: int
     n_filled: int
-    places: tuple[int, ...] = ()
+    first_place: int = 0
     first: str = ""
     why: str = ""
 
@@ -79,7 +81,7 @@ class ColumnFaults:
             n_missing=n_missing,
             n_unreadable=rows.size,
             n_filled=0 if spec.role in LEVEL_ROLES else n_missing + rows.size,
-            places=tuple(places[rows[:_LISTED]].tolist()),
+            first_place=int(places[rows[0]]) if rows.size else 0,
             first=first,
             why=why,
         )
@@ -92,7 +94,7 @@ class ColumnFaults:
             self.n_missing + other.n_missing,
             self.n_unreadable + other.n_unreadable,
             self.n_filled + other.n_filled,
-            (*self.places, *other.places)[:_LISTED],
+            self.first_place or other.first_place,
             self.first if self.n_unreadable else other.first,
             (self.why if self.why == other.why else "") if both else self.why or other.why,
         )
@@ -108,16 +110,20 @@ class CellFaults:
         Of the columns the model uses, in the order of its plan.
     unused_missing : tuple of int
         Missing cells of the other columns, in the order of the table.
+    odd : tuple of OddValues
+        Odd values of the columns the model uses; empty where nobody looked for them.
     """
 
     used: tuple[ColumnFaults, ...]
     unused_missing: tuple[int, ...]
+    odd: tuple[OddValues, ...] = ()
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         pairs = zip(self.unused_missing, other.unused_missing, strict=True)
-        return CellFaults(used, tuple(a + b for a, b in pairs))
+        odd = tuple(a + b for a, b in zip(self.odd, other.odd, strict=True))
+        return CellFaults(used, tuple(a + b for a, b in pairs), odd)
 
 
 def places_of(table: Table, first_row: int = 0) -> NDArray[np.int64]:
@@ -177,16 +183,15 @@ def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: st
     if 2 * n > faults.n_cells - faults.n_missing:
         unread = "1 cell does not read so" if n == 1 else f"{n} cells do not read so"
         raise InputError(
-            f"{name}, {word} {faults.places[0]}: column {quoted(spec.name)} holds "
+            f"{name}, {word} {faults.first_place}: column {quoted(spec.name)} holds "
             f"{kind} in the reference, but {unread}, first this one"
             f"{first}; correct them, or fit a model without the column."
         )
     what = f"1 cell is no {kind[:-1]}" if n == 1 else f"{n} cells are no {kind}"
     counts = "counts" if n == 1 else "count"
-    shown = ", ".join(map(str, faults.places))
-    more = f" and {n - _LISTED} more" if n > _LISTED else ""
-    where = f"{word}{'s' if n > 1 else ''} {shown}{more}"
-    return f"Column {quoted(spec.name)}: {what} and {counts} as missing: {where}{first}."
+    where = f"{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
+    where = where if n == 1 else f"first {where}"
+    return f"Column {quoted(spec.name)}: {what} and {counts} as missing, {where}{first}."
 
 
 def _new_gaps_note(spec: ColumnSpec, faults: ColumnFaults, drawn: bool) -> str:

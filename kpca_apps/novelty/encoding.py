@@ -24,10 +24,12 @@ from kpca_apps.novelty.cell_faults import (
     listed,
     places_of,
 )
+from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.coders import LevelCoder, ValueCoder, read_column
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.odd_cells import OddValues, odd_cells
 from kpca_apps.novelty.profiles import count_missing, profile_columns
-from kpca_apps.novelty.result import ColumnProfile
+from kpca_apps.novelty.result import ColumnProfile, OddCell
 from kpca_apps.novelty.row_hashes import hash_rows
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, quoted
 
@@ -183,7 +185,9 @@ class TableEncoder:
         """Hash the used cells of each row as they are written, shape (n,)."""
         return hash_rows(table.frame, [spec.name for spec in self.plan.used])
 
-    def faults(self, table: Table, first_row: int = 0) -> CellFaults:
+    def faults(
+        self, table: Table, first_row: int = 0, rules: CellRules | None = None
+    ) -> CellFaults:
         """Count the cells that are no values, in a table or in a part of it.
 
         Parameters
@@ -192,13 +196,26 @@ class TableEncoder:
             The rows.
         first_row : int
             Position of the first of them in the whole table.
+        rules : CellRules, optional
+            What the columns allow, to collect the cells that are odd by themselves as well.
         """
-        places, used = places_of(table, first_row), []
-        for coder in self.coders:
-            cells = table.frame[coder.spec.name]
-            readings = read_column(cells, coder.spec)
-            used.append(ColumnFaults.of(cells, coder.spec, readings, places))
-        return CellFaults(tuple(used), count_missing(table, self.plan))
+        places, used, odd = places_of(table, first_row), [], []
+        for number, coder in enumerate(self.coders):
+            cells, spec = table.frame[coder.spec.name], coder.spec
+            readings = read_column(cells, spec)
+            used.append(ColumnFaults.of(cells, spec, readings, places))
+            if rules is not None:
+                rule = rules.columns[number]
+                odd.append(OddValues.found(cells, spec, readings, rule, first_row, places))
+        return CellFaults(tuple(used), count_missing(table, self.plan), tuple(odd))
+
+    def odd_cells(
+        self, faults: CellFaults, rules: CellRules, *, in_lines: bool
+    ) -> tuple[tuple[OddCell, ...], int]:
+        """Put the odd cells of a whole table into words; how many there are in all comes second."""
+        notations = [c.notation if isinstance(c, ValueCoder) else None for c in self.coders]
+        columns = zip(self.plan.used, rules.columns, notations, faults.odd, strict=True)
+        return odd_cells(tuple(columns), in_lines=in_lines)
 
     def say_faults(
         self,

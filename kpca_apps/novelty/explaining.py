@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.novelty.listing import explain_rows, list_rows
+from kpca_apps.novelty.listing import explain_rows, hint_rows, list_rows
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.naming import naming_column
 from kpca_apps.novelty.options import ScreeningOptions
@@ -73,8 +73,10 @@ def explain_row(
     result = describe(model, judged, options, None, "")
     found, matrix = rows.take(position)
     reasons = explain_rows(model, found, matrix, judged.own(position))
+    hints = hint_rows(model, rows, found, matrix, position)
     hidden = frozenset(column.name for column in result.columns if column.hidden)
-    return list_rows(found, position, id_column, hidden, judged, reasons)[0], result
+    ranked = list_rows(found, position, id_column, hidden, judged, reasons, hints)
+    return ranked[0], result
 
 
 def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:

@@ -8,14 +8,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.files.numbers import NumberFormat
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import cell_text
-from kpca_apps.novelty.attribution import ColumnDrop
+from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows
+from kpca_apps.novelty.coders import read_column
+from kpca_apps.novelty.hints import HintFinder, NumberColumn, missing_hint
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
+from kpca_apps.novelty.row_source import SAMPLE_ROWS
 from kpca_apps.novelty.scoring import Judged
+from kpca_apps.novelty.table_rows import TableRows
 
-__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "share_of_reasons"]
+__all__ = ["MAX_CELLS", "explain_rows", "hint_rows", "list_rows", "share_of_reasons"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -25,6 +30,8 @@ MIN_SHARE = 0.05
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
+# Rows of a table that hints are found by.
+MAX_COMPARED = 2_500
 
 
 def explain_rows(
@@ -70,6 +77,61 @@ def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Re
     )
 
 
+def hint_rows(
+    model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
+) -> list[tuple[str, ...]]:
+    """Say what may have gone wrong with some rows.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model that scored them.
+    rows : TableRows
+        All rows of their table: what is ordinary is learned from these, unless the model is one
+        of a clean reference.
+    table, matrix : Table and (r, d) array
+        The rows as they stand, and encoded.
+    positions : (r,) int array
+        Where they are in their table.
+    """
+    if not len(matrix):
+        return []
+    encoder, views = model.encoder, model.detector.views_
+    if model.clean:
+        neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
+    else:
+        drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
+        ordinary = rows.sample[drawn]
+        as_is = np.array(encoder.as_is, dtype=np.int64)
+        scaled = views.standardised(ordinary)
+        neighbours = NeighbourRows(ordinary, scaled, as_is, rows.sample_index[drawn])
+        own = positions
+    columns = [
+        NumberColumn(group.name, place, group.columns[0])
+        for place, (coder, group) in enumerate(zip(encoder.coders, encoder.groups, strict=True))
+        if isinstance(coder.spec.format, NumberFormat) and not coder.spec.hidden
+    ]
+    groups = [np.array(group.columns) for group in encoder.groups]
+    finder = HintFinder.fit(neighbours, groups, columns)
+    standardised = views.standardised(matrix)
+    missing = _missing_cells(model, table)
+    return [
+        tuple(filter(None, (*finder.hints(row, scaled, int(position)), missing_hint(lacking))))
+        for row, scaled, position, lacking in zip(matrix, standardised, own, missing, strict=True)
+    ]
+
+
+def _missing_cells(model: NoveltyModel, table: Table) -> list[list[tuple[str, float]]]:
+    """Columns whose cells are missing in each row, and the share of rows that lack each."""
+    missing: list[list[tuple[str, float]]] = [[] for _ in range(table.frame.height)]
+    n_learned = min(model.source.n_rows, SAMPLE_ROWS)
+    for spec in model.encoder.plan.used:
+        if not spec.hidden:
+            for row in np.flatnonzero(read_column(table.frame[spec.name], spec).missing):
+                missing[row].append((spec.name, spec.n_missing / n_learned))
+    return missing
+
+
 def list_rows(
     table: Table,
     positions: IntArray,
@@ -77,6 +139,7 @@ def list_rows(
     hidden: frozenset[str],
     judged: Judged,
     reasons: Sequence[tuple[Reason, ...]],
+    hints: Sequence[tuple[str, ...]],
 ) -> tuple[RankedRow, ...]:
     """Put some rows into words; the first `len(reasons)` of them are explained.
 
@@ -95,6 +158,8 @@ def list_rows(
         Scores and what they mean, flags and ranks of all rows of the table.
     reasons : sequence of tuples of Reason
         Of the first rows.
+    hints : sequence of tuples of str
+        Of the same rows.
 
     Returns
     -------
@@ -119,6 +184,7 @@ def list_rows(
                 flagged=bool(judged.flagged[position]),
                 reasons=why,
                 explained=explained,
+                hints=hints[place] if explained else (),
                 cells=tuple(
                     (name, cell_text(table.frame[name], place))
                     for number, name in enumerate(shown)

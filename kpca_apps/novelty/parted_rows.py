@@ -21,8 +21,9 @@ from kpca_apps.engine.partitions import Workers, tree_reduce
 from kpca_apps.files.parts import PartedTable, TablePart, parted
 from kpca_apps.files.tables import Table
 from kpca_apps.novelty.cell_faults import CellFaults
+from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.result import ColumnProfile
+from kpca_apps.novelty.result import ColumnProfile, OddCell
 from kpca_apps.novelty.row_source import (
     SAMPLE_ROWS,
     Addable,
@@ -128,14 +129,14 @@ class _Task:
         Which of its rows the model is fitted on.
     positions : (k,) int array or None
         Which of its rows are wanted, where not all are.
-    counting : bool
-        Whether its faulty cells are to be counted, and its rows hashed.
+    rules : CellRules or None
+        What its columns allow, where its odd cells are to be found and its rows hashed.
     """
 
     part: TablePart
     in_use: BoolArray | None = None
     positions: IntArray | None = None
-    counting: bool = False
+    rules: CellRules | None = None
 
     @property
     def n_rows(self) -> int:
@@ -163,9 +164,9 @@ class _Counts:
 
 
 def _count(task: _Task, table: Table, encoder: TableEncoder) -> _Counts | None:
-    if not task.counting:
+    if task.rules is None:
         return None
-    return _Counts(encoder.faults(table, task.part.start), encoder.hashes(table))
+    return _Counts(encoder.faults(table, task.part.start, task.rules), encoder.hashes(table))
 
 
 def _map_part(
@@ -372,6 +373,18 @@ class PartedRows:
             for profile in self.encoder.profiles(self.sample_table)
         )
 
+    def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
+        """Return the cells of all rows that are odd by themselves: the clearest, and how many.
+
+        What a column allows is learned from the sample.
+        """
+        in_lines = self.sample_table.lines is not None
+        return self.encoder.odd_cells(self._all_counts()[0], self._rules, in_lines=in_lines)
+
+    @cached_property
+    def _rules(self) -> CellRules:
+        return CellRules.fit(self.sample_table, self.encoder.plan, self.n_rows)
+
     def hashes(self) -> NDArray[np.uint64]:
         """Return a hash of the used cells of each row, mapped from a temporary file."""
         return self._all_counts()[1]
@@ -379,7 +392,7 @@ class PartedRows:
     def _all_counts(self) -> tuple[CellFaults, NDArray[np.uint64]]:
         """Return what was noted in the first pass, which is made here if there was none."""
         if self._counts is None:
-            tasks = (_Task(part, counting=True) for part in self._table.parts)
+            tasks = (_Task(part, rules=self._rules) for part in self._table.parts)
             found = self._execution.over(
                 "Reading rows", _count_part, tasks, self.n_rows, self.encoder
             )
@@ -400,7 +413,7 @@ class PartedRows:
             _Task(
                 part,
                 None if in_use is None else np.asarray(in_use[part.start : part.stop]),
-                counting=self._counts is None,
+                rules=self._rules if self._counts is None else None,
             )
             for part in self._table.parts
         )

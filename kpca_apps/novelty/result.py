@@ -25,6 +25,7 @@ __all__ = [
     "DuplicateRows",
     "Evaluation",
     "NumericProfile",
+    "OddCell",
     "RankedRow",
     "Reason",
     "RepeatedRows",
@@ -207,6 +208,8 @@ class RankedRow:
         were not asked for this far down (see `explained`).
     explained : bool
         Whether reasons were computed for this row.
+    hints : tuple of str
+        What may have gone wrong with it, where the evidence is clear: a sentence each.
     cells : tuple of (str, str)
         Column name and text as it stands in the table, for shown columns.
     rarity : TailShare or None
@@ -223,8 +226,48 @@ class RankedRow:
     flagged: bool
     reasons: tuple[Reason, ...] = ()
     explained: bool = False
+    hints: tuple[str, ...] = ()
     cells: tuple[tuple[str, str], ...] = ()
     rarity: TailShare | None = None
+
+
+@dataclass(frozen=True)
+class OddCell:
+    """A cell that is odd by itself, whatever the rest of its row says.
+
+    Attributes
+    ----------
+    column : str
+        The column's name.
+    kind : str
+        ``far above`` or ``far below`` all other values, ``date`` (the same of dates), ``zero``
+        (where 0 is far from all others), ``sign`` (lost or wrong), ``placeholder`` (a code for
+        missing values), ``misspelt``, or ``unreadable`` (no number or no possible date).
+    seen : str
+        As it stands in the table.
+    sentence : str
+        Why it is odd.
+    suggestion : str
+        What was probably meant; empty where that is open.
+    row : int
+        Position of the first such cell in the table, 1 = first row of data.
+    line : int or None
+        Line of the input file that row starts on; ``None`` for binary formats.
+    n_cells : int
+        Cells of the column that hold the same.
+    more_places : tuple of int
+        Lines (rows, where there are none) of the next of them, at most 4.
+    """
+
+    column: str
+    kind: str
+    seen: str
+    sentence: str
+    suggestion: str
+    row: int
+    line: int | None
+    n_cells: int = 1
+    more_places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -480,6 +523,10 @@ class ScreeningResult:
         The command line that reproduces the result.
     next_steps : tuple of (str, str)
         What to do next: a sentence, and the command for it.
+    odd_cells : tuple of OddCell
+        Cells that are odd by themselves, clearest first: at most 50, and 10 a column.
+    n_odd_cells : int
+        How many cells of the table are, listed or not.
     rarities : (n,) array or None
         Without a reference, how rare the score of every row is (`TailShare.share`); ``None`` for a
         hard cut.
@@ -506,6 +553,8 @@ class ScreeningResult:
     versions: Mapping[str, str]
     command: str = ""
     next_steps: tuple[tuple[str, str], ...] = ()
+    odd_cells: tuple[OddCell, ...] = ()
+    n_odd_cells: int = 0
     rarities: FloatArray | None = None
     scale: ScoreScale | None = None
     duplicates: DuplicateRows = DuplicateRows()

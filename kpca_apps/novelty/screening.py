@@ -17,7 +17,13 @@ from kpca_apps.files.tables import Table, table_from_frame
 from kpca_apps.novelty.comparison import evaluate_scores
 from kpca_apps.novelty.duplicates import find_duplicates
 from kpca_apps.novelty.labels import Labels, read_labels
-from kpca_apps.novelty.listing import MAX_CELLS, explain_rows, list_rows, share_of_reasons
+from kpca_apps.novelty.listing import (
+    MAX_CELLS,
+    explain_rows,
+    hint_rows,
+    list_rows,
+    share_of_reasons,
+)
 from kpca_apps.novelty.mapping import map_rows, score_grid
 from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.naming import id_note, naming_column
@@ -31,7 +37,7 @@ from kpca_apps.novelty.result import (
     ThresholdInfo,
 )
 from kpca_apps.novelty.scoring import Judged, adapted, check_names, inherit_options, judge
-from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
+from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names, rows_of
 
 __all__ = ["describe", "score_table", "scored_rows", "screen", "screen_table"]
 
@@ -245,10 +251,14 @@ def describe(
     table, matrix = rows.take(listed)
     own = judged.own(listed)[: options.explain]
     reasons = explain_rows(model, table, matrix[: options.explain], own)
+    n_explained = min(options.explain, len(listed))
+    explained = rows_of(table, np.arange(n_explained))
+    hints = hint_rows(model, rows, explained, matrix[:n_explained], listed[:n_explained])
     columns = rows.profiles()
     hidden = frozenset(column.name for column in columns if column.hidden)
+    odd_cells, n_odd_cells = rows.odd_cells()
     id_column = naming_column(rows, options.columns.id)
-    ranked = list_rows(table, listed, id_column, hidden, judged, reasons)
+    ranked = list_rows(table, listed, id_column, hidden, judged, reasons, hints)
     evaluations: tuple[Evaluation, ...] = ()
     if labels is not None:
         judged_scores = np.asarray(judged.scores[rows.sample_index])
@@ -272,6 +282,8 @@ def describe(
         | _cells_left_out(columns),
         versions=library_versions(),
         command=command,
+        odd_cells=odd_cells,
+        n_odd_cells=n_odd_cells,
         rarities=judged.rarities,
         scale=judged.scale,
         duplicates=find_duplicates(rows),

@@ -12,8 +12,9 @@ from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import cell_text
+from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.result import ColumnProfile
+from kpca_apps.novelty.result import ColumnProfile, OddCell
 from kpca_apps.novelty.row_source import ArrayRows, RowSource
 
 __all__ = ["AnyTable", "RowQuery", "TableRows", "WholeTableRows", "column_names", "rows_of"]
@@ -97,6 +98,10 @@ class TableRows(RowSource, Protocol):
         """Say what each column became and how its values lie."""
         ...
 
+    def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
+        """Return the cells of all rows that are odd by themselves: the clearest, and how many."""
+        ...
+
 
 class WholeTableRows(ArrayRows):
     """The rows of a table in memory.
@@ -144,6 +149,13 @@ class WholeTableRows(ArrayRows):
     def profiles(self) -> tuple[ColumnProfile, ...]:
         """Say what each column became and how its values lie."""
         return self.encoder.profiles(self.sample_table)
+
+    def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
+        """Return the cells that are odd by themselves: the clearest, and how many."""
+        table = self.sample_table
+        rules = CellRules.fit(table, self.encoder.plan, self.n_rows)
+        faults = self.encoder.faults(table, rules=rules)
+        return self.encoder.odd_cells(faults, rules, in_lines=table.lines is not None)
 
 
 def rows_of(table: Table, positions: IntArray) -> Table:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, RepeatedRows, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    OddCell,
+    RankedRow,
+    Reason,
+    RepeatedRows,
+    ScreeningResult,
+)
 
 __all__ = ["without_hidden", "without_hidden_columns"]
 
@@ -20,8 +27,8 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
     Returns
     -------
     ScreeningResult
-        The same result without their cells, distributions, identifiers, and values in reasons and
-        repeated rows.
+        The same result without their cells, distributions, identifiers and hints, and without
+        their values in reasons, odd cells and repeated rows.
     """
     names = frozenset(column.name for column in result.columns if column.hidden)
     if not names:
@@ -35,6 +42,7 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
         ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
         columns=without_hidden_columns(result.columns),
         contours=contours,
+        odd_cells=tuple(_odd_cell(cell, names) for cell in result.odd_cells),
         duplicates=replace(
             result.duplicates,
             near=tuple(_repeated(group, names) for group in result.duplicates.near),
@@ -52,6 +60,7 @@ def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
         row,
         id=None if hide_id else row.id,
         reasons=tuple(_reason(reason, names) for reason in row.reasons),
+        hints=tuple(h for h in row.hints if not any(f'"{name}"' in h for name in names)),
         cells=tuple(cell for cell in row.cells if cell[0] not in names),
     )
 
@@ -68,3 +77,9 @@ def _reason(reason: Reason, names: frozenset[str]) -> Reason:
     if reason.column not in names:
         return reason
     return replace(reason, seen="hidden", expected="hidden", seen_value=None, expected_value=None)
+
+
+def _odd_cell(cell: OddCell, names: frozenset[str]) -> OddCell:
+    if cell.column not in names:
+        return cell
+    return replace(cell, seen="hidden", sentence="Its values are hidden.", suggestion="")

@@ -9,12 +9,19 @@ from kpca_apps.report.curves import PRECISION, ROC, standing, verdict
 from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import cut, headline, plain
-from kpca_apps.report.views import MAX_COLUMNS, column_views, repeat_views, row_views
+from kpca_apps.report.text import cut, headline, odd_cells_text, plain
+from kpca_apps.report.views import (
+    MAX_COLUMNS,
+    column_views,
+    odd_cell_views,
+    repeat_views,
+    row_views,
+)
 
 __all__ = ["render_comparison", "render_screening"]
 
 N_CARDS = 5
+N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
 
@@ -43,6 +50,10 @@ def render_screening(result: ScreeningResult) -> str:
         cards=row_views(shown, N_CARDS),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
+        odd_cells=odd_cell_views(shown.odd_cells),
+        n_shown_cells=N_ODD_CELLS,
+        odd_cells_sentence=odd_cells_text(shown),
+        cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
         repeats=repeat_views(shown),
         drawings=screening_drawings(shown),
         sources=[("Table", shown.source)]

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, RepeatedRows, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    OddCell,
+    RankedRow,
+    Reason,
+    RepeatedRows,
+    ScreeningResult,
+)
 from kpca_apps.report.strips import Strip, strip_of
 from kpca_apps.report.text import (
     MAX_ROWS,
@@ -14,6 +21,7 @@ from kpca_apps.report.text import (
     cut,
     expected_text,
     is_missing,
+    join,
     number,
     percent,
     scores_text,
@@ -23,10 +31,12 @@ __all__ = [
     "MAX_COLUMNS",
     "CellView",
     "ColumnView",
+    "OddCellView",
     "ReasonView",
     "RepeatView",
     "RowView",
     "column_views",
+    "odd_cell_views",
     "repeat_views",
     "row_views",
 ]
@@ -35,6 +45,8 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_CELL = 200  # characters of one cell
 ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
 MAX_REASONS = 3
+MAX_HINTS = 2
+MAX_HINT = 240  # characters of one hint
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,7 @@ class RowView:
     rarity_value: float | None
     flagged: bool
     reasons: tuple[ReasonView, ...]
+    hints: tuple[str, ...]
     note: str
     cells: tuple[CellView, ...]
     n_more_cells: int
@@ -102,6 +115,44 @@ class ColumnView:
     n_distinct: int
     share: float
     share_text: str
+
+
+@dataclass(frozen=True)
+class OddCellView:
+    """One cell that is odd by itself; `more` says where else the same stands."""
+
+    place: int
+    more: str
+    column: str
+    kind: str
+    seen: str
+    sentence: str
+    suggestion: str
+
+
+def odd_cell_views(cells: tuple[OddCell, ...]) -> list[OddCellView]:
+    """Return the cells that are odd by themselves, ready to show."""
+    return [
+        OddCellView(
+            place=cell.row if cell.line is None else cell.line,
+            more=_more_places(cell),
+            column=cut(cell.column, MAX_CELL),
+            kind=cell.kind,
+            seen=cut(cell.seen),
+            sentence=cut(cell.sentence, MAX_HINT),
+            suggestion=cut(cell.suggestion),
+        )
+        for cell in cells
+    ]
+
+
+def _more_places(cell: OddCell) -> str:
+    """Say where else in the column the same stands."""
+    if cell.n_cells == 1:
+        return ""
+    places = [count(place) for place in cell.more_places]
+    n_left = cell.n_cells - 1 - len(places)
+    return join([*places, f"{count(n_left)} more"] if n_left else places)
 
 
 def row_views(result: ScreeningResult, count: int = MAX_ROWS) -> list[RowView]:
@@ -166,6 +217,7 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
         rarity_value=row.p_value if row.rarity is None else row.rarity.share,
         flagged=row.flagged,
         reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
+        hints=tuple(cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]),
         note=_note(row),
         cells=cells,
         n_more_cells=len(row.cells) - len(cells),

@@ -1,7 +1,8 @@
 """Where the planted faults stand in the list of the README's main job.
 
 Prints the table of the README: for each fault its rank, whether it is flagged, and the column its
-reasons begin with (among the ranked rows that were explained).
+reasons begin with (among the ranked rows that were explained); then how many of the faults are
+among the cells that are odd by themselves, and how many other cells are.
 
     python tests/benchmarks/planted_faults.py --data kpca-novelty-penguins_faults
 """
@@ -37,11 +38,26 @@ def table(run: Path) -> list[str]:
     ]
 
 
+def cells(run: Path) -> str:
+    """Count the faults among the odd cells, and the other odd cells."""
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    listed = {(cell["row"], cell["column"]) for cell in result["odd_cells"]}
+    faults = [
+        {(fault["row"], cell["column"]) for cell in fault["cells"]}
+        for fault in json.loads(FAULTS.read_text(encoding="utf-8"))
+    ]
+    n_found = sum(bool(fault & listed) for fault in faults)
+    n_others = len(listed - set().union(*faults))
+    return f"Odd cells: {n_found} of {len(faults)} faults, and {n_others} other cells."
+
+
 def main() -> None:
     """Print the table for the run folder named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the finished run")
-    print("\n".join(table(parser.parse_args().data)))
+    run = parser.parse_args().data
+    print("\n".join(table(run)))
+    print(f"\n{cells(run)}")
 
 
 if __name__ == "__main__":

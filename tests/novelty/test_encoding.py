@@ -64,8 +64,8 @@ def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) ->
     encoder = fitted(birds)
     encoded = encoder.encode(birds)
     assert encoded.warnings == (
-        'Column "mass": 1 cell is no number and counts as missing: row 4 ("12O").',
-        'Column "seen": 1 cell is no possible date and counts as missing: row 6 ("2008-13-45").',
+        'Column "mass": 1 cell is no number and counts as missing, in row 4 ("12O").',
+        'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
         '3 missing values were filled with what the other columns suggest, in "mass", "seen".',
     )
     assert encoded.matrix[:, 1].nonzero()[0].tolist() == [3, 4]

@@ -17,6 +17,7 @@ from kpca_apps.novelty.result import (
     DuplicateRows,
     Evaluation,
     NumericProfile,
+    OddCell,
     RankedRow,
     Reason,
     RepeatedRows,
@@ -119,6 +120,31 @@ REASONS = (
 )
 
 
+ODD_CELLS = (
+    OddCell(
+        "Flipper Length (mm)",
+        "far above",
+        "1950",
+        "Far above the rest of the column, whose largest is 231.",
+        "195",
+        row=263,
+        line=264,
+    ),
+    OddCell("Body Mass (g)", "unreadable", "4,2OO", "Not a number.", "4,200", row=9, line=10),
+    OddCell(
+        "Body Mass (g)",
+        "placeholder",
+        "-999",
+        "In 7 cells, below 0, as no other number: a code for a missing value?",
+        "",
+        row=12,
+        line=13,
+        n_cells=7,
+        more_places=(20, 31, 1_041, 1_052),
+    ),
+)
+
+
 def rarity(score: float) -> TailShare:
     share = float(np.exp(-9 * score))
     return TailShare(share, f"1 in {1 / share:,.0f}" if share > 0.005 else "< 1 in 200")
@@ -137,6 +163,9 @@ def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...])
             flagged=bool(flagged[row]),
             reasons=reasons[: max(0, 3 - place % 4)],
             explained=True,
+            hints=('"Flipper Length (mm)" fits if divided by 10.',)
+            if reasons and not place
+            else (),
             cells=(("Species", "Adelie"), ("Culmen Length (mm)", "39.1"), ("Comments", "")),
             rarity=rarity(float(scores[row])),
         )
@@ -206,6 +235,8 @@ def screening(
             ("Leave a column out", "kpca novelty screen penguins.csv --exclude 'Body Mass (g)'"),
             ("Explain one row", "kpca novelty explain penguins.kpca penguins.csv --row N5A1"),
         ),
+        odd_cells=ODD_CELLS,
+        n_odd_cells=9,
         rarities=np.exp(-9 * scores),
         scale=ScoreScale(
             "how rare",
@@ -289,12 +320,16 @@ def hostile() -> ScreeningResult:
     result = screening(n_flagged=5)
     profile = replace(result.columns[1], name=HOSTILE, why=HOSTILE)
     reason = Reason(HOSTILE, 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    cells = ((HOSTILE, HOSTILE), (ARABIC, ARABIC))
     rows = [
-        replace(r, id=HOSTILE, reasons=(reason,), cells=((HOSTILE, HOSTILE), (ARABIC, ARABIC)))
+        replace(r, id=HOSTILE, reasons=(reason,), hints=(HOSTILE,) * 3, cells=cells)
         for r in result.ranked
     ]
+    odd = replace(ODD_CELLS[2], column=HOSTILE, seen=HOSTILE, sentence=HOSTILE, suggestion=HOSTILE)
     return replace(
         result,
+        odd_cells=(odd,) * 50,
+        n_odd_cells=2_000,
         source=source("bad\udcff" + HOSTILE),
         ranked=tuple(rows),
         columns=(profile, *result.columns),
@@ -318,6 +353,10 @@ def long_names() -> ScreeningResult:
         columns=profiles,
         duplicates=repeats(LONG, LONG, LONG),
         ranked=tuple(replace(r, reasons=reasons, cells=((LONG, LONG),) * 9) for r in result.ranked),
+        odd_cells=tuple(
+            replace(cell, column=cell.column + LONG, seen=LONG, suggestion=LONG)
+            for cell in ODD_CELLS
+        ),
     )
 
 
@@ -385,7 +424,11 @@ def huge() -> ScreeningResult:
         result,
         evaluations=evaluations(),
         columns=result.columns + profiles,
-        ranked=tuple(replace(row, cells=cells) for row in result.ranked),
+        ranked=tuple(replace(row, cells=cells, hints=(HOSTILE * 20,) * 9) for row in result.ranked),
+        odd_cells=tuple(
+            replace(cell, column=HOSTILE * 20, seen=HOSTILE * 20, sentence=HOSTILE * 20)
+            for cell in ODD_CELLS * 16
+        ),
         contours=two_columns().contours,
         duplicates=repeats(HOSTILE * 6, *(HOSTILE * 20,) * 8, n_groups=20),
     )
@@ -394,7 +437,8 @@ def huge() -> ScreeningResult:
 def no_reasons() -> ScreeningResult:
     result = screening(n_flagged=1, reasons=())
     rows = tuple(replace(r, explained=r.rank < 3, id=None, line=None) for r in result.ranked)
-    return replace(result, ranked=rows, next_steps=(), warnings=(), command="")
+    odd = tuple(replace(cell, line=None) for cell in result.odd_cells)
+    return replace(result, ranked=rows, odd_cells=odd, next_steps=(), warnings=(), command="")
 
 
 def comparison() -> ComparisonResult:

@@ -134,7 +134,7 @@ def test_a_phone_shows_rows_and_columns_without_scrolling_sideways(
 ) -> None:
     page = open_page(browser, folder / "usual.html", 360, 740)
     page.evaluate("for (const fold of document.querySelectorAll('.folds > *')) fold.open = true")
-    assert page.locator(".scroll").count() == 2
+    assert page.locator(".scroll").count() == 4
     for box in page.locator(".scroll").all():
         assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
     why = page.locator("td.why")

@@ -85,6 +85,20 @@ def test_values_of_hidden_columns_do_not_reach_the_page() -> None:
     assert "Flipper Length (mm)" in html
 
 
+def test_odd_cells_and_hints_are_on_the_first_screen() -> None:
+    html = rendered("usual")
+    first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
+    assert "9 cells are odd by themselves; most clearly, Flipper Length (mm) on line 264" in first
+    assert "Also on lines 20, 31, 1,041, 1,052 and 2 more." in first
+    assert '"Flipper Length (mm)" fits if divided by 10.' in first
+
+
+def test_many_odd_cells_are_folded() -> None:
+    text = Page(rendered("hostile")).text
+    assert "the clearest 50, whatever the rest of their rows says" in text
+    assert "2,000 cells in all" in text
+
+
 def test_the_first_screen_answers() -> None:
     result = examples.screening()
     html = rendered("usual")

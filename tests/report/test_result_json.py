@@ -23,6 +23,7 @@ def test_every_result_becomes_json(make: examples.Make) -> None:
     assert list(content) == sorted(content)
     assert content["n_flagged"] == result.n_flagged
     assert content["n_rows"] == len(result.scores)
+    assert len(content["odd_cells"]) == len(result.odd_cells) <= content["n_odd_cells"]
     assert len(content["ranked"]) == len(result.ranked)
     assert not {"scores", "p_values", "rarities", "flagged", "ranks", "map"} & set(content)
     assert set(content["components"]) == {"variances", "gains", "explained"}

@@ -1,0 +1,159 @@
+"""Rare levels of a category that are a common one mistyped.
+
+One edit is a letter left out, added, replaced, or two neighbours exchanged; or nothing but case
+and space. Levels that are codes lie one edit apart by nature, A1 and A2: an edit of a digit counts
+for nothing, nor one in a short word, nor any edit in a column whose common levels lie so close.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["SpellingRule", "one_edit_apart"]
+
+# Rare is at most so many cells, or this share of them; and so many times fewer than the common.
+RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
+# The same but for case and space: more frequent mixtures are as wrong.
+TIMES_RARER_FOLDED = 5
+MIN_LETTERS, MAX_LETTERS = 4, 60
+# Words in capitals up to this length are codes: EURO, KJFK.
+CODE_LETTERS = 5
+# Common levels of which one in ten has another one edit away are no words.
+CLOSE_SHARE = 0.1
+MAX_COMMON = 1_000
+
+
+@dataclass(frozen=True)
+class SpellingRule:
+    """What the common levels of a column are, to recognise them mistyped.
+
+    Attributes
+    ----------
+    rare : float
+        Levels in more cells than these are not misspelt.
+    counts : mapping of str to int
+        Cells of each level, where they are more than one.
+    nearby : mapping of str to tuple of str
+        Common levels by what remains of them with one letter left out, or none.
+    folded : mapping of str to str
+        The most frequent level by its letters in lower case without space.
+
+    Examples
+    --------
+    >>> rule = SpellingRule.fit({"Office Supplies": 900, "Furniture": 500, "Office Suplies": 1})
+    >>> rule.meant("Office Suplies"), rule.meant("furniture"), rule.meant("Paper")
+    ('Office Supplies', 'Furniture', None)
+    """
+
+    rare: float
+    counts: Mapping[str, int]
+    nearby: Mapping[str, tuple[str, ...]]
+    folded: Mapping[str, str]
+
+    @classmethod
+    def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
+        """Learn the common levels from how many cells each level has."""
+        rare = max(RARE_CELLS, RARE_SHARE * sum(counts.values()))
+        ordered = sorted(counts, key=lambda level: (-counts[level], level))
+        common = [level for level in ordered if counts[level] >= TIMES_RARER][:MAX_COMMON]
+        words = [level for level in common if _is_word(level)]
+        nearby: defaultdict[str, list[str]] = defaultdict(list)
+        for level in words:
+            for key in _shortened(level):
+                nearby[key].append(level)
+        close = sum(bool(_matches(level, nearby, counts)) for level in words)
+        if close > CLOSE_SHARE * len(words):
+            nearby.clear()
+        folded: dict[str, str] = {}
+        for level in common:
+            folded.setdefault(_folded(level), level)
+        return cls(
+            rare,
+            {level: count for level, count in counts.items() if count > 1},
+            {key: tuple(levels) for key, levels in nearby.items()},
+            folded,
+        )
+
+    def judge(self, levels: Iterable[str]) -> dict[str, str]:
+        """Return those levels that are common ones mistyped, each with what was meant."""
+        found = {level: self.meant(level) for level in levels}
+        return {level: meant for level, meant in found.items() if meant is not None}
+
+    def meant(self, level: str) -> str | None:
+        """Return the common level that a level is likely to stand for; ``None`` without one."""
+        count = self.counts.get(level, 1)
+        same = self.folded.get(_folded(level))
+        if same is not None and same != level:
+            return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
+        if count > self.rare or len(level) > MAX_LETTERS + 1:
+            return None
+        for common in _matches(level, self.nearby, self.counts):
+            if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):
+                return common
+        return None
+
+
+def one_edit_apart(a: str, b: str) -> bool:
+    """Whether one letter left out, added or replaced, or two exchanged, makes one of the other.
+
+    Examples
+    --------
+    >>> one_edit_apart("form", "from"), one_edit_apart("male", "female")
+    (True, False)
+    """
+    if a == b or abs(len(a) - len(b)) > 1:
+        return False
+    start, end = _differing(a, b)
+    ours, theirs = a[start : len(a) - end], b[start : len(b) - end]
+    if max(len(ours), len(theirs)) == 1:
+        return True
+    return len(ours) == len(theirs) == 2 and ours == theirs[::-1]
+
+
+def _differing(a: str, b: str) -> tuple[int, int]:
+    """Lengths of what two texts share at their start, and at their end."""
+    shortest = min(len(a), len(b))
+    start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
+    rest = shortest - start
+    end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
+    return start, end
+
+
+def _is_typing_error(level: str, common: str) -> bool:
+    """Whether the letters that differ are ones people mistype: no digits, no capitals inside."""
+    start, end = _differing(level, common)
+    for text in (level, common):
+        edited = text[start : len(text) - end]
+        if any(letter.isdigit() for letter in edited):
+            return False
+        inside = start > 0 and not text.isupper()
+        if inside and any(letter.isupper() for letter in edited):
+            return False
+    return True
+
+
+def _is_word(level: str) -> bool:
+    """Whether a level is long enough, and no code in capitals."""
+    letters = sum(letter.isalpha() for letter in level)
+    is_code = level.isupper() and len(level) <= CODE_LETTERS
+    return MIN_LETTERS <= letters and len(level) <= MAX_LETTERS and not is_code
+
+
+def _shortened(level: str) -> set[str]:
+    """Return the level, and what remains of it with one letter left out."""
+    return {level, *(level[:i] + level[i + 1 :] for i in range(len(level)))}
+
+
+def _matches(
+    level: str, nearby: Mapping[str, Iterable[str]], counts: Mapping[str, int]
+) -> list[str]:
+    """Levels one edit from a level, most frequent first."""
+    found = {other for key in _shortened(level) for other in nearby.get(key, ())}
+    apart = [other for other in found if one_edit_apart(level, other)]
+    return sorted(apart, key=lambda other: (-counts[other], other))
+
+
+def _folded(level: str) -> str:
+    return "".join(level.casefold().split())
