@@ -41,6 +41,9 @@ CONTAMINATED, CLEAN = (0.25, 0.25, 3.0), (0.1, 0.05, 0.5)
 LARGEST = 1e7
 """A score that none reaches: shares of cells end at 1e-70, and `ExponentialTail` has a steepest."""
 
+# How much rarer than its oddest cell itself, in logarithms, a row may count as among rows that all
+# lack odd cells, such as those on a circle.
+MORE = 2.0
 # -log of one row in 55, and the quantiles of the rows' oddest cells that the tail goes through.
 RARE, OF_CELLS = 4.0, (0.9, 0.99)
 
@@ -99,7 +102,7 @@ class CombinedScore:
             self.error(eight_digits(errors)),
             self.mean(rows.mean) + np.log(a),
             self.scatter(rows.scatter) + np.log(b),
-            c * (self.oddest(rows.oddest) - RARE),
+            c * (np.minimum(self.oddest(rows.oddest), rows.oddest + MORE) - RARE),
         ]
         scores: FloatArray = np.logaddexp.reduce(surprises, axis=0)
         return scores

@@ -12,11 +12,11 @@ __all__ = ["CountedTail", "ExponentialTail", "TwoTails", "UpperTail"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through the
-# value that a tenth of these exceed.
+# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through it and
+# the value that three in a hundred exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
-FAR = 0.99
+FAR = 0.97
 # Added to distances (in standard deviations of a column) before ratios are taken of them.
 FLOOR = 0.05
 # Pareto exponent of columns that end sharply: sixteen times as far, 16^16 times as rare.
