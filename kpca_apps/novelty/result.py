@@ -7,7 +7,7 @@ never tables, models or files, so that every view of a result is a pure function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = [
     "Curves",
     "Evaluation",
     "NumericProfile",
+    "Pattern",
     "RankedRow",
     "Reason",
     "ScoreContours",
@@ -91,7 +92,8 @@ class ColumnProfile:
     n_missing, n_distinct : int
         Cells without a value; distinct values among the rest.
     reason_share : float
-        Its share of all reasons of the flagged rows, 0..1.
+        The shares of the reasons that name it, over those of all reasons, among the flagged rows
+        that are explained, 0..1.
     distribution : NumericProfile, CategoryProfile or None
         ``None`` for unused, hidden and free-text columns.
     """
@@ -116,12 +118,18 @@ class Reason:
     column : str
         The column's name.
     share : float
-        Its drop of the score over the sum of all drops, 0..1.
+        How far the score drops when the expected value is put in place of the one seen, over the
+        sum of these drops for all columns told of the row, 0..1; the drop of several columns
+        replaced together is divided evenly among them. 0 where no replacement lowers the score:
+        the column told is then the one farthest from what is expected.
     seen, expected : str
         The value in the row, and the one its neighbours suggest, as text to show.
     seen_value, expected_value : float, str or None
         The same as numbers (numeric, boolean, dates in seconds) or level names (categorical);
         ``None`` where missing or not to be drawn (free text, hidden).
+    together : tuple of str
+        Columns that are odd as a set, this one among them: one alone does not explain the row.
+        Empty where the column is odd by itself. Reasons of one set follow each other.
     """
 
     column: str
@@ -130,6 +138,15 @@ class Reason:
     expected: str
     seen_value: float | str | None = None
     expected_value: float | str | None = None
+    together: tuple[str, ...] = ()
+
+    @property
+    def side(self) -> str:
+        """``above`` or ``below`` what is expected; empty where values have no order."""
+        seen, expected = self.seen_value, self.expected_value
+        if isinstance(seen, float | int) and isinstance(expected, float | int):
+            return "above" if seen > expected else "below"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -153,8 +170,9 @@ class RankedRow:
     flagged : bool
         Whether the score passes the threshold.
     reasons : tuple of Reason
-        Largest share first; empty means no single column explains the score, or that reasons
-        were not asked for this far down (see `explained`).
+        What explains the row first, then by share; empty means that the row reads in every column
+        what is expected there, or that reasons were not asked for this far down (see
+        `explained`).
     explained : bool
         Whether reasons were computed for this row.
     cells : tuple of (str, str)
@@ -171,6 +189,49 @@ class RankedRow:
     reasons: tuple[Reason, ...] = ()
     explained: bool = False
     cells: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def first_reasons(self) -> tuple[Reason, ...]:
+        """The first reason, and those of the columns that are odd together with its column."""
+        if not self.reasons:
+            return ()
+        together = self.reasons[0].together
+        return tuple(reason for reason in self.reasons if reason.together == together)[
+            : max(len(together), 1)
+        ]
+
+    @property
+    def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
+        """Columns of the first reason, each with the side its value is off to; empty without."""
+        return tuple(sorted((reason.column, reason.side) for reason in self.first_reasons))
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Flagged rows that are odd for the same reason.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Positions in the table, 1 = first row of data; the oddest first.
+    columns : tuple of str
+        Columns of the reason.
+    sentence : str
+        What is odd of them and what they share, in one line.
+    common : (str, str) or None
+        Another column and the value that all of these rows, or nine of ten, have in it, while few
+        of the other rows do.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[str, ...]
+    sentence: str
+    common: tuple[str, str] | None = None
+
+    def without_values(self) -> Pattern:
+        """Leave only how many rows it is, and in which columns."""
+        sentence = f"{len(self.rows):,} rows are odd for the same reason (values hidden)."
+        return replace(self, sentence=sentence, common=None)
 
 
 @dataclass(frozen=True)
@@ -343,7 +404,7 @@ class ScreeningResult:
     threshold : ThresholdInfo
         The threshold, and how it was made.
     ranked : tuple of RankedRow
-        The oddest rows, at most `max(explain, 100)` of them plus nothing else, rank order.
+        The oddest rows in the order of their ranks: 100, or more where more are explained.
     columns : tuple of ColumnProfile
         Every column of the table in input order.
     map : ComponentMap
@@ -362,6 +423,8 @@ class ScreeningResult:
         The command line that reproduces the result.
     next_steps : tuple of (str, str)
         What to do next: a sentence, and the command for it.
+    patterns : tuple of Pattern
+        Flagged rows that are odd for the same reason; those of most rows first.
     """
 
     source: SourceInfo
@@ -381,6 +444,18 @@ class ScreeningResult:
     versions: Mapping[str, str]
     command: str = ""
     next_steps: tuple[tuple[str, str], ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+
+    @property
+    def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:
+        """The oddest row of each kind of reason, of those flagged or of five where fewer are.
+
+        A row without a reason is of a kind of its own.
+        """
+        of_kind: dict[object, RankedRow] = {}
+        for row in self.ranked[: max(self.n_flagged, 5)]:
+            of_kind.setdefault(row.kind_of_reason or row.rank, row)
+        return tuple(of_kind.values())
 
     @cached_property
     def distribution(self) -> ScoreDistribution:

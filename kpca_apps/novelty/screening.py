@@ -22,6 +22,7 @@ from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.naming import id_note
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.parted_rows import Execution, in_parts, table_rows
+from kpca_apps.novelty.patterns import find_patterns
 from kpca_apps.novelty.ranking import top_rows
 from kpca_apps.novelty.result import (
     ColumnProfile,
@@ -39,6 +40,8 @@ TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
+# Flagged rows that are explained however few were asked for: some seconds' work.
+MAX_FLAGGED_EXPLAINED = 500
 KNOWN_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
@@ -240,10 +243,10 @@ def describe(
     """
     rows = judged.rows
     labels = _read_labels(rows, options)
-    listed = top_rows(judged.ranks, max(options.explain, MIN_LISTED))
+    n_explained = _n_explained(judged, options)
+    listed = top_rows(judged.ranks, max(n_explained, MIN_LISTED))
     table, matrix = rows.take(listed)
-    own = judged.own(listed)[: options.explain]
-    reasons = explain_rows(model, table, matrix[: options.explain], own)
+    reasons = explain_rows(model, table, matrix[:n_explained], judged.own(listed)[:n_explained])
     columns = rows.profiles()
     hidden = frozenset(column.name for column in columns if column.hidden)
     ranked = list_rows(table, listed, options.columns.id, hidden, judged, reasons)
@@ -261,16 +264,26 @@ def describe(
         threshold=judged.threshold,
         ranked=ranked,
         columns=share_of_reasons(columns, ranked),
+        patterns=find_patterns(ranked, columns, table, rows.sample_table),
         map=map_rows(model, judged, listed),
         contours=score_grid(model, judged),
         evaluations=evaluations,
         warnings=_notes(model, judged, options, labels, columns, in_training=fitted_on is rows),
         settings=describe_settings(model, judged.threshold, options)
+        | {"rows explained": n_explained}
         | _reading_in_parts(rows)
         | _cells_left_out(columns),
         versions=library_versions(),
         command=command,
     )
+
+
+def _n_explained(judged: Judged, options: ScreeningOptions) -> int:
+    """Rows from the top of the list that get reasons; none at all where none were asked for."""
+    if not options.explain:
+        return 0
+    n_flagged = min(int(judged.flagged.sum()), MAX_FLAGGED_EXPLAINED)
+    return max(options.explain, n_flagged)
 
 
 def _notes(
@@ -353,5 +366,4 @@ def describe_settings(
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
         "seed": model.options.seed,
-        "rows explained": options.explain,
     }
