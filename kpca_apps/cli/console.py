@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
+    from kpca_apps.novelty.result import RankedRow, ScreeningResult
     from kpca_apps.novelty.specs import ColumnPlan
 
 __all__ = [
@@ -37,6 +37,7 @@ TOP = 5
 # Significant digits of scores; rows far from everything agree in more.
 MIN_DIGITS, MAX_DIGITS = 4, 10
 MAX_LINE = 2_000
+SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def _tell(text: str) -> None:
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the oddest rows with their first reasons, a line a row."""
-    shown = result.ranked[:TOP]
+    """Lay out the oddest row of each kind of reason, a line a row."""
+    shown = result.oddest_of_each_kind[:TOP]
     scores = score_texts(*(row.score for row in shown), result.threshold.value)
     rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=False)]
     head = ("rank", "flagged", "row", "line", "id", "score", "first reason")
@@ -151,12 +152,13 @@ def score_texts(*scores: float) -> tuple[str, ...]:
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
     line = "" if row.line is None else str(row.line)
-    first = "(not explained)" if not row.explained else "no single column"
+    first = "as expected in every column" if row.explained else "(not explained)"
     if row.reasons:
-        reason = row.reasons[0]
+        reason, *others = row.reason_sets[0]
+        beside = f" (with {', '.join(one_line(r.column, 20) for r in others)})" if others else ""
         first = (
             f"{one_line(reason.column, 20)}: {one_line(reason.seen, 12)}, "
-            f"expected {one_line(reason.expected, 12)}"
+            f"expected {one_line(reason.expected, 12)}{beside}"
         )
     flagged = "yes" if row.flagged else "no"
     return (
@@ -173,13 +175,16 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
 def explanation_lines(row: RankedRow) -> list[str]:
     """Lay out all reasons of one row, a line a column."""
     if not row.reasons:
-        return ["No single column explains the score."]
-    return column_lines([("share", "column", "seen", "expected"), *map(_reason_cells, row.reasons)])
-
-
-def _reason_cells(reason: Reason) -> tuple[str, ...]:
-    share = f"{reason.share:.0%}"
-    return (share, *(one_line(t, 28) for t in (reason.column, reason.seen, reason.expected)))
+        return ["Every column reads what the rows most like it do."]
+    rows = [("share", "column", "seen", "expected")]
+    for reasons in row.reason_sets:
+        share = sum(reason.share for reason in reasons)
+        first = f"{share:.0%}" if share else "farthest"
+        for reason in reasons:
+            told = first if reason is reasons[0] else "together"
+            texts = (reason.column, reason.seen, reason.expected)
+            rows.append((told, *(one_line(text, 28) for text in texts)))
+    return [*column_lines(rows), "", SHARES]
 
 
 def plan_lines(plan: ColumnPlan) -> list[str]:

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 MAX_WARNINGS = 5
+MAX_PATTERNS = 3
 
 
 def check_rules(told: ScreeningOptions, *, clean: bool) -> None:
@@ -145,6 +146,12 @@ def finish(
     shown = without_hidden(result)
     console.say(plain(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
+    for pattern in shown.patterns[:MAX_PATTERNS]:
+        console.say(pattern.sentence)
+    if len(shown.patterns) > MAX_PATTERNS:
+        console.say(
+            f"... and {len(shown.patterns) - MAX_PATTERNS} more such patterns in result.json."
+        )
     console.say(_threshold_text(result))
     for note in table.source.notes:
         console.say(note)
@@ -161,7 +168,7 @@ def _threshold_text(result: ScreeningResult) -> str:
     info = result.threshold
     if not math.isfinite(info.value):
         return info.statement
-    shown = [row.score for row in result.ranked[:TOP]]
+    shown = [row.score for row in result.oddest_of_each_kind[:TOP]]
     return f"Threshold {score_texts(info.value, *shown)[0]}. {info.statement}"
 
 

@@ -383,7 +383,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Returns
         -------
         list of tuples of ColumnDrop
-            One tuple a row, largest share first, empty where no single column lowers the score.
+            One tuple a row: what explains it first, then by share; columns that only together
+            explain it follow each other. Where no replacement lowers the score, the one column
+            that is farthest from what is expected; empty where none is off.
         """
         rows = self._check_rows(X)
         own = training_positions(training_rows, len(rows), self.n_samples_fit_)

@@ -78,7 +78,7 @@ def find_patterns(
     profiles = {column.name: column for column in columns}
     for place, row in enumerate(ranked):
         if row.flagged and row.reasons:
-            reasons = tuple(sorted(row.first_reasons, key=lambda r: order.get(r.column, -1)))
+            reasons = tuple(sorted(row.reason_sets[0], key=lambda r: order.get(r.column, -1)))
             names = tuple(reason.column for reason in reasons)
             kinds = tuple(_kind(reason, profiles.get(reason.column)) for reason in reasons)
             by_reason.setdefault((names, kinds), []).append(_Odd(row, place, reasons))

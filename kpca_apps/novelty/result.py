@@ -191,19 +191,21 @@ class RankedRow:
     cells: tuple[tuple[str, str], ...] = ()
 
     @property
-    def first_reasons(self) -> tuple[Reason, ...]:
-        """The first reason, and those of the columns that are odd together with its column."""
-        if not self.reasons:
-            return ()
-        together = self.reasons[0].together
-        return tuple(reason for reason in self.reasons if reason.together == together)[
-            : max(len(together), 1)
-        ]
+    def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
+        """The reasons in order, those of columns that are odd together as one."""
+        sets: list[list[Reason]] = []
+        for reason in self.reasons:
+            if sets and reason.together and reason.together == sets[-1][0].together:
+                sets[-1].append(reason)
+            else:
+                sets.append([reason])
+        return tuple(map(tuple, sets))
 
     @property
     def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
         """Columns of the first reason, each with the side its value is off to; empty without."""
-        return tuple(sorted((reason.column, reason.side) for reason in self.first_reasons))
+        first = self.reason_sets[0] if self.reasons else ()
+        return tuple(sorted((reason.column, reason.side) for reason in first))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    Pattern,
+    RankedRow,
+    Reason,
+    ScreeningResult,
+)
 
 __all__ = ["without_hidden", "without_hidden_columns"]
 
@@ -33,6 +39,7 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
         result,
         ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
         columns=without_hidden_columns(result.columns),
+        patterns=tuple(_pattern(pattern, names) for pattern in result.patterns),
         contours=contours,
     )
 
@@ -49,6 +56,11 @@ def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
         reasons=tuple(_reason(reason, names) for reason in row.reasons),
         cells=tuple(cell for cell in row.cells if cell[0] not in names),
     )
+
+
+def _pattern(pattern: Pattern, names: frozenset[str]) -> Pattern:
+    told = {*pattern.columns, *(pattern.common or ())[:1]}
+    return pattern if names.isdisjoint(told) else pattern.without_values()
 
 
 def _reason(reason: Reason, names: frozenset[str]) -> Reason:

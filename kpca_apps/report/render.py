@@ -14,7 +14,7 @@ from kpca_apps.report.views import MAX_COLUMNS, column_views, row_views
 
 __all__ = ["render_comparison", "render_screening"]
 
-N_CARDS = 5
+MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
 
@@ -33,14 +33,16 @@ def render_screening(result: ScreeningResult) -> str:
         HTML, under 1 MB however many rows, the same bytes for the same result.
     """
     shown = without_hidden(result)
-    rows = row_views(shown)
+    rows, cards = row_views(shown)
     sentence = headline(shown)
     return make_page(
         "screening.html.j2",
         result=shown,
         title=plain(sentence),
         sentence=sentence,
-        cards=rows[:N_CARDS],
+        cards=cards,
+        patterns=[cut(pattern.sentence, MAX_SENTENCE) for pattern in shown.patterns[:MAX_PATTERNS]],
+        n_patterns=len(shown.patterns),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
         drawings=screening_drawings(shown),

@@ -15,6 +15,7 @@ from kpca_apps.report.text import (
     is_missing,
     number,
     percent,
+    reason_shares,
     scores_text,
 )
 
@@ -32,6 +33,7 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_CELL = 200  # characters of one cell
 ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
 MAX_REASONS = 3
+MAX_CARDS = 5
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,17 @@ class ColumnView:
     share_text: str
 
 
-def row_views(result: ScreeningResult) -> list[RowView]:
-    """Return the first ranked rows, ready to show."""
+def row_views(result: ScreeningResult) -> tuple[list[RowView], list[RowView]]:
+    """Return the first ranked rows, and the oddest of each kind of reason, ready to show."""
     profiles = {column.name: column for column in result.columns}
-    rows = result.ranked[:MAX_ROWS]
-    scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
-    return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
+    rows, of_kinds = result.ranked[:MAX_ROWS], result.oddest_of_each_kind[:MAX_CARDS]
+    told = {row.rank: row for row in (*rows, *of_kinds)}
+    scores, threshold = scores_text([row.score for row in told.values()], result.threshold.value)
+    views = {
+        row.rank: _row(row, score, threshold, profiles)
+        for row, score in zip(told.values(), scores, strict=True)
+    }
+    return [views[row.rank] for row in rows], [views[row.rank] for row in of_kinds]
 
 
 def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
@@ -129,18 +136,21 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
         p_value=row.p_value,
         p_text="" if row.p_value is None else number(row.p_value, keep_zeros=True),
         flagged=row.flagged,
-        reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
+        reasons=tuple(
+            _reason(reason, share, profiles.get(reason.column))
+            for reason, share in reason_shares(row)[:MAX_REASONS]
+        ),
         note=_note(row),
         cells=cells,
         n_more_cells=len(row.cells) - len(cells),
     )
 
 
-def _reason(reason: Reason, profile: ColumnProfile | None) -> ReasonView:
+def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> ReasonView:
     about, expected = expected_text(reason)
     return ReasonView(
         column=cut(reason.column, MAX_CELL),
-        share=percent(reason.share),
+        share=share,
         seen="missing" if is_missing(reason.seen) else cut(reason.seen),
         expected="nothing" if is_missing(reason.expected) else expected,
         about=about,
@@ -154,7 +164,7 @@ def _note(row: RankedRow) -> str:
     if row.reasons:
         return ""
     if row.explained:
-        return "No single column explains it: the combination is unusual."
+        return "Every column reads what the rows most like it do."
     return "Reasons were not worked out this far down."
 
 
