@@ -176,7 +176,7 @@ def explanation_lines(row: RankedRow) -> list[str]:
     """Lay out all reasons of one row, a line a column."""
     if not row.reasons:
         return ["Every column reads what the rows most like it do."]
-    rows = [("share", "column", "seen", "expected")]
+    rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
         first = f"{share:.0%}" if share else "farthest"

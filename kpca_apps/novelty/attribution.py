@@ -157,18 +157,36 @@ class _Groups:
     def __init__(self, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> None:
         self.columns, as_is = groups, neighbours.as_is
         self.are_categories = [len(g) > 1 and bool(np.isin(g, as_is).all()) for g in groups]
-        self._in_order = np.concatenate(groups)
-        self._starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-        self._lines = np.ascontiguousarray(neighbours.standardised.T[self._in_order])
+        self._n = len(neighbours.rows)
+        # Most are one column, whose squares are taken at once.
+        self._single = np.array([g for g, of in enumerate(groups) if len(of) == 1], dtype=np.int64)
+        in_order = [groups[g][0] for g in self._single]
+        self._single_columns = np.array(in_order, dtype=np.int64)
+        self._lines = np.ascontiguousarray(neighbours.standardised.T[self._single_columns])
+        self._wide = {
+            g: _distinct(neighbours.standardised[:, of])
+            for g, of in enumerate(groups)
+            if len(of) > 1
+        }
 
     def squares(self, row: FloatArray) -> FloatArray:
         """Squared distance of a row (d,) to each neighbour in each group, shape (groups, s)."""
-        squares: FloatArray = self._lines - row[self._in_order, None]
-        squares *= squares
-        np.minimum(squares, LARGEST_SQUARE, out=squares)
-        if len(self.columns) == len(squares):
-            return squares
-        return np.add.reduceat(squares, self._starts, axis=0)
+        squares = np.empty((len(self.columns), self._n))
+        singles = self._lines - row[self._single_columns, None]
+        squares[self._single] = singles * singles
+        for g, (distinct, which) in self._wide.items():
+            squares[g] = ((distinct - row[self.columns[g]]) ** 2).sum(axis=1)[which]
+        return np.minimum(squares, LARGEST_SQUARE, out=squares)
+
+
+def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return one row of each level of a category, and which is whose; other rows as they are."""
+    level = rows.argmax(axis=1)
+    _, first, which = np.unique(level, return_index=True, return_inverse=True)
+    distinct = rows[first]
+    if (distinct[which] == rows).all():
+        return distinct, which
+    return rows, np.arange(len(rows))
 
 
 class _Surroundings:
@@ -179,7 +197,7 @@ class _Surroundings:
     ) -> None:
         self._neighbours, self._groups, self._row = neighbours, groups, row
         self._parts = groups.squares(row)
-        self._own = neighbours.index == own
+        self._own = np.flatnonzero(neighbours.index == own)
         self._k = min(N_NEIGHBOURS, len(neighbours.rows) - 1)
 
     def of_each(self) -> list[_Expected]:
@@ -199,10 +217,13 @@ class _Surroundings:
 
     def of_sets(self, sets: Sequence[GroupSet]) -> list[list[_Expected]]:
         """Ask the rows nearest in all groups outside a set what those of the set should read."""
-        outside = np.ones((len(sets), len(self._parts)))
+        in_any = sorted({g for members in sets for g in members})
+        rest = np.delete(self._parts, in_any, axis=0).sum(axis=0)
+        outside = np.empty((len(sets), len(rest)))
         for place, members in enumerate(sets):
-            outside[place, list(members)] = 0.0
-        nearest, apart = self._nearest(outside @ self._parts)
+            others = [g for g in in_any if g not in members]
+            np.add(rest, self._parts[others].sum(axis=0), out=outside[place])
+        nearest, apart = self._nearest(outside)
         of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
         in_sets = [g for members in sets for g in members]
         read = iter(self._read(in_sets, nearest[of_set], apart[of_set]))
