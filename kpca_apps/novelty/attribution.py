@@ -36,6 +36,8 @@ MAX_GROUPS_TRIED = 64
 # Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
 # comes down to them is odd no more. Taken from so many rows, evenly drawn.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
+# A stray lies this much farther from the rows of a group than these do from each other.
+MUCH_CLOSER = 2.0
 # Sets are tried where the best single column leaves more than this part of what is not typical.
 MAX_LEFT = 1 / 2
 # A set of one column more must leave less than half of what the smaller one leaves: any further
@@ -121,8 +123,8 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
         Their scores, higher = more novel.
     n_novel : int
         How many are most novel. Of these a row stays if most of the 10 rows nearest to it are as
-        novel: a kind of rows that is rare is not wrong, and only its own rows tell what is usual
-        in it.
+        novel, and lie not much closer to each other than it does to them: a kind of rows that is
+        rare is not wrong, and only its own rows tell what is usual in it.
 
     Returns
     -------
@@ -136,7 +138,13 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
     squares = cdist(standardised[places], standardised, "sqeuclidean")
     squares[np.arange(len(places)), places] = np.inf
     nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
-    novel[places] = novel[nearest].mean(axis=1) <= 0.5
+    radius = np.full(len(scores), np.nan)
+    radius[places] = np.sqrt(np.take_along_axis(squares, nearest, axis=1).max(axis=1))
+    in_group = novel[nearest].mean(axis=1) > 0.5
+    in_group[in_group] = radius[places[in_group]] <= MUCH_CLOSER * np.nanmedian(
+        radius[nearest[in_group]], axis=1
+    )
+    novel[places] = ~in_group
     return np.flatnonzero(~novel)
 
 
@@ -526,9 +534,9 @@ class _Attribution:
         ]
 
     def _farthest(self, i: int, alone: list[_Trial]) -> tuple[ColumnDrop, ...]:
-        """Tell the column farthest from what its neighbours suggest, or else from all rows."""
+        """Tell the column farthest from what its neighbours suggest; of an odd row, or all rows."""
         far = max(alone, key=lambda trial: trial.expected[0].distance)
-        if far.expected[0].distance <= 0.0:
+        if far.expected[0].distance <= 0.0 < self.excess[i]:
             middle = self._around(i, self.standardised[i]).of_all()
             g = max(range(len(middle)), key=lambda g: middle[g].distance)
             far = _Trial(i, (g,), (middle[g],))
