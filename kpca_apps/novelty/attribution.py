@@ -36,8 +36,8 @@ MAX_GROUPS_TRIED = 64
 # Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
 # comes down to them is odd no more. Taken from so many rows, evenly drawn.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
-# A stray lies this much farther from the rows of a group than these do from each other.
-MUCH_CLOSER = 2.0
+# A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
+MUCH_FARTHER = 2.0
 # Sets are tried where the best single column leaves more than this part of what is not typical.
 MAX_LEFT = 1 / 2
 # A set of one column more must leave less than half of what the smaller one leaves: any further
@@ -105,11 +105,7 @@ class NeighbourRows:
     def typical_apart(self) -> float:
         """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
         some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
-        squares = cdist(self.standardised[some], self.standardised, "sqeuclidean")
-        squares[np.arange(len(some)), some] = np.inf
-        k = min(N_NEIGHBOURS, len(self.rows) - 1)
-        nearest = np.partition(squares, k - 1, axis=1)[:, :k]
-        return float(np.quantile(nearest.mean(axis=1), TYPICAL))
+        return float(np.quantile(_nearest_rows(self.standardised, some)[1], TYPICAL) ** 2)
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
@@ -123,7 +119,7 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
         Their scores, higher = more novel.
     n_novel : int
         How many are most novel. Of these a row stays if most of the 10 rows nearest to it are as
-        novel, and lie not much closer to each other than it does to them: a kind of rows that is
+        novel, and not much farther than the nearest rows of others are: a kind of rows that is
         rare is not wrong, and only its own rows tell what is usual in it.
 
     Returns
@@ -133,19 +129,21 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
-    places = np.flatnonzero(novel)
-    k = min(N_NEIGHBOURS, len(scores) - 1)
+    places, others = np.flatnonzero(novel), np.flatnonzero(~novel)
+    nearest, radius = _nearest_rows(standardised, places)
+    some = others[:: 1 + (len(others) - 1) // TYPICAL_ROWS]
+    usual = np.quantile(_nearest_rows(standardised, some)[1], TYPICAL)
+    novel[places] = (novel[nearest].mean(axis=1) <= 0.5) | (radius > MUCH_FARTHER * usual)
+    return np.flatnonzero(~novel)
+
+
+def _nearest_rows(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
+    """Rows nearest to those at some places (p, k), and how far they are on average (p,)."""
     squares = cdist(standardised[places], standardised, "sqeuclidean")
     squares[np.arange(len(places)), places] = np.inf
+    k = min(N_NEIGHBOURS, len(standardised) - 1)
     nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
-    radius = np.full(len(scores), np.nan)
-    radius[places] = np.sqrt(np.take_along_axis(squares, nearest, axis=1).max(axis=1))
-    in_group = novel[nearest].mean(axis=1) > 0.5
-    in_group[in_group] = radius[places[in_group]] <= MUCH_CLOSER * np.nanmedian(
-        radius[nearest[in_group]], axis=1
-    )
-    novel[places] = ~in_group
-    return np.flatnonzero(~novel)
+    return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
 
 
 @dataclass(frozen=True)
