@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -11,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,11 @@ __all__ = [
     "plan_lines",
     "say_error",
     "say_line",
-    "score_texts",
     "summary_lines",
     "terminal_width",
 ]
 
 TOP = 5
-# Significant digits of scores; rows far from everything agree in more.
-MIN_DIGITS, MAX_DIGITS = 4, 10
 MAX_LINE = 2_000
 SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
 
@@ -123,43 +120,23 @@ def _tell(text: str) -> None:
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the oddest row of each kind of reason, a line a row."""
+    """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
+    from kpca_apps.report.text import scores_text
+
     shown = result.oddest_of_each_kind[:TOP]
-    scores = score_texts(*(row.score for row in shown), result.threshold.value)
-    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=False)]
-    head = ("rank", "flagged", "row", "line", "id", "score", "first reason")
+    scores, _ = scores_text([row.score for row in shown], result.threshold.value)
+    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=True)]
+    scale = result.scale.name if result.scale else ""
+    head = ("rank", "flagged", "row", "line", "id", scale, "score")
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    return column_lines([tuple(cells[place] for place in kept) for cells in (head, *rows)])
-
-
-def score_texts(*scores: float) -> tuple[str, ...]:
-    """Write scores with digits enough to tell those that differ apart; an infinite one is none.
-
-    Examples
-    --------
-    >>> score_texts(1.10521, 1.10524, 0.5, float("inf"))
-    ('1.10521', '1.10524', '0.500000', 'none')
-    """
-    finite = {score for score in scores if math.isfinite(score)}
-    texts: dict[float, str] = {}
-    for digits in range(MIN_DIGITS, MAX_DIGITS + 1):
-        texts = {score: f"{score:#.{digits}g}".rstrip(".") for score in finite}
-        if len(set(texts.values())) == len(finite):
-            break
-    return tuple(texts.get(score, "none") for score in scores)
+    top, *lines = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
+    reasons = [f"{'':6}{_first_reason(row)}" for row in shown]
+    return [top, *chain.from_iterable(zip(lines, reasons, strict=True))]
 
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
     line = "" if row.line is None else str(row.line)
-    first = "as expected in every column" if row.explained else "(not explained)"
-    if row.reasons:
-        reason, *others = row.reason_sets[0]
-        beside = f" (with {', '.join(one_line(r.column, 20) for r in others)})" if others else ""
-        first = (
-            f"{one_line(reason.column, 20)}: {one_line(reason.seen, 12)}, "
-            f"expected {one_line(reason.expected, 12)}{beside}"
-        )
     flagged = "yes" if row.flagged else "no"
     return (
         str(row.rank),
@@ -167,9 +144,24 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
         str(row.row),
         line,
         one_line(row.id or "", 12),
+        _rarity(row),
         score,
-        first,
     )
+
+
+def _first_reason(row: RankedRow) -> str:
+    if not row.reasons:
+        return "as expected in every column" if row.explained else "(not explained)"
+    reason, *others = row.reason_sets[0]
+    seen, expected = one_line(reason.seen, 20), one_line(reason.expected, 20)
+    beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
+    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
+
+
+def _rarity(row: RankedRow) -> str:
+    if row.rarity is not None:
+        return row.rarity.words
+    return "" if row.p_value is None else f"{row.p_value:.3g}"
 
 
 def explanation_lines(row: RankedRow) -> list[str]:

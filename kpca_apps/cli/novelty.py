@@ -266,6 +266,8 @@ def explain(
         console.data_json(asdict(found))
         return
     s.say_warnings(console, result.warnings)
+    if result.scale is not None:
+        console.say(result.scale.statement)
     console.data_lines([s.place(found, result), *explanation_lines(found)])
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kpca_apps.cli.console import TOP, Console, plan_lines, score_texts, summary_lines
+from kpca_apps.cli.console import TOP, Console, plan_lines, summary_lines
 from kpca_apps.cli.novelty_options import given_options
 from kpca_apps.cli.novelty_progress import working
 from kpca_apps.cli.shared import near
@@ -153,6 +153,8 @@ def finish(
             f"... and {len(shown.patterns) - MAX_PATTERNS} more such patterns in result.json."
         )
     console.say(_threshold_text(result))
+    if result.scale is not None:
+        console.say(result.scale.statement)
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
@@ -168,13 +170,17 @@ def _threshold_text(result: ScreeningResult) -> str:
     info = result.threshold
     if not math.isfinite(info.value):
         return info.statement
-    shown = [row.score for row in result.oddest_of_each_kind[:TOP]]
-    return f"Threshold {score_texts(info.value, *shown)[0]}. {info.statement}"
+    from kpca_apps.report.text import scores_text
+
+    _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
+    rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
+    return f"Threshold {limit}{rarity}. {info.statement}"
 
 
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     from kpca_apps.novelty.flagging import rate_statement
+    from kpca_apps.report.text import scores_text
 
     rule, detector = model.rule, model.detector
     what = (
@@ -194,7 +200,7 @@ def learned(model: NoveltyModel) -> str:
     )
     if not math.isfinite(detector.threshold_):
         return f"{what} {statement}"
-    return f"{what} Threshold {score_texts(detector.threshold_)[0]}. {statement}"
+    return f"{what} Threshold {scores_text([], detector.threshold_)[1]}. {statement}"
 
 
 def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
@@ -223,14 +229,18 @@ def print_outcome(
 
 def place(row: RankedRow, result: ScreeningResult) -> str:
     """Say in one line which row it is, and where it stands."""
+    from kpca_apps.report.text import scores_text
+
     name = f" ({one_line(row.id, 60)})" if row.id else ""
     line = f", line {row.line}" if row.line is not None else ""
-    p_value = f", p-value {row.p_value:.3g}" if row.p_value is not None else ""
+    rarity = f"p-value {row.p_value:.3g}; " if row.p_value is not None else ""
+    if row.rarity is not None:
+        rarity = f"{row.rarity.words} usual rows would score so high; "
     verdict = "flagged" if row.flagged else "not flagged"
     near = result.scores[abs(result.ranks - row.rank) == 1].tolist()
-    score, limit, *_ = score_texts(row.score, result.threshold.value, *near)
+    (score, *_), limit = scores_text([row.score, *near], result.threshold.value)
     limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"
     return (
-        f"Row {row.row}{name}{line}: novelty score {score} ({limit}{p_value}), {verdict}, rank "
+        f"Row {row.row}{name}{line}: {rarity}novelty score {score} ({limit}), {verdict}, rank "
         f"{row.rank} of {result.n_rows}."
     )

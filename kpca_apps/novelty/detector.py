@@ -37,7 +37,9 @@ from kpca_apps.novelty.detector_steps import fit_model, fit_views, rows_to_use
 from kpca_apps.novelty.fitting import scores_without_landmarks
 from kpca_apps.novelty.leave_one_out import RIDGES
 from kpca_apps.novelty.passes import NoveltyScores
+from kpca_apps.novelty.rarity import Rarity
 from kpca_apps.novelty.row_source import ArrayRows, RowFunction, RowSource, map_rows
+from kpca_apps.novelty.surprise.combined import CombinedScores
 from kpca_apps.novelty.threshold import (
     choice_threshold,
     conformal_p_values,
@@ -126,6 +128,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
         Sorted scores the threshold was calibrated on; empty if contaminated.
+    rarity_ : Rarity or None
+        Contaminated with a soft cut: ``rarity_.share(scores)`` says how rare scores are among rows
+        like those the model was fitted on. ``None`` otherwise: a clean reference has p-values, and
+        of a hard cut's rows only in-sample scores are known.
     groups_ : list of int arrays
         Columns that are explained together.
     subspace_ : KernelSubspace
@@ -252,10 +258,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         in_use = rows_to_use(self, source, as_is, rng)
         sample_in_use = np.flatnonzero(in_use[source.sample_index])
         self.views_ = fit_views(self, source.sample, sample_in_use, as_is, rng)
-        fit = fit_model(self, self.views_, source, in_use, rng)
-        self.subspace_ = fit.subspace
-        self.precision_ = fit.precision
-        self.ridge_, self.landmark_miss_ = fit.rho, fit.missed
+        fit = fit_model(self, self.views_, source, in_use, as_is, rng)
+        self.subspace_, self.ridge_ = fit.errors.subspace, fit.errors.rho
+        self.precision_, self.combined_ = fit.errors.precision, fit.combined
+        self.landmark_miss_ = fit.missed
         self.landmarks_ = fit.landmarks
         self.n_samples_fit_ = source.n_rows
         self.novelty_scores_ = fit.scores
@@ -286,19 +292,21 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _set_threshold(self, calibrating: BoolArray, source: RowSource) -> None:
         scores = self.novelty_scores_
+        sampled = source.sample_index[calibrating[source.sample_index]]
+        is_left_out = self.calibration_ is None and self.n_components is None
+        self.rarity_ = Rarity.fit(scores[sampled]) if is_left_out else None
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
             self.threshold_ = choice_threshold(scores, top_count(len(scores), self.share))
         else:
-            sampled = source.sample_index[calibrating[source.sample_index]]
             self.calibration_scores_ = np.sort(scores[sampled])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if self.n_components is not None:
                 # In-sample errors of a hard cut are no sample of what new rows would score.
                 self.novelty_p_values_[~calibrating] = np.nan
             self.threshold_ = rate_threshold(self.calibration_scores_, self.alpha)
-        self.offset_ = finite_offset(self.threshold_, self.subspace_)
+        self.offset_ = finite_offset(self.threshold_, self.subspace_, self.combined_)
         self.training_labels_ = np.where(scores > self.threshold_, -1, 1)
 
     def _threshold_warning(self) -> tuple[str, ...]:
@@ -318,7 +326,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def row_scores(self) -> RowFunction:
         """Return what scores new rows, higher = more novel, wherever they are."""
         check_is_fitted(self)
-        return NoveltyScores(self.views_, self.subspace_, precision=self.precision_)
+        errors = NoveltyScores(self.views_, self.subspace_, precision=self.precision_)
+        return errors if self.combined_ is None else CombinedScores(errors, self.combined_)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """`score_samples` minus `offset_`: negative = novel."""
@@ -435,10 +444,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         is_landmark = np.isin(own, self.landmarks_)
         if self.ridge_ is not None and is_landmark.any():
             position = np.searchsorted(self.landmarks_, own[is_landmark])
-            features = self.views_.transform(X[is_landmark])
-            scores[is_landmark] = scores_without_landmarks(
-                self.subspace_, self.ridge_, features, position
+            rows = X[is_landmark]
+            errors = scores_without_landmarks(
+                self.subspace_, self.ridge_, self.views_.transform(rows), position
             )
+            combined = self.combined_
+            scores[is_landmark] = errors if combined is None else combined(rows, errors)
         return scores
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -12,6 +12,7 @@ from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernels import RBF, Kernel
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
+from kpca_apps.novelty.surprise.combined import LARGEST, CombinedScore
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.detector import KernelPCANovelty
@@ -91,14 +92,18 @@ def training_positions(
     return positions
 
 
-def finite_offset(threshold: float, subspace: KernelSubspace) -> float:
+def finite_offset(
+    threshold: float, subspace: KernelSubspace, combined: CombinedScore | None
+) -> float:
     """Return minus the threshold, or minus a bound of the scores where it is infinite.
 
-    A score is at most the squared distance of phi(x) to the mean in feature space, hence at most
+    An error is at most the squared distance of phi(x) to the mean in feature space, hence at most
     the square of the sum of both lengths.
     """
     if np.isfinite(threshold):
         return -threshold
+    if combined is not None:
+        return -LARGEST
     longest = subspace.kernel.diagonal(subspace.points).max()
     return -float((np.sqrt(longest) + np.sqrt(max(subspace.mean_norm, 0.0))) ** 2)
 

@@ -15,6 +15,8 @@ from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.attribution import NeighbourRows
 from kpca_apps.novelty.column_scales import ColumnScales
 from kpca_apps.novelty.detector_parameters import calibration_of, column_groups, finite_offset
+from kpca_apps.novelty.rarity import Rarity
+from kpca_apps.novelty.surprise.state import combined_state, restore_combined
 from kpca_apps.novelty.views import ColumnViews, RawColumns
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "precision": detector.precision_,
         "warnings": list(detector.warnings_),
         "raw_columns": raw,
+        "combined": detector.combined_ is not None,
         "groups": [group.tolist() for group in detector.groups_],
         "subspace": subspace_meta,
     }
@@ -76,6 +79,12 @@ def detector_state(detector: KernelPCANovelty) -> tuple[dict[str, Any], Arrays]:
         "landmarks": detector.landmarks_,
         "as_is": detector.neighbours_.as_is,
     }
+    if detector.combined_ is not None:
+        combined = combined_state(detector.combined_)
+        arrays |= {f"combined.{name}": array for name, array in combined.items()}
+    if detector.rarity_ is not None:
+        meta["rarity"], rarity_arrays = detector.rarity_.to_state()
+        arrays |= {f"rarity.{name}": array for name, array in rarity_arrays.items()}
     return meta, arrays
 
 
@@ -150,11 +159,19 @@ def _restore(
         contaminated=detector.contaminated,
         hard=detector.n_components is not None,
     )
+    # Of a contaminated soft cut only; models of the first version have none.
+    rarity = meta.get("rarity")
+    detector.rarity_ = None if rarity is None else Rarity.from_state(rarity, part("rarity."))
     # Models of the first version know nothing of float32.
     detector.precision_ = meta.get("precision", "float64")
     detector.ridge_ = None if meta["ridge"] is None else float(meta["ridge"])
     detector.threshold_ = np.inf if meta["threshold"] is None else float(meta["threshold"])
-    detector.offset_ = finite_offset(detector.threshold_, subspace)
+    # Models of before there was a combined score know nothing of it.
+    combined = part("combined.")
+    detector.combined_ = (
+        restore_combined(combined, detector.n_features_in_) if meta.get("combined") else None
+    )
+    detector.offset_ = finite_offset(detector.threshold_, subspace, detector.combined_)
     detector.warnings_ = tuple(str(sentence) for sentence in meta["warnings"])
     _check_values(detector, meta)
     _check_fit(detector)
@@ -172,6 +189,8 @@ def _check_values(detector: KernelPCANovelty, meta: Mapping[str, Any]) -> None:
         "calibration_scores": scores.ndim == 1
         and np.isfinite(scores).all()
         and (scores.size > 0) == (detector.calibration_ is not None),
+        "rarity": detector.rarity_ is None
+        or (detector.calibration_ is None and detector.n_components is None),
         "warnings": isinstance(meta["warnings"], list),
         "precision": detector.precision_ in ("float32", "float64"),
         "n_samples": detector.n_samples_fit_ >= len(detector.neighbours_.index),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.column_scales import ordinary_rows
 from kpca_apps.novelty.detector_parameters import kernel_of
-from kpca_apps.novelty.fitting import NoveltyFit, fit_hard, fit_soft, trim
+from kpca_apps.novelty.fitting import CellOptions, NoveltyFit, fit_hard, fit_soft, trim
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, refuse_larger
 from kpca_apps.novelty.passes import RowViews
 from kpca_apps.novelty.row_source import RowSource
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS = 300, 1_000
+CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS = 300, 700
 # A density is smooth: fewer tell the dense half of many rows from the sparse one.
 DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
 
@@ -72,10 +72,17 @@ def fit_model(
     views: RowViews,
     source: RowSource,
     in_use: BoolArray,
+    as_is: IntArray,
     rng: np.random.Generator,
 ) -> NoveltyFit:
-    """Fit with the cut that the detector's parameters ask for."""
+    """Fit with the cut that the detector's parameters ask for.
+
+    A kernel of the user's own, or a number of components, asks for Hoffmann's error and no more.
+    """
     if detector.n_components is None:
+        held_back = detector.calibration_ == "split"
+        learnable = in_use if held_back else np.ones(source.n_rows, dtype=bool)
+        contaminated = detector.contaminated
         default = CONTAMINATED_LANDMARKS if detector.contaminated else CLEAN_LANDMARKS
         usual = 0.1 if detector.contaminated else 0.1 / np.count_nonzero(in_use)
         return fit_soft(
@@ -85,6 +92,9 @@ def fit_model(
             ridge=detector.ridge or usual,
             n_landmarks=detector.n_landmarks or default,
             rng=rng,
+            cells=CellOptions(detector.groups_, as_is, contaminated, learnable)
+            if detector.kernel is None
+            else None,
             n_jobs=detector.n_jobs,
         )
     return fit_hard(

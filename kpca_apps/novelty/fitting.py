@@ -1,4 +1,4 @@
-"""Rows of a source -> a fitted subspace and the scores of all rows, with a soft or a hard cut.
+"""Rows of a source -> a fitted subspace and the errors of all rows, with a soft or a hard cut.
 
 Soft cut: every component of the landmark span is kept with gain lambda / (lambda + rho). The
 reconstruction error is then r + rho M, rho times a regularised Mahalanobis distance in feature
@@ -14,7 +14,7 @@ Landmarks and scalings come from the rows a source holds in memory, means and co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,8 +44,17 @@ from kpca_apps.novelty.passes import (
 )
 from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
 from kpca_apps.novelty.selection import blocks_of, largest
+from kpca_apps.novelty.surprise.combined import CombinedScore, CombinedScores
 
-__all__ = ["NoveltyFit", "densest", "fit_hard", "fit_soft", "scores_without_landmarks", "trim"]
+__all__ = [
+    "CellOptions",
+    "NoveltyFit",
+    "densest",
+    "fit_hard",
+    "fit_soft",
+    "scores_without_landmarks",
+    "trim",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,6 +63,9 @@ BoolArray = NDArray[np.bool_]
 MAX_EXACT_ROWS = 5_000
 # Rows that stand for all where precision, or what the landmarks miss, is looked at.
 PROBE_ROWS = 192
+# Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
+# many columns fewer, for memory.
+MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 # Rows looked at for each landmark drawn.
 CANDIDATES_A_LANDMARK, MAX_CANDIDATES = 10, 20_000
 # Rows whose mean tells where a table is dense, and about which inner products are taken.
@@ -72,17 +84,15 @@ class NoveltyFit:
 
     Attributes
     ----------
-    subspace : KernelSubspace
-        The model.
+    errors : NoveltyScores
+        The model, and how it scores rows: those in use as if left out, for a soft cut.
     scores : (n,) array
         Novelty of every row; of rows in use as if left out for a soft cut, in-sample for a hard
         one.
     landmarks : (m,) int array
         Positions of the rows that span the model, increasing.
-    rho : float or None
-        Absolute ridge of a soft cut; ``None`` for a hard one.
-    precision : {"float64", "float32"}
-        That scores of rows take.
+    combined : CombinedScore or None
+        What the cells of a row add; ``None`` where its error is all.
     missed : float or None
         Share of a row's squared length that the other rows' landmarks miss, on average over the
         rows in use; ``None`` for a hard cut.
@@ -90,13 +100,34 @@ class NoveltyFit:
         What a reader of the scores must know.
     """
 
-    subspace: KernelSubspace
+    errors: NoveltyScores
     scores: FloatArray
     landmarks: IntArray
-    rho: float | None
-    precision: Resolved
+    combined: CombinedScore | None = None
     missed: float | None = None
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CellOptions:
+    """How the cells of rows are to count beside their errors.
+
+    Attributes
+    ----------
+    groups : sequence of int arrays
+        Columns made of one source.
+    as_is : (a,) int array
+        Columns that are indicators.
+    contaminated : bool
+        Whether the rows may hold outliers.
+    learnable : (n,) bool array
+        Rows that may be learned from.
+    """
+
+    groups: Sequence[IntArray]
+    as_is: IntArray
+    contaminated: bool
+    learnable: BoolArray
 
 
 def trim(
@@ -183,6 +214,7 @@ def fit_soft(
     ridge: float,
     n_landmarks: int,
     rng: np.random.Generator,
+    cells: CellOptions | None = None,
     n_jobs: int | None = None,
 ) -> NoveltyFit:
     """Fit with the soft cut and score every row, those in use as if each had been left out.
@@ -201,6 +233,8 @@ def fit_soft(
         Rows that span the model, at most.
     rng : Generator
         Draws the landmarks.
+    cells : CellOptions, optional
+        How cells count; without them a row's score is its error.
     n_jobs : int or None
         Threads for the sample.
 
@@ -219,21 +253,60 @@ def fit_soft(
     rho = ridge * sums.variance
     subspace = subspace_from_sums(basis, sums.covariance, ridge=rho)
     scoring = partial(NoveltyScores, views, subspace, rho)
-    precision = _enough(scoring, probe, source.n_rows)
-    scores = source.map(scoring(precision), in_use)
-    scores[index[landmarks]], alone = _landmark_scores(subspace, rho, precision)
+    errors = scoring(_enough(scoring, probe, source.n_rows))
+    of_landmarks, alone = _landmark_scores(subspace, rho, errors.precision)
+    positions = index[landmarks]
+    combined = None
+    if cells is None:
+        scores = source.map(errors, in_use)
+        scores[positions] = of_landmarks
+    else:
+        combined, scores = _with_cells(
+            errors, source, in_use, positions, of_landmarks, cells, rng, n_jobs
+        )
     # Landmarks explain themselves; what the jitter leaves of them gives way to what others miss.
     unseen = float((alone - basis.own_residuals).sum())
-    others = map_rows(missed(precision=precision), probe)
+    others = map_rows(missed(precision=errors.precision), probe)
     return NoveltyFit(
-        subspace,
+        errors,
         scores,
-        index[landmarks],
-        rho,
-        precision,
+        positions,
+        combined,
         (sums.missed + unseen) / sums.norm,
         _sparse_warning(np.concatenate([alone, others]), sums.typical_norm),
     )
+
+
+def _with_cells(
+    errors: NoveltyScores,
+    source: RowSource,
+    in_use: BoolArray,
+    landmarks: IntArray,
+    of_landmarks: FloatArray,
+    cells: CellOptions,
+    rng: np.random.Generator,
+    n_jobs: int | None,
+) -> tuple[CombinedScore, FloatArray]:
+    """Learn how cells add to errors, from rows in memory, and score all rows."""
+    index, sample = source.sample_index, source.sample
+    learnable = np.flatnonzero(cells.learnable[index])
+    most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
+    if len(learnable) > most:
+        learnable = np.sort(rng.choice(learnable, most, replace=False))
+    positions = index[learnable]
+    X = sample if len(learnable) == len(sample) else sample[learnable]
+    of_rows = map_rows(errors, X, in_use[positions], n_jobs=n_jobs)
+    _, here, of_these = np.intersect1d(positions, landmarks, return_indices=True)
+    of_rows[here] = of_landmarks[of_these]
+    combined, own = CombinedScore.fit(
+        X, of_rows, cells.groups, cells.as_is, contaminated=cells.contaminated
+    )
+    if len(X) == source.n_rows:
+        return combined, own
+    scores = source.map(CombinedScores(errors, combined), in_use)
+    scores[landmarks] = combined(sample[np.searchsorted(index, landmarks)], of_landmarks)
+    scores[positions] = own
+    return combined, scores
 
 
 def _sample_in_use(source: RowSource, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
@@ -373,7 +446,7 @@ def fit_hard(
             f"n_components={n_components} components span the {n} rows in use: their "
             "reconstruction errors are rounding noise. Choose fewer components."
         )
-    return NoveltyFit(subspace, scores, index[landmarks], None, precision)
+    return NoveltyFit(scoring(precision), scores, index[landmarks])
 
 
 def _sparse_warning(missed: FloatArray, typical_norm: float) -> tuple[str, ...]:

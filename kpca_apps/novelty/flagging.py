@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.options import Rule
-from kpca_apps.novelty.result import ThresholdInfo
+from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.threshold import (
     benjamini_hochberg,
     choice_threshold,
@@ -22,7 +22,7 @@ from kpca_apps.novelty.threshold import (
     top_count,
 )
 
-__all__ = ["flag_above", "flag_by_choice", "flag_by_rate", "rate_statement"]
+__all__ = ["flag_above", "flag_by_choice", "flag_by_rate", "p_value_scale", "rate_statement"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -154,6 +154,36 @@ def rate_statement(alpha: float, threshold: float, n_calibration: int, calibrati
         )
     how = _calibrated(n_calibration, calibration)
     return f"About {_percent(alpha)} of new rows like the reference would be flagged; {how}."
+
+
+def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
+    """Say what p-values mean, and which scores have round ones.
+
+    Parameters
+    ----------
+    calibration_scores : (c,) array
+        Scores of clean rows.
+
+    Examples
+    --------
+    >>> scale = p_value_scale(np.arange(1.0, 100.0))
+    >>> scale.statement
+    'p-value: the share of rows like the reference that would score so high; 99 of them show no
+    share below 0.01.'
+    >>> [(mark.score, mark.words) for mark in scale.marks]
+    [(90.0, '0.1'), (99.0, '0.01')]
+    """
+    n = len(calibration_scores)
+    rates = [0.1**power for power in range(1, 7)]
+    marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
+    return ScoreScale(
+        name="p-value",
+        statement=(
+            "p-value: the share of rows like the reference that would score so high; "
+            f"{n:,} of them show no share below {smallest_rate(n):.2g}."
+        ),
+        marks=tuple(ScoreMark(score, words) for score, words in marks if math.isfinite(score)),
+    )
 
 
 def _list_statement(

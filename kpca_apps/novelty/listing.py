@@ -113,7 +113,7 @@ def list_rows(
         Columns whose cells stay out. Of the others, a row carries the first 60, and those among
         its reasons.
     judged : Judged
-        Scores, p-values, flags and ranks of all rows of the table.
+        Scores and what they mean, flags and ranks of all rows of the table.
     reasons : sequence of tuples of Reason
         Of the first rows.
 
@@ -145,6 +145,7 @@ def list_rows(
                     for number, name in enumerate(shown)
                     if number < MAX_CELLS or name in told
                 ),
+                rarity=judged.rarity_of(position),
             )
         )
     return tuple(listed)

@@ -1,4 +1,4 @@
-"""Rows in order of novelty, with a rule for scores that agree."""
+"""Rows in order of their scores, with a rule for those that are equal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kpca_apps.novelty.selection import (
     blocks_of,
     order_statistic,
     sketch,
-    tie_keys,
 )
 from kpca_apps.novelty.table_rows import TableRows
 
@@ -28,7 +27,7 @@ IntArray = NDArray[np.int64]
 ROWS_A_BUCKET = 4 * ROWS_A_BLOCK
 # Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
 MAX_TIES = 1_000
-# Where more rows than this agree with the oddest, their place in the table must do.
+# Where more rows than this are equal to the oddest, their place in the table must do.
 MAX_TOLD_APART = 100_000
 ROWS_A_BATCH = 1_024
 
@@ -39,7 +38,8 @@ def rank_rows(model: NoveltyModel, rows: TableRows, scores: FloatArray, *, known
     Parameters
     ----------
     model : NoveltyModel
-        Tells rows that are too far out to score differently apart.
+        Tells apart rows that are too far out to score differently, as all are beyond the reach of
+        a bounded kernel that the user gave.
     rows : TableRows
         The rows.
     scores : (n,) array
@@ -76,8 +76,8 @@ def rank_rows(model: NoveltyModel, rows: TableRows, scores: FloatArray, *, known
 def novelty_order(scores: FloatArray, distances: Callable[[IntArray], FloatArray]) -> IntArray:
     """Row positions from most to least novel.
 
-    Rows that tie (`tie_keys`) are ordered by their distance to the rows of the model, and rows
-    that agree in that too by their place in the table.
+    Rows of equal score are ordered by their distance to the rows of the model, and rows that agree
+    in that too by their place in the table. No rank contradicts a score.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def novelty_order(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     >>> novelty_order(np.array([0.1, 1.0, 0.5, 1.0]), lambda rows: far[rows])
     array([3, 1, 2, 0])
     """
-    _, group, count = np.unique(tie_keys(scores), return_inverse=True, return_counts=True)
+    _, group, count = np.unique(scores, return_inverse=True, return_counts=True)
     shared = np.flatnonzero(count[group] > 1)
     distance = np.zeros(len(scores))
     if shared.size:
@@ -166,16 +166,16 @@ def _buckets(scores: FloatArray, n: int) -> Iterator[IntArray]:
         return
     held = sketch(scores)
     shares = np.arange(1, n_buckets) / n_buckets
-    cuts = np.unique(tie_keys(np.array([held.quantile(share) for share in shares])))
+    cuts = np.unique([held.quantile(share) for share in shares])
     # Dealt in two passes: how many rows each bucket has, then which.
     sizes = np.zeros(len(cuts) + 1, dtype=np.int64)
     for block in blocks_of(n):
-        bucket = np.searchsorted(cuts, tie_keys(scores[block]), side="left")
+        bucket = np.searchsorted(cuts, scores[block], side="left")
         sizes += np.bincount(bucket, minlength=len(sizes))
     ends = np.cumsum(sizes)
     dealt, free = row_values(n, np.int64), ends - sizes
     for block in blocks_of(n):
-        bucket = np.searchsorted(cuts, tie_keys(scores[block]), side="left")
+        bucket = np.searchsorted(cuts, scores[block], side="left")
         order = np.argsort(bucket, kind="stable")
         counts = np.bincount(bucket, minlength=len(sizes))
         # Rows of one bucket follow each other in `order`: each goes to the next free place of its.

@@ -29,8 +29,11 @@ __all__ = [
     "Reason",
     "ScoreContours",
     "ScoreDistribution",
+    "ScoreMark",
+    "ScoreScale",
     "ScreeningResult",
     "SourceInfo",
+    "TailShare",
     "ThresholdInfo",
 ]
 
@@ -150,6 +153,51 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class TailShare:
+    """How rare a score is among rows like the usual ones.
+
+    Attributes
+    ----------
+    share : float
+        Share of such rows that would score at least as high, 0..1, smaller for every higher score.
+        Where the words begin with "about" or "<" it is extrapolated: it orders rows, and is no
+        frequency that was seen.
+    words : str
+        The same as "1 in N", as far as the rows bear it.
+    """
+
+    share: float
+    words: str
+
+
+@dataclass(frozen=True)
+class ScoreMark:
+    """A score that has a name on the scale people read, such as "1 in 100"."""
+
+    score: float
+    words: str
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """The scale that people read a score on.
+
+    Attributes
+    ----------
+    name : str
+        ``p-value`` with a clean reference, else ``how rare``.
+    statement : str
+        What a value on it means.
+    marks : tuple of ScoreMark
+        A few scores where it has round values, increasing.
+    """
+
+    name: str
+    statement: str
+    marks: tuple[ScoreMark, ...]
+
+
+@dataclass(frozen=True)
 class RankedRow:
     """One row of the ranked list.
 
@@ -177,6 +225,9 @@ class RankedRow:
         Whether reasons were computed for this row.
     cells : tuple of (str, str)
         Column name and text as it stands in the table, for shown columns.
+    rarity : TailShare or None
+        How rare the score is among rows like the usual ones; ``None`` with a reference, whose
+        scale is the p-value, and for a hard cut.
     """
 
     rank: int
@@ -189,6 +240,7 @@ class RankedRow:
     reasons: tuple[Reason, ...] = ()
     explained: bool = False
     cells: tuple[tuple[str, str], ...] = ()
+    rarity: TailShare | None = None
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -254,6 +306,8 @@ class ThresholdInfo:
         Rows the threshold was calibrated on; 0 for a choice.
     statement : str
         One plain sentence saying what the threshold means.
+    rarity : TailShare or None
+        How rare a score at the threshold is, as in `RankedRow`.
     """
 
     rule: str
@@ -262,6 +316,7 @@ class ThresholdInfo:
     calibration: str | None
     n_calibration: int
     statement: str
+    rarity: TailShare | None = None
 
 
 @dataclass(frozen=True)
@@ -396,7 +451,7 @@ class ScreeningResult:
         The clean reference the model was fitted on; ``None`` when the table itself was used.
     scores : (n,) array
         Novelty score of every row in input order, higher = more novel. Of a table read in parts,
-        scores, p-values and ranks are mapped from temporary files.
+        scores, p-values, rarities and ranks are mapped from temporary files.
     p_values : (n,) array or None
         Calibrated p-values, where a reference exists.
     flagged : (n,) bool array
@@ -427,6 +482,11 @@ class ScreeningResult:
         What to do next: a sentence, and the command for it.
     patterns : tuple of Pattern
         Flagged rows that are odd for the same reason; those of most rows first.
+    rarities : (n,) array or None
+        Without a reference, how rare the score of every row is (`TailShare.share`); ``None`` for a
+        hard cut.
+    scale : ScoreScale or None
+        What p-values or rarities mean; ``None`` where there are neither.
     """
 
     source: SourceInfo
@@ -447,6 +507,8 @@ class ScreeningResult:
     command: str = ""
     next_steps: tuple[tuple[str, str], ...] = ()
     patterns: tuple[Pattern, ...] = ()
+    rarities: FloatArray | None = None
+    scale: ScoreScale | None = None
 
     @property
     def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:

@@ -41,7 +41,7 @@ class _ScoredPart:
 def write_scored_table(
     table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
-    """Write a table with the score, p-value, flag and rank of each row.
+    """Write a table with the rarity or p-value, score, flag and rank of each row.
 
     Parameters
     ----------
@@ -65,8 +65,9 @@ def write_scored_table(
         If the file cannot be written, or the table no longer be read.
     """
     found: Found = {
-        "novelty_score": result.scores,
+        "rarity": result.rarities,
         "p_value": result.p_values,
+        "novelty_score": result.scores,
         "flagged": result.flagged,
         "rank": result.ranks,
     }

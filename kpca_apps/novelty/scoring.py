@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.novelty.columns import ColumnOptions, check_options
-from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate
+from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate, p_value_scale
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.options import RULES, ScreeningOptions, resolve_rule
 from kpca_apps.novelty.ranking import rank_rows
-from kpca_apps.novelty.result import ThresholdInfo
+from kpca_apps.novelty.rarity import Rarity
+from kpca_apps.novelty.result import ScoreScale, TailShare, ThresholdInfo
 from kpca_apps.novelty.specs import ColumnSpec, quoted
 from kpca_apps.novelty.table_rows import AnyTable, TableRows, column_names
 from kpca_apps.novelty.threshold import conformal_p_values
@@ -37,10 +38,14 @@ class Judged:
         Its rows.
     known : bool
         Whether it is the very table the model was fitted on.
-    scores, p_values, ranks, flagged : (n,) array
+    scores, p_values, rarities, ranks, flagged : (n,) array
         As in `ScreeningResult`.
     threshold : ThresholdInfo
         What flagged.
+    rarity : Rarity or None
+        What `rarities` come from.
+    scale : ScoreScale or None
+        As in `ScreeningResult`.
     warnings : tuple of str
         What a reader must know.
     """
@@ -49,10 +54,19 @@ class Judged:
     known: bool
     scores: FloatArray
     p_values: FloatArray | None
+    rarities: FloatArray | None
     ranks: IntArray
     flagged: BoolArray
     threshold: ThresholdInfo
+    rarity: Rarity | None
+    scale: ScoreScale | None
     warnings: tuple[str, ...]
+
+    def rarity_of(self, position: int) -> TailShare | None:
+        """Say how rare the score of one row is."""
+        if self.rarity is None or self.rarities is None:
+            return None
+        return self.rarity.describe(float(self.rarities[position]))
 
     def own(self, positions: IntArray) -> IntArray:
         """Positions of some rows among the training rows, -1 for new ones."""
@@ -96,7 +110,27 @@ def judge(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Ju
         flagged, threshold = flag_above(rule, scores, detector.threshold_)
     else:
         flagged, threshold = flag_by_choice(rule, scores, clean=model.clean)
-    return Judged(rows, known, scores, p_values, ranks, flagged, threshold, warnings)
+    rarity, rarities = detector.rarity_, None
+    if rarity is not None:
+        rarities = rarity.share(scores)
+        (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
+        threshold = replace(threshold, rarity=rarity.describe(at_threshold))
+    scale = p_value_scale(detector.calibration_scores_) if model.clean else None
+    if rarity is not None:
+        scale = rarity.scale_of_scores
+    return Judged(
+        rows=rows,
+        known=known,
+        scores=scores,
+        p_values=p_values,
+        rarities=rarities,
+        ranks=ranks,
+        flagged=flagged,
+        threshold=threshold,
+        rarity=rarity,
+        scale=scale,
+        warnings=warnings,
+    )
 
 
 def knows(model: NoveltyModel, source: SourceInfo) -> bool:

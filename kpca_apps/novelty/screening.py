@@ -275,6 +275,8 @@ def describe(
         | _cells_left_out(columns),
         versions=library_versions(),
         command=command,
+        rarities=judged.rarities,
+        scale=judged.scale,
     )
 
 

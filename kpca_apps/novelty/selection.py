@@ -16,12 +16,12 @@ from kpca_apps.novelty.quantiles import QuantileSketch
 __all__ = [
     "ROWS_A_BLOCK",
     "blocks_of",
+    "eight_digits",
     "largest",
     "median",
     "order_statistic",
     "sketch",
     "tally",
-    "tie_keys",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -125,23 +125,20 @@ def median(values: FloatArray) -> float:
     return upper if n % 2 else 0.5 * (order_statistic(values, n // 2 - 1) + upper)
 
 
-def tie_keys(scores: FloatArray) -> FloatArray:
-    """Round scores to 27 bits, about eight digits: rows whose keys are the same tie.
+def eight_digits(scores: FloatArray) -> FloatArray:
+    """Round scores to 27 bits, about eight digits: what differs by rounding becomes the same.
 
-    Rows very far from everything score alike but for rounding, because a bounded kernel is zero
-    for all of them. Ranks and thresholds both rest on these keys, so that they never contradict
-    each other.
+    Powers of two are exact: the order never changes, as it might by rounding to decimals.
 
     Examples
     --------
-    >>> keys = tie_keys(np.array([1.0, 1.0 - 1e-12, 1.0 - 1e-6]))
-    >>> keys[0] == keys[1], keys[1] == keys[2]
+    >>> rounded = eight_digits(np.array([1.0, 1.0 - 1e-12, 1.0 - 1e-6]))
+    >>> rounded[0] == rounded[1], rounded[1] == rounded[2]
     (np.True_, np.False_)
     """
-    # Powers of two are exact: keys never change the order, as rounding to decimals might.
     mantissa, exponent = np.frexp(scores)
-    keys: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, 27)), exponent - 27)
-    return keys
+    rounded: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, 27)), exponent - 27)
+    return rounded
 
 
 def largest(values: FloatArray, count: int) -> BoolArray:

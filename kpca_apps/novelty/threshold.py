@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import blocks_of, order_statistic, tally, tie_keys
+from kpca_apps.novelty.selection import blocks_of, eight_digits, order_statistic, tally
 
 __all__ = [
     "benjamini_hochberg",
@@ -137,8 +137,9 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
 def choice_threshold(scores: FloatArray, count: int) -> float:
     """Threshold that the `count` highest scores exceed, and with them all that tie with the last.
 
-    It is the highest score that is not flagged. Scores tie where `tie_keys` has them alike; where
-    all do, none stands out, and none exceeds the threshold.
+    It is the highest score that is not flagged. Scores tie where they agree to eight digits: rows
+    that are alike but for rounding, or beyond the reach of a bounded kernel, are flagged together.
+    Where all tie, none stands out, and none exceeds the threshold.
 
     Parameters
     ----------
@@ -156,11 +157,11 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     >>> (scores > choice_threshold(scores, count=2)).sum()
     np.int64(3)
     """
-    last = tie_keys(np.array(order_statistic(scores, len(scores) - count)))
+    last = eight_digits(np.array(order_statistic(scores, len(scores) - count)))
     highest = -math.inf
     for block in blocks_of(len(scores)):
         part = scores[block]
-        highest = max(highest, float(part[tie_keys(part) < last].max(initial=-math.inf)))
+        highest = max(highest, float(part[eight_digits(part) < last].max(initial=-math.inf)))
     return highest if math.isfinite(highest) else order_statistic(scores, len(scores) - 1)
 
 

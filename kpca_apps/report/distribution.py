@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.result import ScoreMark, ScreeningResult
 from kpca_apps.report.drawing import PALETTE, Drawing, new_axes, plain_ticks
 from kpca_apps.report.text import MAX_ROWS, count, plural, scores_text, threshold_text
 
 __all__ = ["flagged_against_threshold", "score_distribution"]
+
+MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
 
 
 def score_distribution(result: ScreeningResult) -> Drawing:
@@ -25,6 +27,7 @@ def score_distribution(result: ScreeningResult) -> Drawing:
         ends = (-0.07 * top, -0.015 * top)
         axes.vlines(found.flagged_scores, *ends, color=PALETTE["accent"], lw=1.1)
     _threshold_line(axes, result)
+    is_marked = _mark_scale(axes, result)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("novelty score (higher = more novel)")
@@ -32,8 +35,38 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     caption = (
         f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap (heights "
         f"are square roots of counts, so that few rows show). {_what_is_marked(result)}"
+        f"{_what_is_on_top(result) if is_marked else ''}"
     )
     return Drawing("scores", "Distribution of the scores", caption, figure)
+
+
+def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
+    """Put round values of the scale people read above the scores; tell whether any are there."""
+    if result.scale is None:
+        return False
+    low, *_, high = result.distribution.edges.tolist()
+    x_of = np.log if axes.get_xscale() == "log" else np.asarray
+    kept: list[ScoreMark] = []
+    room = MARK_ROOM * (x_of(high) - x_of(low))
+    for mark in result.scale.marks:
+        is_clear = not kept or x_of(mark.score) - x_of(kept[-1].score) > room
+        if low < mark.score < high and is_clear:
+            kept.append(mark)
+    if not kept:
+        return False
+    above = axes.secondary_xaxis("top")
+    above.set_xticks([mark.score for mark in kept], [mark.words for mark in kept])
+    above.minorticks_off()
+    above.spines["top"].set_visible(False)
+    above.set_xlabel(result.scale.name)
+    return True
+
+
+def _what_is_on_top(result: ScreeningResult) -> str:
+    """Say what the marks above the scores are."""
+    if result.p_values is not None:
+        return " The marks on top are scores that such a share of rows like the reference reach."
+    return " The marks on top are scores that 1 in so many of the usual rows reach."
 
 
 def _what_is_marked(result: ScreeningResult) -> str:
@@ -42,7 +75,9 @@ def _what_is_marked(result: ScreeningResult) -> str:
     if not np.isfinite(result.threshold.value):
         flagged = "nothing" if n == 0 else "every row"
         return f"There is no threshold to draw: {flagged} is flagged."
-    line = f"The threshold is {threshold_text(result)}; "
+    rarity = result.threshold.rarity
+    reached = f", which {rarity.words} usual rows reach" if rarity else ""
+    line = f"The threshold is {threshold_text(result)}{reached}; "
     if n == 0:
         return f"{line}no row scores above it."
     if n == 1:

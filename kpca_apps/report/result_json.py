@@ -95,7 +95,7 @@ def _denoising(result: DenoisingResult) -> dict[str, Any]:
 
 def _screening(result: ScreeningResult) -> dict[str, Any]:
     shown = without_hidden(result)
-    left_out = {"scores", "p_values", "flagged", "ranks", "map", "contours"}
+    left_out = {"scores", "p_values", "rarities", "flagged", "ranks", "map", "contours"}
     content = _fields(shown, left_out)
     content |= {
         "kind": "novelty screening",

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 ELLIPSIS = "\u2026"
-MORE_DECIMALS = 4  # spent on telling scores from the threshold
+MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 
@@ -70,7 +70,7 @@ def number(value: float, digits: int = 3, *, keep_zeros: bool = False) -> str:
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
-    """Write scores and their threshold alike, with enough decimals to tell them apart.
+    """Write scores and their threshold alike, with decimals enough to tell apart all that differ.
 
     Parameters
     ----------
@@ -90,23 +90,29 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     --------
     >>> scores_text([1.1052, 1.1043], 1.104)
     (['1.1052', '1.1043'], '1.1040')
+    >>> scores_text([51234.5, 2.15043, 2.15041], 1.2)
+    (['51,234.50000', '2.15043', '2.15041'], '1.20000')
     >>> scores_text([0.8, 0.3], 0.5)
     (['0.800', '0.300'], '0.500')
     >>> scores_text([0.8], float("inf"))
     (['0.800'], 'none')
     """
-    largest = max((abs(v) for v in (*scores, threshold) if math.isfinite(v)), default=0.0)
-    exponent = math.floor(math.log10(largest)) if largest > 0 else 0
-    is_plain = -4 <= exponent < 15
-    fewest = max(2 - exponent, 0) if is_plain else 2
-    texts: list[str] = []
-    limit = ""
-    for decimals in range(fewest, fewest + MORE_DECIMALS + 1):
+    sizes = sorted(abs(v) for v in (*scores, threshold) if math.isfinite(v) and v)
+    exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
+    # Three digits of a middling score, as the largest may be far larger.
+    typical, largest = exponents[len(exponents) // 2], exponents[-1]
+    is_plain = -4 <= largest < 15
+    most = MAX_DIGITS - 1 - largest if is_plain else MAX_DIGITS - 1
+    fewest = min(max(2 - typical, 0), most) if is_plain else 2
+
+    def written(decimals: int) -> list[str]:
         form = f",.{decimals}{'f' if is_plain else 'e'}"
-        texts = [format(score, form) for score in scores]
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
-        if all(t != limit or s == threshold for t, s in zip(texts, scores, strict=True)):
-            break
+        return [*(format(score, form) for score in scores), limit]
+
+    # No more decimals than help: rows equal but for rounding are never told apart.
+    choices = map(written, range(max(fewest, 0), max(most, 0) + 1))
+    *texts, limit = max(choices, key=lambda texts: len(set(texts)))
     return texts, limit
 
 

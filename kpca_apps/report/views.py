@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import escape
@@ -9,7 +10,6 @@ from markupsafe import escape
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason, ScreeningResult
 from kpca_apps.report.strips import Strip, strip_of
 from kpca_apps.report.text import (
-    MAX_ROWS,
     cut,
     expected_text,
     is_missing,
@@ -33,7 +33,6 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_CELL = 200  # characters of one cell
 ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
 MAX_REASONS = 3
-MAX_CARDS = 5
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class CellView:
 
 @dataclass(frozen=True)
 class RowView:
-    """One ranked row, ready to show."""
+    """One ranked row, ready to show; `rarity` is its p-value, or "1 in N"."""
 
     rank: int
     id: str
@@ -68,8 +67,8 @@ class RowView:
     score: str
     threshold: str
     score_value: float
-    p_value: float | None
-    p_text: str
+    rarity: str
+    rarity_value: float | None
     flagged: bool
     reasons: tuple[ReasonView, ...]
     note: str
@@ -92,17 +91,11 @@ class ColumnView:
     share_text: str
 
 
-def row_views(result: ScreeningResult) -> tuple[list[RowView], list[RowView]]:
-    """Return the first ranked rows, and the oddest of each kind of reason, ready to show."""
+def row_views(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[RowView]:
+    """Return some ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
-    rows, of_kinds = result.ranked[:MAX_ROWS], result.oddest_of_each_kind[:MAX_CARDS]
-    told = {row.rank: row for row in (*rows, *of_kinds)}
-    scores, threshold = scores_text([row.score for row in told.values()], result.threshold.value)
-    views = {
-        row.rank: _row(row, score, threshold, profiles)
-        for row, score in zip(told.values(), scores, strict=True)
-    }
-    return [views[row.rank] for row in rows], [views[row.rank] for row in of_kinds]
+    scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
+    return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
 
 
 def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
@@ -133,8 +126,8 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
         score=score,
         threshold=threshold,
         score_value=row.score,
-        p_value=row.p_value,
-        p_text="" if row.p_value is None else number(row.p_value, keep_zeros=True),
+        rarity=_rarity(row),
+        rarity_value=row.p_value if row.rarity is None else row.rarity.share,
         flagged=row.flagged,
         reasons=tuple(
             _reason(reason, share, profiles.get(reason.column))
@@ -157,6 +150,12 @@ def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> Reason
         hidden=profile is not None and profile.hidden,
         strip=strip_of(reason, profile),
     )
+
+
+def _rarity(row: RankedRow) -> str:
+    if row.rarity is not None:
+        return row.rarity.words
+    return "" if row.p_value is None else number(row.p_value, keep_zeros=True)
 
 
 def _note(row: RankedRow) -> str:

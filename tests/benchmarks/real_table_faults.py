@@ -56,8 +56,7 @@ class Planter:
     def row(self, *names: str, where: np.ndarray | None = None) -> int:
         """Draw a row whose cells in some columns are there."""
         possible = self.cells[list(names)].notna().all(axis=1).to_numpy()
-        possible &= True if where is None else where
-        found = np.flatnonzero(possible)
+        found = np.flatnonzero(possible if where is None else possible & where)
         if not found.size:
             raise LookupError
         return int(self.rng.choice(found))

@@ -24,7 +24,9 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
     assert pictures
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
     assert done.err.startswith("3 of 60 rows stand out; row ")
-    assert "A choice: a count flags the 3 rows of 60" in done.err
+    heard = " ".join(done.err.split())
+    assert "A choice: a count flags the 3 rows of 60" in heard
+    assert "How rare: how many of the rows like the " in heard
     assert "model.kpca holds rows of birds.csv" in done.err
     assert max(map(len, done.err.splitlines())) <= 80
 
@@ -32,11 +34,14 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
 def test_the_scored_table_is_the_input_and_what_was_found(kpca: Run) -> None:
     kpca("screen", "birds.csv", "--quiet")
     scored, table = pl.read_csv("kpca-novelty-birds/scored.csv"), pl.read_csv("birds.csv")
-    assert scored.columns == [*table.columns, "novelty_score", "p_value", "flagged", "rank"]
+    added = ["rarity", "p_value", "novelty_score", "flagged", "rank"]
+    assert scored.columns == [*table.columns, *added]
     assert scored.select(table.columns).equals(table)
     result = screen_table(Path("birds.csv"))
     assert scored["novelty_score"].to_list() == result.scores.tolist()
     assert scored["rank"].to_list() == result.ranks.tolist()
+    assert result.rarities is not None
+    assert scored["rarity"].to_list() == result.rarities.tolist()
     assert scored["p_value"].null_count() == 60
 
 
@@ -88,7 +93,7 @@ def test_fit_score_explain(kpca: Run) -> None:
 
     told = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
     assert told.code == 0
-    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: novelty score")
+    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: p-value 0.0")
     assert told.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
     by_line = kpca("explain", "clean.kpca", "birds.csv", "--line", top["line"], "--json")
     assert json.loads(by_line.out)["score"] == top["score"]
@@ -120,7 +125,8 @@ def test_no_threshold_is_ever_called_infinite(rule: tuple[object, ...], kpca: Ru
     assert heard.count("80 reference rows are too few") == 1
     assert ("Nothing can be flagged at" in heard) or ("No list can be given at" in heard)
     told = kpca("explain", "kpca-novelty-birds/model.kpca", "birds.csv", "--row", 60)
-    assert "(no threshold, p-value" in told.out
+    assert "line 61: p-value 0.0" in told.out
+    assert "(no threshold), not flagged" in told.out
     for text in (done.err, told.out, told.err):
         assert not {"inf", "infinite"} & set(text.replace(".", " ").replace(",", " ").split())
 

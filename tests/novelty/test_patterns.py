@@ -131,8 +131,8 @@ def test_grams_for_kilograms_at_one_station_are_told_in_a_screening() -> None:
     frame = pl.DataFrame({"length": length, "weight": weight, "station": station})
     frame = frame.with_columns(secret=pl.Series(["x"] * n).scatter(wrong.tolist(), "y"))
     told = ColumnOptions(hide=("secret",), exclude=("secret",))
-    result = screen_table(frame, options=ScreeningOptions(count=6, columns=told))
-    (found,) = result.patterns
+    result = screen_table(frame, options=ScreeningOptions(count=12, columns=told))
+    found = result.patterns[0]
     assert found.sentence == (
         '6 rows: "weight" is about 1,000 times what the rest suggests, all with "station" 7.'
     )

@@ -39,7 +39,9 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died() -> None:
     ]
     frame = pl.DataFrame(rows, schema=["class", "sex", "age", "survived"], orient="row")
     result, model = screen(table_from_frame(frame))
-    saved = np.array([place for place, row in enumerate(rows) if row[:2] == ("1st", "Female")])
+    saved = np.array(
+        [place for place, row in enumerate(rows) if row[:3] == ("1st", "Female", "Adult")]
+    )
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
     told = explain_rows(model, women, model.encoder.matrix(women), saved)

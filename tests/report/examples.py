@@ -20,7 +20,10 @@ from kpca_apps.novelty.result import (
     RankedRow,
     Reason,
     ScoreContours,
+    ScoreMark,
+    ScoreScale,
     ScreeningResult,
+    TailShare,
     ThresholdInfo,
 )
 
@@ -115,6 +118,11 @@ REASONS = (
 )
 
 
+def rarity(score: float) -> TailShare:
+    share = float(np.exp(-9 * score))
+    return TailShare(share, f"1 in {1 / share:,.0f}" if share > 0.005 else "< 1 in 200")
+
+
 def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...]) -> list[RankedRow]:
     order = np.argsort(-scores, kind="stable")[:100]
     return [
@@ -129,6 +137,7 @@ def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...])
             reasons=reasons[: max(0, 3 - place % 4)],
             explained=True,
             cells=(("Species", "Adelie"), ("Culmen Length (mm)", "39.1"), ("Comments", "")),
+            rarity=rarity(float(scores[row])),
         )
         for place, row in enumerate(order)
     ]
@@ -172,6 +181,7 @@ def screening(
             calibration=None,
             n_calibration=0,
             statement="The threshold is a choice: it flags the oddest 3.5 % of the rows.",
+            rarity=rarity(float(limit)),
         ),
         ranked=tuple(ranked(scores, flagged, reasons)),
         columns=columns(),
@@ -195,6 +205,12 @@ def screening(
             ("Leave a column out", "kpca novelty screen penguins.csv --exclude 'Body Mass (g)'"),
             ("Explain one row", "kpca novelty explain penguins.kpca penguins.csv --row N5A1"),
         ),
+        rarities=np.exp(-9 * scores),
+        scale=ScoreScale(
+            "how rare",
+            "How rare: how many of the rows like the usual 20 would score so high.",
+            (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
+        ),
     )
 
 
@@ -205,9 +221,16 @@ def with_reference() -> ScreeningResult:
         result,
         reference=source("clean.csv"),
         p_values=p_values,
-        ranked=tuple(replace(r, p_value=r.rank / 345) for r in result.ranked),
+        ranked=tuple(replace(r, p_value=r.rank / 345, rarity=None) for r in result.ranked),
+        rarities=None,
+        scale=ScoreScale(
+            "p-value",
+            "p-value: the share of rows like the reference that would score so high.",
+            (ScoreMark(0.3, "0.1"),),
+        ),
         threshold=replace(
             result.threshold,
+            rarity=None,
             rule="alpha",
             setting=0.05,
             calibration="leave-one-out",
@@ -224,6 +247,7 @@ def infinite_threshold() -> ScreeningResult:
         threshold=replace(
             result.threshold,
             value=float("inf"),
+            rarity=None,
             statement="12 rows cannot calibrate a rate of 1 %; the smallest possible is 7.7 %.",
         ),
     )

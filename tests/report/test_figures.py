@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kpca_apps.novelty.result import ScoreMark, ScoreScale
 from kpca_apps.report.components import component_map, evenly, scree
 from kpca_apps.report.contours import score_contours
 from kpca_apps.report.distribution import flagged_against_threshold, score_distribution
@@ -41,6 +42,30 @@ def test_scores_over_many_magnitudes() -> None:
         drawing = score_distribution(result)
         assert drawing.figure.axes[0].get_xscale() == "log"
         assert to_svg(drawing)
+
+
+def test_the_scale_people_read_is_marked_above_the_scores() -> None:
+    result = examples.screening()
+    assert result.scale is not None
+    beyond = replace(result.scale, marks=(*result.scale.marks, ScoreMark(99.0, "1 in 1,000")))
+    with house_style():
+        drawing = score_distribution(replace(result, scale=beyond))
+        plain = score_distribution(replace(result, scale=None))
+    svg = to_svg(drawing)
+    assert ">1 in 10<" in svg and ">1 in 100<" in svg and ">how rare<" in svg
+    assert "1 in 1,000" not in svg
+    assert result.threshold.rarity is not None
+    assert f"which {result.threshold.rarity.words} usual rows reach" in drawing.caption
+    assert "marks on top" in drawing.caption and "marks on top" not in plain.caption
+
+
+def test_marks_that_would_touch_are_left_out() -> None:
+    result = examples.screening()
+    marks = tuple(ScoreMark(0.3 + 0.01 * i, f"1 in {10**i}") for i in range(1, 5))
+    scale = ScoreScale("how rare", "", marks)
+    with house_style():
+        svg = to_svg(score_distribution(replace(result, scale=scale)))
+    assert svg.count(">1 in ") == 1
 
 
 def test_the_curve_of_counts_is_right_at_the_threshold() -> None:

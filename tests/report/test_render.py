@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 
@@ -128,6 +129,29 @@ def test_what_was_done_is_all_there() -> None:
 def test_p_values_have_a_column_only_where_they_exist() -> None:
     assert "p-value" not in rendered("usual")
     assert ">p-value</th>" in rendered("with_reference")
+
+
+@pytest.mark.parametrize("name", ["usual", "with_reference"])
+def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
+    result, html = examples.SCREENINGS[name](), rendered(name)
+    assert result.scale is not None
+    assert html.index(f">{result.scale.name}</th>") < html.index(">score</th>")
+    text = Page(html).text
+    assert result.scale.statement in text
+    for row in result.oddest_of_each_kind[:5]:
+        told = text[text.index(f"line {row.line} of the file") :]
+        shown = f"{row.rarity.words} usual rows" if row.rarity else "p-value 0.0"
+        assert 0 < told.index(shown) < told.index("score")
+
+
+def test_without_a_scale_the_score_stands_alone() -> None:
+    result = examples.screening()
+    ranked = tuple(replace(row, rarity=None) for row in result.ranked)
+    plain = replace(result, scale=None, rarities=None, ranked=ranked)
+    html = render_screening(replace(plain, threshold=replace(result.threshold, rarity=None)))
+    assert "how rare" not in html
+    assert "1 in " not in Page(html).text
+    assert ">score</th>" in html
 
 
 def test_rows_below_an_infinite_threshold() -> None:

@@ -24,7 +24,7 @@ def test_every_result_becomes_json(make: examples.Make) -> None:
     assert content["n_flagged"] == result.n_flagged
     assert content["n_rows"] == len(result.scores)
     assert len(content["ranked"]) == len(result.ranked)
-    assert not {"scores", "p_values", "flagged", "ranks", "map"} & set(content)
+    assert not {"scores", "p_values", "rarities", "flagged", "ranks", "map"} & set(content)
     assert set(content["components"]) == {"variances", "gains", "explained"}
 
 
@@ -34,7 +34,11 @@ def test_numbers_are_exact_and_infinity_has_a_name() -> None:
     content = json.loads(result_to_json(result))
     assert content["threshold"]["value"] == "inf"
     assert content["settings"] == {"gamma": None, "share": 0.1}
-    assert content["ranked"][0]["score"] == result.ranked[0].score
+    top = result.ranked[0]
+    assert content["ranked"][0]["score"] == top.score
+    assert top.rarity is not None
+    assert content["ranked"][0]["rarity"] == {"share": top.rarity.share, "words": top.rarity.words}
+    assert content["scale"]["name"] == "how rare"
 
 
 def test_hidden_values_and_timings_stay_out() -> None:

@@ -50,6 +50,13 @@ def test_scores_are_told_from_the_threshold(scores: list[float], threshold: floa
         assert float(text.replace(",", "")) == pytest.approx(score, abs=0.5e-2 * largest)
         if abs(score - threshold) > 1e-6 * largest:
             assert text != limit
+    close = zip(sorted(scores), sorted(scores)[1:], strict=False)
+    told_apart = sum(above - below > 1e-9 * largest for below, above in close)
+    assert len(set(texts)) > told_apart
+
+
+def test_rows_equal_but_for_rounding_cost_no_decimals() -> None:
+    assert scores_text([1.25 + 2e-16, 1.25, 1.1], 1.0)[0] == ["1.25", "1.25", "1.10"]
 
 
 def test_scores_of_any_size_are_written() -> None:

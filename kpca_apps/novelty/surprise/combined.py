@@ -1,0 +1,131 @@
+"""One score of a row from what kernel PCA and its cells say: how improbable it is, all told.
+
+Each of three scores becomes its p-value among the rows learned from: the reconstruction error of
+kernel PCA (k), the mean surprise of the cells (g) and their scatter (l). Their weighted harmonic
+mean (Wilson 2019) is small where any of them is, and needs no independence. A row with one absurd
+cell is odd however ordinary its others are: its oddest cell counts once it is rarer than that of
+one row in 55, and then by a power. The score is
+
+    s = log(1/p_k + a/p_g + b/p_l + (1/(55 p_c))^c)
+
+with p_c by an exponential tail, so that s grows without bound.
+
+References
+----------
+D. J. Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116, 2019, equation 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.passes import NoveltyScores
+from kpca_apps.novelty.selection import eight_digits
+from kpca_apps.novelty.surprise.cells import CellModel, RowSurprise
+from kpca_apps.novelty.surprise.tails import LEAST_REACH, UpperTail
+
+__all__ = ["LARGEST", "CombinedScore", "CombinedScores"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+# a, b and c. Among rows that may be anything an absurd cell is more often what is sought than
+# beside a clean reference, which says how far its columns reach.
+CONTAMINATED, CLEAN = (0.25, 0.25, 3.0), (0.1, 0.05, 0.5)
+LARGEST = 1e6
+"""A score that none reaches: shares of cells end at 1e-70, and tails are not taken for steeper than
+`LEAST_REACH` allows."""
+
+# -log of one row in 55, and the quantiles of the rows' oddest cells that the tail goes through.
+RARE, TAIL = 4.0, (0.9, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedScore:
+    """The score of rows, learned from rows.
+
+    Attributes
+    ----------
+    cells : CellModel
+    error, mean, scatter : UpperTail
+        Of the kernel PCA errors, mean surprises and scatters of rows.
+    oddest : (2,) array
+        Where -log p_c is 4, and how fast it grows.
+    weights : (3,) array
+        a, b and c.
+    """
+
+    cells: CellModel
+    error: UpperTail
+    mean: UpperTail
+    scatter: UpperTail
+    oddest: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def fit(
+        cls,
+        X: FloatArray,
+        errors: FloatArray,
+        groups: Sequence[IntArray],
+        as_is: IntArray,
+        *,
+        contaminated: bool,
+    ) -> tuple[CombinedScore, FloatArray]:
+        """Learn from rows (n, d) and their errors, and score these, each as if left out."""
+        cells, rows = CellModel.fit(X, errors, groups, as_is, contaminated=contaminated)
+        low, high = np.quantile(rows.oddest, TAIL)
+        steps = -np.log1p(-np.array(TAIL))
+        slope = (steps[1] - steps[0]) / max(high - low, LEAST_REACH)
+        model = cls(
+            cells=cells,
+            error=UpperTail.fit(eight_digits(errors), bounded=True),
+            mean=UpperTail.fit(rows.mean),
+            scatter=UpperTail.fit(rows.scatter),
+            oddest=np.array([low + (RARE - steps[0]) / slope, slope]),
+            weights=np.array(CONTAMINATED if contaminated else CLEAN),
+        )
+        return model, model._combine(errors, rows)
+
+    def __call__(self, X: FloatArray, errors: FloatArray) -> FloatArray:
+        """Scores of new rows (r, d) with their kernel PCA errors (r,)."""
+        return self._combine(errors, self.cells(X))
+
+    def _combine(self, errors: FloatArray, rows: RowSurprise) -> FloatArray:
+        (start, slope), (a, b, c) = self.oddest, self.weights
+        surprises = [
+            self.error(eight_digits(errors)),
+            self.mean(rows.mean) + np.log(a),
+            self.scatter(rows.scatter) + np.log(b),
+            c * slope * (rows.oddest - start),
+        ]
+        scores: FloatArray = np.logaddexp.reduce(surprises, axis=0)
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedScores:
+    """Combined score of each row, wherever the rows are.
+
+    Attributes
+    ----------
+    errors : NoveltyScores
+        Errors of kernel PCA.
+    combined : CombinedScore
+    """
+
+    purpose: ClassVar[str] = "Scoring rows"
+
+    errors: NoveltyScores
+    combined: CombinedScore
+
+    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Return the scores of rows; errors of those in use are as if each had been left out."""
+        errors = self.errors.prepare()
+        return lambda rows, in_use: self.combined(rows, errors(rows, in_use))
