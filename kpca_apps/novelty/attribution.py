@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, zip_longest
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,12 @@ TYPICAL, TYPICAL_ROWS = 0.9, 250
 # A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
 MUCH_FARTHER = 2.0
 # Sets are tried where the best single column leaves more than this part of what is not typical.
-MAX_LEFT = 1 / 2
+MAX_LEFT = 0.4
 # A set of one column more must leave less than half of what the smaller one leaves: any further
 # column lowers the score a little, and the smallest set that explains a row is the one to tell.
 LESS_LEFT = 1 / 2
-# Columns that sets are made of: 10 pairs and 10 triples.
-MAX_SUSPECTS = 5
+# Columns that sets are made of: 6 pairs and 4 triples.
+MAX_SUSPECTS = 4
 # Columns tried beside a set that is told.
 MAX_BESIDE = 8
 # Where suspects are sought, a column counts no more than one standard deviation: the nearest rows
@@ -426,16 +426,16 @@ class _Attribution:
     def _sets(self, alone: list[_Trial], drops: FloatArray) -> list[_Trial]:
         """Replace pairs and triples of the columns suspected most.
 
-        These are taken from two orders in turn: by drop, and by distance from the rows that agree
-        in most columns.
+        These are the one whose drop is the highest, and those farthest from the rows that agree in
+        most columns.
         """
         i = alone[0].row
         around = self._around(i, self.standardised[i])
         most = [one.distance for one in around.of_most()]
         by_drop = [alone[j].groups[0] for j in np.argsort(-drops, kind="stable") if drops[j] > 0]
         by_distance = [int(g) for g in np.argsort(-np.array(most), kind="stable") if most[g] > 0]
-        in_turn = [g for both in zip_longest(by_drop, by_distance) for g in both if g is not None]
-        suspects = sorted(list(dict.fromkeys(in_turn))[:MAX_SUSPECTS])
+        suspected = dict.fromkeys([*by_drop[:1], *by_distance, *by_drop])
+        suspects = sorted(list(suspected)[:MAX_SUSPECTS])
         sets = [
             members
             for size in (2, 3)

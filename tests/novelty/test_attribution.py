@@ -115,7 +115,7 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
         X, X, (X**2).sum(axis=1), score, neighbours(rows), singles(200), np.array([-1])
     )
     assert [drop.group for drop in reasons[:2]] == [3, 150]
-    assert asked == [64]
+    assert asked[0] == max(asked) == 64
 
 
 def explained(rows, X, score):
