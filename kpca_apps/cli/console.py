@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
+    from kpca_apps.novelty.result import RankedRow, ScreeningResult
     from kpca_apps.novelty.specs import ColumnPlan
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
 
 TOP = 5
 MAX_LINE = 2_000
+SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,10 @@ def _tell(text: str) -> None:
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the oddest rows, each with its first reason on a line of its own."""
+    """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
     from kpca_apps.report.text import scores_text
 
-    shown = result.ranked[:TOP]
+    shown = result.oddest_of_each_kind[:TOP]
     scores, _ = scores_text([row.score for row in shown], result.threshold.value)
     rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=True)]
     scale = result.scale.name if result.scale else ""
@@ -150,10 +151,11 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
 
 def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
-        return "no single column explains it" if row.explained else "(not explained)"
-    reason = row.reasons[0]
+        return "as expected in every column" if row.explained else "(not explained)"
+    reason, *others = row.reason_sets[0]
     seen, expected = one_line(reason.seen, 20), one_line(reason.expected, 20)
-    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}"
+    beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
+    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
 
 
 def _rarity(row: RankedRow) -> str:
@@ -165,14 +167,16 @@ def _rarity(row: RankedRow) -> str:
 def explanation_lines(row: RankedRow) -> list[str]:
     """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
     if not row.reasons:
-        return ["No single column explains the score.", *row.hints]
-    head = ("share", "column", "seen", "expected")
-    return [*column_lines([head, *map(_reason_cells, row.reasons)]), *row.hints]
-
-
-def _reason_cells(reason: Reason) -> tuple[str, ...]:
-    share = f"{reason.share:.0%}"
-    return (share, *(one_line(t, 28) for t in (reason.column, reason.seen, reason.expected)))
+        return ["Every column reads what the rows most like it do.", *row.hints]
+    rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
+    for reasons in row.reason_sets:
+        share = sum(reason.share for reason in reasons)
+        first = f"{share:.0%}" if share else "farthest"
+        for reason in reasons:
+            told = first if reason is reasons[0] else "together"
+            texts = (reason.column, reason.seen, reason.expected)
+            rows.append((told, *(one_line(text, 28) for text in texts)))
+    return [*column_lines(rows), "", *row.hints, SHARES]
 
 
 def plan_lines(plan: ColumnPlan) -> list[str]:

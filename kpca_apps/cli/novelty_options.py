@@ -160,7 +160,13 @@ DayFirst = Annotated[
     ),
 ]
 Explain = Annotated[
-    int, option("--explain", help="Rows that get reasons.", panel=_MODEL, metavar="N")
+    int,
+    option(
+        "--explain",
+        help="Rows that get reasons; flagged ones do up to 500. 0 for none.",
+        panel=_MODEL,
+        metavar="N",
+    ),
 ]
 Kernel = Annotated[
     KernelName | None,

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 MAX_WARNINGS = 5
+MAX_PATTERNS = 3
 
 
 def check_rules(told: ScreeningOptions, *, clean: bool) -> None:
@@ -147,6 +148,12 @@ def finish(
     console.lines(["", *summary_lines(shown), ""])
     if shown.odd_cells:
         console.say(plain(odd_cells_text(shown)))
+    for pattern in shown.patterns[:MAX_PATTERNS]:
+        console.say(pattern.sentence)
+    if len(shown.patterns) > MAX_PATTERNS:
+        console.say(
+            f"... and {len(shown.patterns) - MAX_PATTERNS} more such patterns in result.json."
+        )
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
@@ -169,7 +176,7 @@ def _threshold_text(result: ScreeningResult) -> str:
         return info.statement
     from kpca_apps.report.text import scores_text
 
-    _, limit = scores_text([row.score for row in result.ranked[:TOP]], info.value)
+    _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
     return f"Threshold {limit}{rarity}. {info.statement}"
 

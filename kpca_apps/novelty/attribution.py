@@ -4,27 +4,54 @@ A column's part is the drop of the score when its value is replaced by the one i
 suggest: the median (for a category the most frequent level) over the 10 rows nearest in the OTHER
 columns. Gradients point to the column that is cheapest to move, z-scores to the widest; neither
 finds a value that is only odd in its company.
+
+Where no single column explains the row, pairs and triples are replaced together, by what the rows
+nearest in the columns outside the set suggest. A stone whose length, width and depth all read 0 is
+near to nothing in any two of them: one at a time, its price looks wrong instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-__all__ = ["ColumnDrop", "NeighbourRows", "attribute"]
+__all__ = ["ColumnDrop", "NeighbourRows", "attribute", "rows_without_strays"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ScoreFunction = Callable[[FloatArray, IntArray], FloatArray]
+GroupSet = tuple[int, ...]
 
 N_NEIGHBOURS = 10
 CANDIDATES_A_BATCH = 4096
 # Of more groups only those that lie farthest from what is expected are tried on a row: replacing
 # a value by nearly itself lowers no score.
 MAX_GROUPS_TRIED = 64
+# Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
+# comes down to them is odd no more. Taken from so many rows, evenly drawn.
+TYPICAL, TYPICAL_ROWS = 0.9, 250
+# A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
+MUCH_FARTHER = 2.0
+# Sets are tried where the best single column leaves more than this part of what is not typical.
+MAX_LEFT = 0.4
+# A set of one column more must leave less than half of what the smaller one leaves: any further
+# column lowers the score a little, and the smallest set that explains a row is the one to tell.
+LESS_LEFT = 1 / 2
+# Columns that sets are made of: 6 pairs and 4 triples.
+MAX_SUSPECTS = 4
+# Columns tried beside a set that is told.
+MAX_BESIDE = 8
+# Where suspects are sought, a column counts no more than one standard deviation: the nearest rows
+# are then those that agree in most columns, whatever the others read.
+MOST_APART = 1.0
+# Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
+LARGEST_SQUARE = 1e200
 
 
 @dataclass(frozen=True)
@@ -36,15 +63,21 @@ class ColumnDrop:
     group : int
         Position of the group; of the column where no groups were given.
     share : float
-        Its drop of the score over the sum of all drops, in (0, 1].
+        Its drop of the score over the sum of the drops of all that are told of the row, 0..1; the
+        drop of a set is divided evenly among its columns. 0 where no replacement lowers the score:
+        the one column told is then the farthest from what is expected.
     seen, expected : (k,) array
         Values in the row, and those its neighbours suggest, for the columns of the group.
+    together : tuple of int
+        All groups of the set that it was replaced with, itself among them; empty where it was
+        replaced alone.
     """
 
     group: int
     share: float
     seen: FloatArray
     expected: FloatArray
+    together: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,48 +101,203 @@ class NeighbourRows:
     as_is: IntArray
     index: IntArray
 
-    def expected(
-        self, standardised: FloatArray, groups: Sequence[IntArray], own: int
-    ) -> list[tuple[FloatArray, float]]:
-        """Return for each group of one row (d,) the expected values and how far off the row is.
+    @cached_property
+    def typical_apart(self) -> float:
+        """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
+        some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
+        return float(np.quantile(_nearest_rows(self.standardised, some)[1], TYPICAL) ** 2)
 
-        `own` is the row's position among the training rows, or -1.
-        """
-        nearest = self._nearest(standardised, groups, own)
-        sizes = [len(group) for group in groups]
-        members, ends = np.concatenate(groups), np.cumsum(sizes)
-        near, columns = nearest[np.repeat(np.arange(len(groups)), sizes)], members[:, None]
-        middle = np.median(self.rows[near, columns], axis=1)
-        off = np.abs(np.median(self.standardised[near, columns], axis=1) - standardised[members])
-        values = np.split(middle, ends[:-1])
-        for g, group in enumerate(groups):
-            if len(group) > 1 and np.isin(group, self.as_is).all():
-                values[g] = _most_frequent(self.rows[nearest[g]][:, group])
-        distances = [float(part.sum()) for part in np.split(off, ends[:-1])]
-        return list(zip(values, distances, strict=True))
 
-    def _nearest(self, standardised: FloatArray, groups: Sequence[IntArray], own: int) -> IntArray:
-        """Rows nearest to one row in all columns but those of each group, shape (groups, k)."""
-        if len(groups) == 1:
-            return np.arange(len(self.rows))[None]
-        squares = (self.standardised - standardised) ** 2
-        parts = np.stack([squares[:, group].sum(axis=1) for group in groups])
+def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
+    """Leave out the most novel rows, but not a whole group of rows that are like each other.
+
+    Parameters
+    ----------
+    standardised : (n, d) array
+        Rows, scaled for distances.
+    scores : (n,) array
+        Their scores, higher = more novel.
+    n_novel : int
+        How many are most novel. Of these a row stays if most of the 10 rows nearest to it are as
+        novel, and not much farther than the nearest rows of others are: a kind of rows that is
+        rare is not wrong, and only its own rows tell what is usual in it.
+
+    Returns
+    -------
+    (k,) int array
+        Positions of the rows that stay, in order.
+    """
+    novel = np.zeros(len(scores), dtype=bool)
+    novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
+    places, others = np.flatnonzero(novel), np.flatnonzero(~novel)
+    nearest, radius = _nearest_rows(standardised, places)
+    some = others[:: 1 + (len(others) - 1) // TYPICAL_ROWS]
+    usual = np.quantile(_nearest_rows(standardised, some)[1], TYPICAL)
+    novel[places] = (novel[nearest].mean(axis=1) <= 0.5) | (radius > MUCH_FARTHER * usual)
+    return np.flatnonzero(~novel)
+
+
+def _nearest_rows(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
+    """Rows nearest to those at some places (p, k), and how far they are on average (p,)."""
+    squares = cdist(standardised[places], standardised, "sqeuclidean")
+    squares[np.arange(len(places)), places] = np.inf
+    k = min(N_NEIGHBOURS, len(standardised) - 1)
+    nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
+    return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """What a group of columns should read: as it comes, standardised; how far off the row is."""
+
+    values: FloatArray
+    standardised: FloatArray
+    distance: float
+    # Mean squared distance of the rows it is taken from, in the groups they were sought by.
+    apart: float
+
+
+class _Groups:
+    """The columns of the neighbours by group, a line each, as distances to a row want them."""
+
+    def __init__(self, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> None:
+        self.columns, as_is = groups, neighbours.as_is
+        self.are_categories = [len(g) > 1 and bool(np.isin(g, as_is).all()) for g in groups]
+        self._n = len(neighbours.rows)
+        # Most are one column, whose squares are taken at once.
+        self._single = np.array([g for g, of in enumerate(groups) if len(of) == 1], dtype=np.int64)
+        in_order = [groups[g][0] for g in self._single]
+        self._single_columns = np.array(in_order, dtype=np.int64)
+        self._lines = np.ascontiguousarray(neighbours.standardised.T[self._single_columns])
+        self._wide = {
+            g: _distinct(neighbours.standardised[:, of])
+            for g, of in enumerate(groups)
+            if len(of) > 1
+        }
+
+    def squares(self, row: FloatArray) -> FloatArray:
+        """Squared distance of a row (d,) to each neighbour in each group, shape (groups, s)."""
+        squares = np.empty((len(self.columns), self._n))
+        singles = self._lines - row[self._single_columns, None]
+        squares[self._single] = singles * singles
+        for g, (distinct, which) in self._wide.items():
+            squares[g] = ((distinct - row[self.columns[g]]) ** 2).sum(axis=1)[which]
+        return np.minimum(squares, LARGEST_SQUARE, out=squares)
+
+
+def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return one row of each level of a category, and which is whose; other rows as they are."""
+    level = rows.argmax(axis=1)
+    _, first, which = np.unique(level, return_index=True, return_inverse=True)
+    distinct = rows[first]
+    if (distinct[which] == rows).all():
+        return distinct, which
+    return rows, np.arange(len(rows))
+
+
+class _Surroundings:
+    """The rows around one row, by the columns they are compared in."""
+
+    def __init__(
+        self, neighbours: NeighbourRows, groups: _Groups, row: FloatArray, own: int
+    ) -> None:
+        self._neighbours, self._groups, self._row = neighbours, groups, row
+        self._parts = groups.squares(row)
+        self._own = np.flatnonzero(neighbours.index == own)
+        self._k = min(N_NEIGHBOURS, len(neighbours.rows) - 1)
+
+    def of_each(self) -> list[_Expected]:
+        """Ask the rows nearest in all other groups what each group should read."""
+        parts = self._parts
+        if len(parts) == 1:
+            return self.of_all()
         # Sums over the other groups, forwards and backwards: subtracting a huge part from the
-        # total would leave nothing of the small ones.
-        others = np.zeros_like(parts)
-        others[1:] += np.cumsum(parts[:-1], axis=0)
-        others[:-1] += np.cumsum(parts[:0:-1], axis=0)[::-1]
-        others[:, self.index == own] = np.inf
-        k = min(N_NEIGHBOURS, len(self.rows) - 1)
-        return np.argpartition(others, k - 1, axis=1)[:, :k]
+        # total would leave nothing of the small ones. Line by line, cumsum being slow this way.
+        others, behind = np.zeros_like(parts), np.zeros(parts.shape[1])
+        for g in range(1, len(parts)):
+            np.add(others[g - 1], parts[g - 1], out=others[g])
+        for g in range(len(parts) - 2, -1, -1):
+            behind += parts[g + 1]
+            others[g] += behind
+        return self._read(range(len(parts)), *self._nearest(others))
+
+    def of_sets(self, sets: Sequence[GroupSet]) -> list[list[_Expected]]:
+        """Ask the rows nearest in all groups outside a set what those of the set should read."""
+        in_any = sorted({g for members in sets for g in members})
+        rest = np.delete(self._parts, in_any, axis=0).sum(axis=0)
+        outside = np.empty((len(sets), len(rest)))
+        for place, members in enumerate(sets):
+            others = [g for g in in_any if g not in members]
+            np.add(rest, self._parts[others].sum(axis=0), out=outside[place])
+        nearest, apart = self._nearest(outside)
+        of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
+        in_sets = [g for members in sets for g in members]
+        read = iter(self._read(in_sets, nearest[of_set], apart[of_set]))
+        return [[next(read) for _ in members] for members in sets]
+
+    def of_most(self) -> list[_Expected]:
+        """Ask the rows that agree in most groups."""
+        return self._of_same(*self._nearest(np.minimum(self._parts, MOST_APART).sum(axis=0)[None]))
+
+    def of_all(self) -> list[_Expected]:
+        """Ask all rows."""
+        return self._of_same(np.arange(self._parts.shape[1])[None], np.zeros(1))
+
+    def apart(self) -> float:
+        """Mean squared distance of the nearest rows in all groups."""
+        return float(self._nearest(self._parts.sum(axis=0)[None])[1][0])
+
+    def _nearest(self, distances: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Nearest rows (e, k) by some distances (e, s), and how far they are on average (e,)."""
+        distances[:, self._own] = np.inf
+        nearest = np.argpartition(distances, self._k - 1, axis=1)[:, : self._k]
+        return nearest, np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
+
+    def _of_same(self, nearest: IntArray, apart: FloatArray) -> list[_Expected]:
+        n = len(self._parts)
+        return self._read(range(n), np.repeat(nearest, n, axis=0), np.repeat(apart, n))
+
+    def _read(self, groups: Sequence[int], nearest: IntArray, apart: FloatArray) -> list[_Expected]:
+        """Middle of the `nearest` rows (e, k), `apart` (e,) from this, one line a group (e,)."""
+        members = [self._groups.columns[g] for g in groups]
+        sizes = [len(columns) for columns in members]
+        columns, near = np.concatenate(members), nearest[np.repeat(np.arange(len(sizes)), sizes)]
+        raw, scaled = self._neighbours.rows, self._neighbours.standardised
+        middle = np.median(raw[near, columns[:, None]], axis=1)
+        middle_scaled = np.median(scaled[near, columns[:, None]], axis=1)
+        off = np.abs(middle_scaled - self._row[columns])
+        starts = np.cumsum([0, *sizes[:-1]])
+        distances = np.add.reduceat(off, starts)
+        found = []
+        for place, g in enumerate(groups):
+            part = slice(starts[place], starts[place] + sizes[place])
+            values, standardised = middle[part], middle_scaled[part]
+            if self._groups.are_categories[g]:
+                like = nearest[place][_most_frequent(raw[nearest[place]][:, members[place]])]
+                values, standardised = raw[like, members[place]], scaled[like, members[place]]
+            off_by, from_rows = float(distances[place]), float(apart[place])
+            found.append(_Expected(values, standardised, off_by, from_rows))
+        return found
 
 
-def _most_frequent(indicators: FloatArray) -> FloatArray:
-    """Return the row of indicators (k,) of the level that most rows (r, k) are of."""
+def _most_frequent(indicators: FloatArray) -> int:
+    """First of some rows of indicators (r, k) that is of the level most of them are of."""
     level = np.argmax(indicators.sum(axis=0))
-    only = np.zeros(indicators.shape[1])
-    only[level] = indicators[:, level].max()
-    return only
+    return int(np.argmax(indicators[:, level]))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A copy of row `row` in which some groups read what was expected of them."""
+
+    row: int
+    groups: GroupSet
+    expected: tuple[_Expected, ...]
+
+    def without(self, other: _Trial) -> _Trial:
+        """Keep the groups that another trial, which this one goes beyond, leaves as they are."""
+        n = len(other.groups)
+        return _Trial(self.row, self.groups[n:], self.expected[n:])
 
 
 def attribute(
@@ -120,6 +308,7 @@ def attribute(
     neighbours: NeighbourRows,
     groups: Sequence[IntArray],
     own: IntArray,
+    typical: float = 0.0,
 ) -> list[tuple[ColumnDrop, ...]]:
     """Explain rows by the drops of their scores.
 
@@ -138,31 +327,19 @@ def attribute(
         Columns replaced together.
     own : (r,) int array
         Position of each row among the training rows, -1 for a new one.
+    typical : float
+        Score of a typical row: what lies above it wants to be explained.
 
     Returns
     -------
     list of tuples of ColumnDrop
-        One tuple a row, largest share first; empty where no single column lowers the score.
+        One tuple a row, largest drop first; columns of one set follow each other. Where no
+        replacement lowers the score, the one column that is farthest from what is expected; empty
+        where none is off.
     """
-    explained: list[tuple[ColumnDrop, ...]] = []
+    work = _Attribution(X, standardised, scores, score, neighbours, groups, own, typical)
     n_tried = min(len(groups), MAX_GROUPS_TRIED)
-    for rows in _row_batches(len(X), n_tried):
-        candidates = np.repeat(X[rows], n_tried, axis=0)
-        tried = np.empty((len(rows), n_tried), dtype=np.int64)
-        for position, i in enumerate(rows):
-            expected = neighbours.expected(standardised[i], groups, int(own[i]))
-            far = np.argsort([-distance for _, distance in expected], kind="stable")
-            tried[position] = np.sort(far[:n_tried])
-            for place, g in enumerate(tried[position]):
-                candidates[position * n_tried + place, groups[g]] = expected[g][0]
-        changed = score(candidates, np.repeat(rows, n_tried)).reshape(len(rows), n_tried)
-        drops = np.maximum(scores[rows, None] - changed, 0.0)
-        changed_rows = candidates.reshape(len(rows), n_tried, -1)
-        explained += [
-            _shares(X[i], drop, replaced, [(g, groups[g]) for g in picked])
-            for i, drop, replaced, picked in zip(rows, drops, changed_rows, tried, strict=True)
-        ]
-    return explained
+    return [told for rows in _row_batches(len(X), n_tried) for told in work.explain(rows, n_tried)]
 
 
 def _row_batches(n_rows: int, n_groups: int) -> Iterator[IntArray]:
@@ -171,20 +348,194 @@ def _row_batches(n_rows: int, n_groups: int) -> Iterator[IntArray]:
         yield np.arange(start, min(start + size, n_rows))
 
 
-def _shares(
-    row: FloatArray,
-    drops: FloatArray,
-    replaced: FloatArray,
-    tried: Sequence[tuple[int, IntArray]],
-) -> tuple[ColumnDrop, ...]:
-    """Turn the drops of one row into shares; copy j of `replaced` holds what group j became."""
-    total = drops.sum()
-    if total <= 0.0:
-        return ()
-    order = np.argsort(-drops, kind="stable")
-    return tuple(
-        ColumnDrop(int(tried[j][0]), float(drops[j] / total), row[columns], replaced[j, columns])
-        for j in order
-        if drops[j] > 0.0
-        for columns in (tried[j][1],)
-    )
+class _Attribution:
+    """Rows to explain, and what tells how a changed copy of one would score."""
+
+    def __init__(
+        self,
+        X: FloatArray,
+        standardised: FloatArray,
+        scores: FloatArray,
+        score: ScoreFunction,
+        neighbours: NeighbourRows,
+        groups: Sequence[IntArray],
+        own: IntArray,
+        typical: float,
+    ) -> None:
+        self.X, self.standardised, self.scores, self.score = X, standardised, scores, score
+        self.neighbours, self.groups, self.own = neighbours, groups, own
+        self.excess = np.maximum(scores - typical, 0.0)
+        self.by_group = _Groups(neighbours, groups)
+
+    def explain(self, rows: IntArray, n_tried: int) -> list[tuple[ColumnDrop, ...]]:
+        """Explain a batch of rows."""
+        alone: dict[int, list[_Trial]] = {}
+        apart: dict[int, float] = {}
+        for i in rows.tolist():
+            around = self._around(i, self.standardised[i])
+            expected, apart[i] = around.of_each(), around.apart()
+            far = np.argsort([-one.distance for one in expected], kind="stable")[:n_tried]
+            alone[i] = [_Trial(i, (g,), (expected[g],)) for g in np.sort(far).tolist()]
+        drops = self._drops(alone)
+        left = {i: self._left(i, trials, drops[i], apart[i]) for i, trials in alone.items()}
+        unclear = [i for i in alone if left[i][drops[i].argmax()] > MAX_LEFT]
+        sets = {i: self._sets(alone[i], drops[i]) for i in unclear}
+        of_sets = self._drops(sets)
+        told: dict[int, tuple[_Trial, float]] = {}
+        for i, trials in sets.items():
+            tried, found = [*alone[i], *trials], np.concatenate([drops[i], of_sets[i]])
+            remaining = np.append(left[i], self._left(i, trials, of_sets[i], apart[i]))
+            best = self._smallest_that_explains(tried, remaining, int(drops[i].argmax()))
+            if best is not None:
+                told[i] = tried[best], found[best]
+        beside = {i: self._beside(trial) for i, (trial, _) in told.items()}
+        of_beside = self._drops(beside)
+        explained = []
+        for i in rows.tolist():
+            trials, found = alone[i], drops[i]
+            if i in told:
+                first, drop = told[i]
+                trials = [first, *(trial.without(first) for trial in beside[i])]
+                # What lowers the score of a row that is odd no more explains nothing.
+                more = np.minimum(of_beside[i], self.excess[i]) - drop
+                found = np.array([drop, *np.maximum(more, 0.0)])
+            of_column = {t.groups[0]: d for t, d in zip(alone[i], drops[i].tolist(), strict=True)}
+            explained.append(
+                self._shares(trials, found, of_column, keep_first=i in told)
+                or self._farthest(i, alone[i])
+            )
+        return explained
+
+    def _around(self, i: int, standardised: FloatArray) -> _Surroundings:
+        return _Surroundings(self.neighbours, self.by_group, standardised, int(self.own[i]))
+
+    def _drops(self, trials: dict[int, list[_Trial]]) -> dict[int, FloatArray]:
+        """How far each trial of each row lowers the score, at least 0."""
+        made = [trial for of_row in trials.values() for trial in of_row]
+        if not made:
+            return {i: np.empty(0) for i in trials}
+        row = np.array([trial.row for trial in made])
+        candidates = self.X[row]
+        for candidate, trial in zip(candidates, made, strict=True):
+            for g, expected in zip(trial.groups, trial.expected, strict=True):
+                candidate[self.groups[g]] = expected.values
+        drops = np.maximum(self.scores[row] - self.score(candidates, row), 0.0)
+        ends = np.cumsum([len(of_row) for of_row in trials.values()])
+        return dict(zip(trials, np.split(drops, ends[:-1]), strict=True))
+
+    def _sets(self, alone: list[_Trial], drops: FloatArray) -> list[_Trial]:
+        """Replace pairs and triples of the columns suspected most.
+
+        These are the one whose drop is the highest, and those farthest from the rows that agree in
+        most columns.
+        """
+        i = alone[0].row
+        around = self._around(i, self.standardised[i])
+        most = [one.distance for one in around.of_most()]
+        by_drop = [alone[j].groups[0] for j in np.argsort(-drops, kind="stable") if drops[j] > 0]
+        by_distance = [int(g) for g in np.argsort(-np.array(most), kind="stable") if most[g] > 0]
+        suspected = dict.fromkeys([*by_drop[:1], *by_distance, *by_drop])
+        suspects = sorted(list(suspected)[:MAX_SUSPECTS])
+        sets = [
+            members
+            for size in (2, 3)
+            # Neighbours are sought in what is left.
+            if size < len(self.groups)
+            for members in combinations(suspects, size)
+        ]
+        if not sets:
+            return []
+        expected = around.of_sets(sets)
+        return [
+            _Trial(i, members, tuple(of_set))
+            for members, of_set in zip(sets, expected, strict=True)
+        ]
+
+    def _left(self, i: int, trials: list[_Trial], drops: FloatArray, apart: float) -> FloatArray:
+        """Say how much of the oddness of a row each trial leaves: 0 nothing, 1 all of it.
+
+        Half of that is judged by the score above a typical one, half by the distance to the
+        nearest rows above a typical one: a score may drop although the row still is like no other.
+        """
+        typical = self.neighbours.typical_apart
+        if self.excess[i] <= 0.0:
+            return np.zeros(len(trials))
+        of_score: FloatArray = np.maximum(1.0 - drops / self.excess[i], 0.0)
+        if apart <= typical:
+            return of_score
+        rest = np.array([trial.expected[0].apart for trial in trials])
+        of_distance = np.maximum((rest - typical) / (apart - typical), 0.0)
+        left: FloatArray = (of_score + of_distance) / 2
+        return left
+
+    def _smallest_that_explains(
+        self, trials: list[_Trial], left: FloatArray, highest: int
+    ) -> int | None:
+        """Which trial to tell first; None for the column whose drop is the highest."""
+        best = highest
+        for size in (1, 2, 3):
+            of_size = [j for j, trial in enumerate(trials) if len(trial.groups) == size]
+            if of_size:
+                j = min(of_size, key=lambda j: left[j])
+                best = j if left[j] < LESS_LEFT * left[best] else best
+        return None if best == highest else best
+
+    def _beside(self, the_set: _Trial) -> list[_Trial]:
+        """Replace the columns farthest off once a set reads what was expected, beside the set."""
+        i, row = the_set.row, self.standardised[the_set.row].copy()
+        for g, expected in zip(the_set.groups, the_set.expected, strict=True):
+            row[self.groups[g]] = expected.standardised
+        around = self._around(i, row)
+        most = around.of_most()
+        outside = sorted({*range(len(self.groups))} - {*the_set.groups})
+        far = sorted(outside, key=lambda g: -most[g].distance)[:MAX_BESIDE]
+        found = around.of_sets([(g,) for g in far]) if far else []
+        return [
+            _Trial(i, (*the_set.groups, g), (*the_set.expected, *of_column))
+            for g, of_column in zip(far, found, strict=True)
+        ]
+
+    def _shares(
+        self,
+        trials: Sequence[_Trial],
+        drops: FloatArray,
+        alone: Mapping[int, float],
+        *,
+        keep_first: bool,
+    ) -> tuple[ColumnDrop, ...]:
+        """Turn the drops of one row into shares, largest first or after the first.
+
+        `alone` holds the drops of columns alone, which order those of a set.
+        """
+        total = drops.sum()
+        if total <= 0.0:
+            return ()
+        told: list[ColumnDrop] = []
+        ranked = -drops
+        if keep_first:
+            ranked[0] = -np.inf
+        for j in np.argsort(ranked, kind="stable"):
+            if drops[j] > 0.0:
+                told += self._told(trials[j], float(drops[j] / total), alone)
+        return tuple(told)
+
+    def _told(self, trial: _Trial, share: float, alone: Mapping[int, float]) -> list[ColumnDrop]:
+        """Tell the columns of one trial."""
+        row, together = self.X[trial.row], trial.groups if len(trial.groups) > 1 else ()
+        pairs = sorted(
+            zip(trial.groups, trial.expected, strict=True),
+            key=lambda pair: (-alone.get(pair[0], 0.0), -pair[1].distance),
+        )
+        return [
+            ColumnDrop(g, share / len(pairs), row[self.groups[g]], expected.values, together)
+            for g, expected in pairs
+        ]
+
+    def _farthest(self, i: int, alone: list[_Trial]) -> tuple[ColumnDrop, ...]:
+        """Tell the column farthest from what its neighbours suggest; of an odd row, or all rows."""
+        far = max(alone, key=lambda trial: trial.expected[0].distance)
+        if far.expected[0].distance <= 0.0 < self.excess[i]:
+            middle = self._around(i, self.standardised[i]).of_all()
+            g = max(range(len(middle)), key=lambda g: middle[g].distance)
+            far = _Trial(i, (g,), (middle[g],))
+        return tuple(self._told(far, 0.0, {})) if far.expected[0].distance > 0.0 else ()

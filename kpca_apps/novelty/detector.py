@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.errors import KpcaWarning
-from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows, attribute
+from kpca_apps.novelty.attribution import (
+    TYPICAL,
+    TYPICAL_ROWS,
+    ColumnDrop,
+    NeighbourRows,
+    attribute,
+    rows_without_strays,
+)
 from kpca_apps.novelty.detector_parameters import (
     calibration_of,
     column_groups,
@@ -264,14 +271,24 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self
 
     def _keep_neighbours(
-        self, source: RowSource, kept: IntArray, as_is: IntArray, rng: np.random.Generator
+        self, source: RowSource, in_use: IntArray, as_is: IntArray, rng: np.random.Generator
     ) -> None:
-        if len(kept) > MAX_NEIGHBOUR_ROWS:
-            kept = np.sort(rng.choice(kept, MAX_NEIGHBOUR_ROWS, replace=False))
-        rows = source.sample[kept]
-        self.neighbours_ = NeighbourRows(
-            rows, self.views_.standardised(rows), as_is, source.sample_index[kept]
-        )
+        """Keep rows that expected values are taken from.
+
+        Of a clean reference those in use; of other tables, dense or not, all but the share that
+        is flagged.
+        """
+        drawn = np.arange(len(source.sample)) if self.contaminated else in_use
+        if len(drawn) > MAX_NEIGHBOUR_ROWS:
+            drawn = np.sort(rng.choice(drawn, MAX_NEIGHBOUR_ROWS, replace=False))
+        rows, index = source.sample[drawn], source.sample_index[drawn]
+        standardised = self.views_.standardised(rows)
+        if self.contaminated:
+            # Half of all rows remain, and two at least, whatever share of them is flagged.
+            n_novel = min(top_count(len(rows), self.share), len(rows) // 2)
+            kept = rows_without_strays(standardised, self.novelty_scores_[index], n_novel)
+            rows, standardised, index = rows[kept], standardised[kept], index[kept]
+        self.neighbours_ = NeighbourRows(rows, standardised, as_is, index)
 
     def _set_threshold(self, calibrating: BoolArray, source: RowSource) -> None:
         scores = self.novelty_scores_
@@ -375,7 +392,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Returns
         -------
         list of tuples of ColumnDrop
-            One tuple a row, largest share first, empty where no single column lowers the score.
+            One tuple a row: what explains it first, then by share; columns that only together
+            explain it follow each other. Where no replacement lowers the score, the one column
+            that is farthest from what is expected; empty where none is off.
         """
         rows = self._check_rows(X)
         own = training_positions(training_rows, len(rows), self.n_samples_fit_)
@@ -391,7 +410,15 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             self.neighbours_,
             self.groups_,
             own,
+            self._typical_score(),
         )
+
+    def _typical_score(self) -> float:
+        """Score that nine of ten rows stay below of those that expected values are taken from."""
+        neighbours = self.neighbours_
+        some = slice(None, None, 1 + (len(neighbours.index) - 1) // TYPICAL_ROWS)
+        scores = self._scores_without(neighbours.rows[some], neighbours.index[some])
+        return float(np.quantile(scores, TYPICAL))
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)

@@ -25,7 +25,7 @@ __all__ = ["MAX_CELLS", "explain_rows", "hint_rows", "list_rows", "share_of_reas
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Reasons below this share are noise to a reader.
+# Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
@@ -53,15 +53,35 @@ def explain_rows(
     Returns
     -------
     list of tuples of Reason
-        One tuple a row, largest share first; empty where no single column explains the score.
+        One tuple a row, what explains it first and then by share; empty where every column reads
+        what is expected there.
     """
     if not len(matrix):
         return []
     drops = model.detector.explain(matrix, training_rows=own)
-    return [
-        tuple(_reason(model, table, row, drop) for drop in found if drop.share >= MIN_SHARE)
-        for row, found in enumerate(drops)
+    return [_reasons(model, table, row, found) for row, found in enumerate(drops)]
+
+
+def _reasons(
+    model: NoveltyModel, table: Table, row: int, drops: Sequence[ColumnDrop]
+) -> tuple[Reason, ...]:
+    """Put what is worth telling of one row into words."""
+    told = [
+        drop
+        for drop in drops
+        if drop.share * max(len(drop.together), 1) >= MIN_SHARE
+        or drop.group in (drops[0].group, *drops[0].together)
     ]
+    reasons = [_reason(model, table, row, drop) for drop in told]
+    # Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
+    hidden = {coder.spec.name for coder in model.encoder.coders if coder.spec.hidden}
+    off = [one for one in reasons if one.seen != one.expected or one.column in hidden] or reasons
+    names = {reason.column for reason in off}
+    sets = [tuple(name for name in reason.together if name in names) for reason in off]
+    return tuple(
+        replace(reason, together=together if len(together) > 1 else ())
+        for reason, together in zip(off, sets, strict=True)
+    )
 
 
 def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Reason:
@@ -74,6 +94,7 @@ def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Re
         expected=expected,
         seen_value=seen_value,
         expected_value=expected_value,
+        together=tuple(model.encoder.groups[group].name for group in drop.together),
     )
 
 
@@ -199,7 +220,7 @@ def list_rows(
 def share_of_reasons(
     columns: Sequence[ColumnProfile], ranked: Sequence[RankedRow]
 ) -> tuple[ColumnProfile, ...]:
-    """Fill in each column's share of all reasons of the flagged rows."""
+    """Fill in each column's share of the reasons of the flagged rows that are explained."""
     totals: dict[str, float] = {}
     for row in ranked:
         if row.flagged:

@@ -7,7 +7,7 @@ never tables, models or files, so that every view of a result is a pure function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "Evaluation",
     "NumericProfile",
     "OddCell",
+    "Pattern",
     "RankedRow",
     "Reason",
     "RepeatedRows",
@@ -97,7 +98,8 @@ class ColumnProfile:
     n_missing, n_distinct : int
         Cells without a value; distinct values among the rest.
     reason_share : float
-        Its share of all reasons of the flagged rows, 0..1.
+        The shares of the reasons that name it, over those of all reasons, among the flagged rows
+        that are explained, 0..1.
     distribution : NumericProfile, CategoryProfile or None
         ``None`` for unused, hidden and free-text columns.
     """
@@ -122,12 +124,18 @@ class Reason:
     column : str
         The column's name.
     share : float
-        Its drop of the score over the sum of all drops, 0..1.
+        How far the score drops when the expected value is put in place of the one seen, over the
+        sum of these drops for all columns told of the row, 0..1; the drop of several columns
+        replaced together is divided evenly among them. 0 where no replacement lowers the score:
+        the column told is then the one farthest from what is expected.
     seen, expected : str
         The value in the row, and the one its neighbours suggest, as text to show.
     seen_value, expected_value : float, str or None
         The same as numbers (numeric, boolean, dates in seconds) or level names (categorical);
         ``None`` where missing or not to be drawn (free text, hidden).
+    together : tuple of str
+        Columns that are odd as a set, this one among them: one alone does not explain the row.
+        Empty where the column is odd by itself. Reasons of one set follow each other.
     """
 
     column: str
@@ -136,6 +144,15 @@ class Reason:
     expected: str
     seen_value: float | str | None = None
     expected_value: float | str | None = None
+    together: tuple[str, ...] = ()
+
+    @property
+    def side(self) -> str:
+        """``above`` or ``below`` what is expected; empty where values have no order."""
+        seen, expected = self.seen_value, self.expected_value
+        if isinstance(seen, float | int) and isinstance(expected, float | int):
+            return "above" if seen > expected else "below"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -204,8 +221,9 @@ class RankedRow:
     flagged : bool
         Whether the score passes the threshold.
     reasons : tuple of Reason
-        Largest share first; empty means no single column explains the score, or that reasons
-        were not asked for this far down (see `explained`).
+        What explains the row first, then by share; empty means that the row reads in every column
+        what is expected there, or that reasons were not asked for this far down (see
+        `explained`).
     explained : bool
         Whether reasons were computed for this row.
     hints : tuple of str
@@ -229,6 +247,51 @@ class RankedRow:
     hints: tuple[str, ...] = ()
     cells: tuple[tuple[str, str], ...] = ()
     rarity: TailShare | None = None
+
+    @property
+    def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
+        """The reasons in order, those of columns that are odd together as one."""
+        sets: list[list[Reason]] = []
+        for reason in self.reasons:
+            if sets and reason.together and reason.together == sets[-1][0].together:
+                sets[-1].append(reason)
+            else:
+                sets.append([reason])
+        return tuple(map(tuple, sets))
+
+    @property
+    def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
+        """Columns of the first reason, each with the side its value is off to; empty without."""
+        first = self.reason_sets[0] if self.reasons else ()
+        return tuple(sorted((reason.column, reason.side) for reason in first))
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Flagged rows that are odd for the same reason.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Positions in the table, 1 = first row of data; the oddest first.
+    columns : tuple of str
+        Columns of the reason.
+    sentence : str
+        What is odd of them and what they share, in one line.
+    common : (str, str) or None
+        Another column and the value that all of these rows, or nine of ten, have in it, while few
+        of the other rows do.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[str, ...]
+    sentence: str
+    common: tuple[str, str] | None = None
+
+    def without_values(self) -> Pattern:
+        """Leave only how many rows it is, and in which columns."""
+        sentence = f"{len(self.rows):,} rows are odd for the same reason (values hidden)."
+        return replace(self, sentence=sentence, common=None)
 
 
 @dataclass(frozen=True)
@@ -504,7 +567,7 @@ class ScreeningResult:
     threshold : ThresholdInfo
         The threshold, and how it was made.
     ranked : tuple of RankedRow
-        The oddest rows, at most `max(explain, 100)` of them plus nothing else, rank order.
+        The oddest rows in the order of their ranks: 100, or more where more are explained.
     columns : tuple of ColumnProfile
         Every column of the table in input order.
     map : ComponentMap
@@ -527,6 +590,8 @@ class ScreeningResult:
         Cells that are odd by themselves, clearest first: at most 50, and 10 a column.
     n_odd_cells : int
         How many cells of the table are, listed or not.
+    patterns : tuple of Pattern
+        Flagged rows that are odd for the same reason; those of most rows first.
     rarities : (n,) array or None
         Without a reference, how rare the score of every row is (`TailShare.share`); ``None`` for a
         hard cut.
@@ -555,9 +620,21 @@ class ScreeningResult:
     next_steps: tuple[tuple[str, str], ...] = ()
     odd_cells: tuple[OddCell, ...] = ()
     n_odd_cells: int = 0
+    patterns: tuple[Pattern, ...] = ()
     rarities: FloatArray | None = None
     scale: ScoreScale | None = None
     duplicates: DuplicateRows = DuplicateRows()
+
+    @property
+    def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:
+        """The oddest row of each kind of reason, of those flagged or of five where fewer are.
+
+        A row without a reason is of a kind of its own.
+        """
+        of_kind: dict[object, RankedRow] = {}
+        for row in self.ranked[: max(self.n_flagged, 5)]:
+            of_kind.setdefault(row.kind_of_reason or row.rank, row)
+        return tuple(of_kind.values())
 
     @cached_property
     def distribution(self) -> ScoreDistribution:

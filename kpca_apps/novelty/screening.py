@@ -29,6 +29,7 @@ from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.naming import id_note, naming_column
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.parted_rows import Execution, in_parts, table_rows
+from kpca_apps.novelty.patterns import find_patterns
 from kpca_apps.novelty.ranking import top_rows
 from kpca_apps.novelty.result import (
     ColumnProfile,
@@ -46,6 +47,8 @@ TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
+# Flagged rows that are explained however few were asked for: some seconds' work.
+MAX_FLAGGED_EXPLAINED = 500
 KNOWN_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
@@ -247,11 +250,11 @@ def describe(
     """
     rows = judged.rows
     labels = _read_labels(rows, options)
-    listed = top_rows(judged.ranks, max(options.explain, MIN_LISTED))
+    n_explained = _n_explained(judged, options)
+    listed = top_rows(judged.ranks, max(n_explained, MIN_LISTED))
+    n_explained = min(n_explained, len(listed))
     table, matrix = rows.take(listed)
-    own = judged.own(listed)[: options.explain]
-    reasons = explain_rows(model, table, matrix[: options.explain], own)
-    n_explained = min(options.explain, len(listed))
+    reasons = explain_rows(model, table, matrix[:n_explained], judged.own(listed)[:n_explained])
     explained = rows_of(table, np.arange(n_explained))
     hints = hint_rows(model, rows, explained, matrix[:n_explained], listed[:n_explained])
     columns = rows.profiles()
@@ -273,11 +276,13 @@ def describe(
         threshold=judged.threshold,
         ranked=ranked,
         columns=share_of_reasons(columns, ranked),
+        patterns=find_patterns(ranked, columns, table, rows.sample_table),
         map=map_rows(model, judged, listed),
         contours=score_grid(model, judged),
         evaluations=evaluations,
         warnings=_notes(model, judged, options, labels, id_column, in_training=fitted_on is rows),
         settings=describe_settings(model, judged.threshold, options)
+        | {"rows explained": n_explained}
         | _reading_in_parts(rows)
         | _cells_left_out(columns),
         versions=library_versions(),
@@ -288,6 +293,14 @@ def describe(
         scale=judged.scale,
         duplicates=find_duplicates(rows),
     )
+
+
+def _n_explained(judged: Judged, options: ScreeningOptions) -> int:
+    """Rows from the top of the list that get reasons; none at all where none were asked for."""
+    if not options.explain:
+        return 0
+    n_flagged = min(int(judged.flagged.sum()), MAX_FLAGGED_EXPLAINED)
+    return max(options.explain, n_flagged)
 
 
 def _notes(
@@ -370,5 +383,4 @@ def describe_settings(
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
         "seed": model.options.seed,
-        "rows explained": options.explain,
     }

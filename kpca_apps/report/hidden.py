@@ -7,6 +7,7 @@ from dataclasses import replace
 from kpca_apps.novelty.result import (
     ColumnProfile,
     OddCell,
+    Pattern,
     RankedRow,
     Reason,
     RepeatedRows,
@@ -41,6 +42,7 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
         result,
         ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
         columns=without_hidden_columns(result.columns),
+        patterns=tuple(_pattern(pattern, names) for pattern in result.patterns),
         contours=contours,
         odd_cells=tuple(_odd_cell(cell, names) for cell in result.odd_cells),
         duplicates=replace(
@@ -71,6 +73,11 @@ def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
         return tuple("(hidden)" if name in names else cell for name, cell in named)
 
     return replace(group, cells=tuple(map(shown, group.cells)))
+
+
+def _pattern(pattern: Pattern, names: frozenset[str]) -> Pattern:
+    told = {*pattern.columns, *(pattern.common or ())[:1]}
+    return pattern if names.isdisjoint(told) else pattern.without_values()
 
 
 def _reason(reason: Reason, names: frozenset[str]) -> Reason:

@@ -9,7 +9,7 @@ from kpca_apps.report.curves import PRECISION, ROC, standing, verdict
 from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import cut, headline, odd_cells_text, plain
+from kpca_apps.report.text import MAX_ROWS, cut, headline, odd_cells_text, plain
 from kpca_apps.report.views import (
     MAX_COLUMNS,
     column_views,
@@ -22,6 +22,7 @@ __all__ = ["render_comparison", "render_screening"]
 
 N_CARDS = 5
 N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
+MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
 
@@ -40,14 +41,16 @@ def render_screening(result: ScreeningResult) -> str:
         HTML, under 1 MB however many rows, the same bytes for the same result.
     """
     shown = without_hidden(result)
-    rows = row_views(shown)
+    rows = row_views(shown, shown.ranked[:MAX_ROWS])
     sentence = headline(shown)
     return make_page(
         "screening.html.j2",
         result=shown,
         title=plain(sentence),
         sentence=sentence,
-        cards=row_views(shown, N_CARDS),
+        cards=row_views(shown, shown.oddest_of_each_kind[:N_CARDS]),
+        patterns=[cut(pattern.sentence, MAX_SENTENCE) for pattern in shown.patterns[:MAX_PATTERNS]],
+        n_patterns=len(shown.patterns),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
         odd_cells=odd_cell_views(shown.odd_cells),

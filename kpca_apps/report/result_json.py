@@ -21,6 +21,12 @@ from kpca_apps.report.text import headline, plain, writable
 
 __all__ = ["result_to_json"]
 
+SHARES = {
+    "share": "of a reason: of the sum by which the score of the row drops when the values told are "
+    "replaced by those expected; that of columns told together is divided evenly among them; 0 "
+    "where nothing lowers it and the column told is the one farthest from what is expected",
+    "reason_share": "of a column: of the shares of all reasons of the flagged rows explained",
+}
 LEFT_OUT = frozenset(("seconds", "resumed", "bug", "previews"))
 
 
@@ -96,6 +102,7 @@ def _screening(result: ScreeningResult) -> dict[str, Any]:
         "sentence": plain(headline(shown)),
         "n_rows": shown.n_rows,
         "n_flagged": shown.n_flagged,
+        "what_shares_are_of": SHARES,
         "components": _fields(shown.map, _POINTS),
     }
     return content

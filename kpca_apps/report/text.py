@@ -20,6 +20,7 @@ __all__ = [
     "percent",
     "plain",
     "plural",
+    "reason_shares",
     "row_name",
     "scores_text",
     "threshold_text",
@@ -186,6 +187,18 @@ def expected_text(reason: Reason) -> list[str]:
     return [about, cut(reason.expected)]
 
 
+def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
+    """Write beside each reason of a row its share: once for columns that are odd together."""
+    written: list[tuple[Reason, str]] = []
+    for reasons in row.reason_sets:
+        share = sum(reason.share for reason in reasons)
+        text = percent(share) if share else "farthest off"
+        if len(reasons) > 1:
+            text = f"together {text}"
+        written += zip(reasons, [text, *["with the former"] * (len(reasons) - 1)], strict=True)
+    return written
+
+
 def headline(result: ScreeningResult) -> list[str]:
     """Say what was found in one sentence, in parts; `Verbatim` parts came from the table.
 
@@ -252,8 +265,11 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     if not row.explained:
         return ["."]
     if not row.reasons:
-        return [", though no single column explains why."]
-    reason = row.reasons[0]
+        return [", though every column reads what the rows most like it do."]
+    first = row.reason_sets[0]
+    if len(first) > 1:
+        return _because_together(first, columns, start)
+    reason = first[0]
     name = cut(reason.column)
     column = next((c for c in columns if c.name == reason.column), None)
     if column is not None and column.hidden:
@@ -263,3 +279,27 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     if is_missing(reason.seen):
         return [start, name, " is missing where ", *expected, " was expected."]
     return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
+
+
+def _because_together(
+    reasons: Sequence[Reason], columns: Sequence[ColumnProfile], start: str
+) -> list[str]:
+    """End the headline with the columns that are odd together."""
+    hidden = {column.name for column in columns if column.hidden}
+    names = _listing([[cut(reason.column)] for reason in reasons])
+    if not hidden.isdisjoint(reason.column for reason in reasons):
+        return [", chiefly for its ", *names, " together, of which values are hidden."]
+    seen = [["nothing" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
+    expected = [["nothing"] if is_missing(r.expected) else expected_text(r) for r in reasons]
+    return [
+        *(start, *names, " together read ", *_listing(seen)),
+        *(" where ", *_listing(expected), " were expected."),
+    ]
+
+
+def _listing(items: Sequence[list[str]]) -> list[str]:
+    """Join the parts of several things as in prose."""
+    parts = list(items[0])
+    for place, item in enumerate(items[1:], start=2):
+        parts += [" and " if place == len(items) else ", ", *item]
+    return parts

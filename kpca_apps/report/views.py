@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import escape
@@ -16,7 +17,6 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.report.strips import Strip, strip_of
 from kpca_apps.report.text import (
-    MAX_ROWS,
     count,
     cut,
     expected_text,
@@ -24,6 +24,7 @@ from kpca_apps.report.text import (
     join,
     number,
     percent,
+    reason_shares,
     scores_text,
 )
 
@@ -155,10 +156,9 @@ def _more_places(cell: OddCell) -> str:
     return join([*places, f"{count(n_left)} more"] if n_left else places)
 
 
-def row_views(result: ScreeningResult, count: int = MAX_ROWS) -> list[RowView]:
-    """Return the first ranked rows, ready to show; their scores differ where they do."""
+def row_views(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[RowView]:
+    """Return some ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
-    rows = result.ranked[:count]
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
 
@@ -216,7 +216,10 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
         rarity=_rarity(row),
         rarity_value=row.p_value if row.rarity is None else row.rarity.share,
         flagged=row.flagged,
-        reasons=tuple(_reason(r, profiles.get(r.column)) for r in row.reasons[:MAX_REASONS]),
+        reasons=tuple(
+            _reason(reason, share, profiles.get(reason.column))
+            for reason, share in reason_shares(row)[:MAX_REASONS]
+        ),
         hints=tuple(cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]),
         note=_note(row),
         cells=cells,
@@ -224,11 +227,11 @@ def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnP
     )
 
 
-def _reason(reason: Reason, profile: ColumnProfile | None) -> ReasonView:
+def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> ReasonView:
     about, expected = expected_text(reason)
     return ReasonView(
         column=cut(reason.column, MAX_CELL),
-        share=percent(reason.share),
+        share=share,
         seen="missing" if is_missing(reason.seen) else cut(reason.seen),
         expected="nothing" if is_missing(reason.expected) else expected,
         about=about,
@@ -248,7 +251,7 @@ def _note(row: RankedRow) -> str:
     if row.reasons:
         return ""
     if row.explained:
-        return "No single column explains it: the combination is unusual."
+        return "Every column reads what the rows most like it do."
     return "Reasons were not worked out this far down."
 
 

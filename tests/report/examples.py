@@ -18,6 +18,7 @@ from kpca_apps.novelty.result import (
     Evaluation,
     NumericProfile,
     OddCell,
+    Pattern,
     RankedRow,
     Reason,
     RepeatedRows,
@@ -334,6 +335,7 @@ def hostile() -> ScreeningResult:
         ranked=tuple(rows),
         columns=(profile, *result.columns),
         warnings=(HOSTILE,),
+        patterns=(Pattern((1, 2, 3), (HOSTILE,), HOSTILE, (HOSTILE, HOSTILE)),),
         settings={HOSTILE: HOSTILE},
         command=HOSTILE,
         next_steps=((HOSTILE, HOSTILE),),
@@ -372,7 +374,29 @@ def hidden() -> ScreeningResult:
             replace(row, cells=(("Flipper Length (mm)", "1950"), ("Species", "Adelie")))
             for row in result.ranked
         ),
+        patterns=(
+            Pattern((1, 2, 3), ("Flipper Length (mm)",), "3 rows read 1950."),
+            Pattern((4, 5, 6), ("Species",), "N262A1.", ("Individual ID", "N262A1")),
+            Pattern((7, 8, 9), ("Species",), "3 rows read Gentoo.", ("Body Mass (g)", "3,650")),
+        ),
     )
+
+
+def together() -> ScreeningResult:
+    """Three columns that are odd as a set, one of them missing, and the patterns they make."""
+    names = ("Culmen Length (mm)", "Species", "Body Mass (g)")
+    reasons = (
+        Reason(names[0], 0.25, "0", "39.1", 0.0, 39.1, names),
+        Reason(names[1], 0.25, "Gentoo", "Adelie", "Gentoo", "Adelie", names),
+        Reason(names[2], 0.25, "(missing)", "3,810", None, 3810.0, names),
+        Reason("Flipper Length (mm)", 0.25, "1950", "195", 1950.0, 195.0),
+    )
+    farthest = (replace(REASONS[0], share=0.0),)
+    result = screening()
+    rows = tuple(replace(r, reasons=reasons if r.rank % 2 else farthest) for r in result.ranked)
+    sentence = '14 rows: "Flipper Length (mm)" is about 10 times what the rest suggests.'
+    patterns = tuple(Pattern((263, 5 + n), ("Flipper Length (mm)",), sentence) for n in range(7))
+    return replace(result, ranked=rows, patterns=patterns)
 
 
 def curve(name: str, ours: bool, sharpness: float) -> Curves:
@@ -465,6 +489,7 @@ SCREENINGS: dict[str, Make] = {
     "hostile": hostile,
     "long_names": long_names,
     "hidden": hidden,
+    "together": together,
     "with_labels": with_labels,
     "no_reasons": no_reasons,
     "three_rows": lambda: screening(3, 1),

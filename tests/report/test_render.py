@@ -99,13 +99,31 @@ def test_many_odd_cells_are_folded() -> None:
     assert "2,000 cells in all" in text
 
 
+def test_columns_that_are_odd_together_are_told_as_one_reason() -> None:
+    text = Page(rendered("together")).text
+    assert "together 75 %" in text
+    assert text.count("with the former") > 1
+    assert "farthest off" in text
+    assert "14 rows: " in text
+    assert "2 more patterns in result.json." in text
+    assert "one of each kind of reason" not in text  # the first two rows are of two kinds
+
+
+def test_patterns_tell_no_hidden_value() -> None:
+    text = Page(rendered("hidden")).text
+    assert text.count("3 rows are odd for the same reason (values hidden).") == 2
+    assert "3 rows read Gentoo." in text
+
+
 def test_the_first_screen_answers() -> None:
     result = examples.screening()
     html = rendered("usual")
     first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
     assert "12 of 344 rows stand out" in first
-    for row in result.ranked[:5]:
+    for row in result.oddest_of_each_kind[:5]:
         assert f"row {row.row}, line {row.line} of the file" in first
+    kinds = [row.kind_of_reason for row in result.oddest_of_each_kind if row.reasons]
+    assert len(kinds) == len(set(kinds)) < 5
     assert result.threshold.statement in first
     for sentence, command in result.next_steps:
         assert sentence in first
@@ -140,7 +158,7 @@ def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
     assert html.index(f">{result.scale.name}</th>") < html.index(">score</th>")
     text = Page(html).text
     assert result.scale.statement in text
-    for row in result.ranked[:5]:
+    for row in result.oddest_of_each_kind[:5]:
         told = text[text.index(f"line {row.line} of the file") :]
         shown = f"{row.rarity.words} usual rows" if row.rarity else "p-value 0.0"
         assert 0 < told.index(shown) < told.index("score")
@@ -167,7 +185,7 @@ def test_a_table_without_lines_or_ids_names_rows() -> None:
     html = rendered("no_reasons")
     assert ">line</th>" not in html
     assert ">id</th>" not in html
-    assert "No single column explains it" in html
+    assert "Every column reads what the rows most like it do." in html
     assert "Reasons were not worked out this far down." in html
 
 

@@ -110,7 +110,17 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
             "None of 344 rows stands out; row 263 (N262A1) comes nearest: its Flipper Length (mm) "
             "reads 1950 where about 195 was expected.",
         ),
-        ("no_reasons", "1 of 344 rows stands out: row 263, though no single column explains why."),
+        (
+            "no_reasons",
+            "1 of 344 rows stands out: row 263, though every column reads what the rows most like "
+            "it do.",
+        ),
+        (
+            "together",
+            "12 of 344 rows stand out; row 263 (N262A1) most: its Culmen Length (mm), Species and "
+            "Body Mass (g) together read 0, Gentoo and nothing where about 39.1, Adelie and about "
+            "3,810 were expected.",
+        ),
         (
             "hidden",
             "12 of 344 rows stand out; row 263 most, chiefly for its Flipper Length (mm), whose "

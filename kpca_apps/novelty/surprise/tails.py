@@ -12,8 +12,8 @@ __all__ = ["CountedTail", "ExponentialTail", "TwoTails", "UpperTail"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through it and
-# the value that three in a hundred exceed.
+# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through it
+# and the value that three in a hundred exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
