@@ -43,7 +43,7 @@ from kpca_apps.novelty.passes import (
     RowViews,
 )
 from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
-from kpca_apps.novelty.selection import blocks_of, largest
+from kpca_apps.novelty.selection import blocks_of, largest, order_statistic
 from kpca_apps.novelty.surprise.combined import CombinedScore, CombinedScores
 
 __all__ = [
@@ -184,12 +184,13 @@ def densest(density: FloatArray) -> BoolArray:
     Returns
     -------
     (n,) bool array
-        At least two rows are marked; of equally dense ones the first.
+        At least two rows are marked, and with the last of them all that are as dense: equal rows
+        are kept or left out together.
 
     Examples
     --------
     >>> densest(np.array([5.0, 1.0, 4.0, 3.0, 3.0])).tolist()
-    [True, False, True, True, False]
+    [True, False, True, True, True]
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
@@ -203,7 +204,9 @@ def densest(density: FloatArray) -> BoolArray:
                 np.interp(density[block], np.multiply(AS_DENSE, typical), (0.0, 1.0)).sum()
             )
     kept = np.interp(even / n, EVEN, (0.5, *EVEN[1:]))
-    return largest(density, max(2, math.ceil(n * float(kept) - 1e-9)))
+    least = order_statistic(density, n - max(2, math.ceil(n * float(kept) - 1e-9)))
+    marked: BoolArray = np.asarray(density) >= least
+    return marked
 
 
 def fit_soft(
@@ -255,7 +258,9 @@ def fit_soft(
     scoring = partial(NoveltyScores, views, subspace, rho)
     errors = scoring(_enough(scoring, probe, source.n_rows))
     of_landmarks, alone = _landmark_scores(subspace, rho, errors.precision)
-    positions = index[landmarks]
+    # A landmark with an equal row beside it keeps that one when it is left out.
+    single = _occur_once(sample, landmarks)
+    positions, of_landmarks = index[landmarks[single]], of_landmarks[single]
     combined = None
     if cells is None:
         scores = source.map(errors, in_use)
@@ -270,11 +275,20 @@ def fit_soft(
     return NoveltyFit(
         errors,
         scores,
-        positions,
+        index[landmarks],
         combined,
         (sums.missed + unseen) / sums.norm,
         _sparse_warning(np.concatenate([alone, others]), sums.typical_norm),
     )
+
+
+def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
+    """Mark those of some rows of X (n, d) that no other row of X is equal to."""
+    # Rows of different weighted sums differ; of equal ones, with irrational weights, hardly ever.
+    sums = (X * np.sqrt(np.arange(2.0, 2.0 + X.shape[1]))).sum(axis=1)
+    _, group, count = np.unique(sums, return_inverse=True, return_counts=True)
+    once: BoolArray = count[group[rows]] == 1
+    return once
 
 
 def _with_cells(

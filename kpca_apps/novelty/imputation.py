@@ -26,6 +26,8 @@ __all__ = ["ConditionalMeanImputer", "LowRankPrecision"]
 FloatArray = NDArray[np.float64]
 
 _CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what is filled in
+_CUT, _FEWEST_TO_CUT = 200, 20  # one value in 200 on each side, at least one, makes no range
+_ABSURD = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
 _FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
@@ -75,7 +77,8 @@ class ConditionalMeanImputer:
     Attributes
     ----------
     mean, scale : (d,) array
-        Mean and standard deviation of the observed values; a scale of 0 is stored as 1.
+        Mean and standard deviation of the observed values, absurd ones brought in; a scale of 0 is
+        stored as 1.
     precision : (d, d) array or LowRankPrecision
         Inverse of the shrunk covariance of the clipped z-scores; low rank where it was fitted to
         fewer rows than columns.
@@ -147,9 +150,7 @@ class ConditionalMeanImputer:
         varying, unit = varies(x), units(x)
         x = x / unit
         seen = ~np.isnan(x)
-        count = np.maximum(seen.sum(axis=0), 1)
-        mean = np.where(seen, x, 0.0).sum(axis=0) / count
-        scale = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(axis=0) / count)
+        mean, scale = _moments(_without_absurd(x))
         scale[~varying] = 1.0
         z = _clipped(x, mean, scale)
         mean, scale = mean * unit, np.where(varying, scale * unit, 1.0)
@@ -179,6 +180,30 @@ class ConditionalMeanImputer:
         """
         z = _conditional_means(_clipped(x, self.mean, self.scale), self.precision)
         return np.where(np.isnan(x), self.mean + self.scale * z, x)
+
+
+def _without_absurd(x: FloatArray) -> FloatArray:
+    """Bring values ten ranges away from all others of their column (n, d) in to these.
+
+    One absurd cell would stretch the scale of its column so far that all gaps in it were filled
+    with nonsense. The range is that without the most extreme values.
+    """
+    ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
+    cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
+    low = np.take_along_axis(ordered, cut[None], axis=0)
+    high = np.take_along_axis(ordered, np.maximum(n_seen - 1 - cut, 0)[None], axis=0)
+    margin = _ABSURD * (high - low)
+    absurd = (margin > 0) & ((x < low - margin) | (x > high + margin))
+    return np.where(absurd, np.clip(x, low, high), x)
+
+
+def _moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the observed values of each column."""
+    seen = ~np.isnan(x)
+    count = np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen, x, 0.0).sum(axis=0) / count
+    scale = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(axis=0) / count)
+    return mean, scale
 
 
 def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:

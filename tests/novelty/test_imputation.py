@@ -214,3 +214,12 @@ def test_bytes_do_not_depend_on_the_threads_of_the_linear_algebra() -> None:
         )
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_one_absurd_cell_does_not_spoil_what_gaps_are_filled_with():
+    x = np.random.default_rng(0).normal(1980.0, 30.0, size=(300, 2))
+    x[:, 1] = x[:, 0] + 1.0
+    x[7, 0] = np.nan
+    sound = ConditionalMeanImputer.fit(x).fill(x)[7, 0]
+    x[5, 0] = 1_998_000.0
+    assert ConditionalMeanImputer.fit(x).fill(x)[7, 0] == pytest.approx(sound, abs=3.0)

@@ -96,10 +96,6 @@ def test_equal_rows_share_a_score(frame):
     assert (_scores_of_equal_rows(frame, frame[::2].drop("y")) == 1).all()
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="a landmark is scored as if it were no landmark, an equal row beside it is not",
-)
 def test_equal_rows_that_were_learned_from_share_a_score():
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50), "y": 0.0})
