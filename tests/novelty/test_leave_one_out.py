@@ -53,7 +53,7 @@ def scores_refitted(rows, fit, i):
     landmarks = fit.landmarks[fit.landmarks != i]
     basis = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks])
     z = basis.features()(rows)
-    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.rho)
+    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.errors.rho)
 
 
 def test_training_scores_equal_refitting_without_the_row(rows, fit):
@@ -69,16 +69,16 @@ def test_landmarks_are_scored_without_their_landmark(rows, fit):
 
 
 def test_a_landmark_in_the_span_would_score_too_low(rows, fit):
-    plain = fit.subspace.reconstruction_error(rows)
+    plain = fit.errors.subspace.reconstruction_error(rows)
     assert np.all(plain[fit.landmarks] < fit.scores[fit.landmarks])
 
 
 def test_any_row_scored_without_a_landmark_equals_refitting(rows, fit):
     new = np.random.default_rng(9).normal(size=(8, 3))
     position = np.arange(8)
-    scores = scores_without_landmarks(fit.subspace, fit.rho, new, position)
+    scores = scores_without_landmarks(fit.errors.subspace, fit.errors.rho, new, position)
     for x, p, score in zip(new, position, scores, strict=True):
         basis = LandmarkBasis.from_cholesky(RBF(0.3), np.delete(rows[fit.landmarks], p, axis=0))
         sums = CovarianceSums.of_rows(basis, rows)
-        refitted = subspace_from_sums(basis, sums, ridge=fit.rho)
+        refitted = subspace_from_sums(basis, sums, ridge=fit.errors.rho)
         assert score == pytest.approx(refitted.reconstruction_error(x[None])[0], abs=1e-6)

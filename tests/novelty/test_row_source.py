@@ -76,16 +76,16 @@ def test_mean_and_covariance_come_from_all_rows_in_use(rows):
     z = LandmarkBasis.from_cholesky(KERNEL, rows[fit.landmarks]).features()(rows)
     used, n = z[in_use], np.count_nonzero(in_use)
     y = z - used.mean(axis=0)
-    A = np.cov(used.T, bias=True) + fit.rho * np.eye(z.shape[1])
+    A = np.cov(used.T, bias=True) + fit.errors.rho * np.eye(z.shape[1])
     M = np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
     r = 1.0 - (z * z).sum(axis=1)
     a = M / n
-    left_out = r + n * fit.rho * (n / (n - 1)) ** 2 * a / (1 - n * a / (n - 1))
-    expected = np.where(in_use, left_out, r + fit.rho * M)
+    left_out = r + n * fit.errors.rho * (n / (n - 1)) ** 2 * a / (1 - n * a / (n - 1))
+    expected = np.where(in_use, left_out, r + fit.errors.rho * M)
     others = np.setdiff1d(np.arange(len(rows)), fit.landmarks)
     np.testing.assert_allclose(fit.scores[others], expected[others], rtol=1e-9)
     tau = 1.0 - used.mean(axis=0) @ used.mean(axis=0)
-    assert fit.rho == pytest.approx(0.05 * tau, rel=1e-9)
+    assert fit.errors.rho == pytest.approx(0.05 * tau, rel=1e-9)
 
 
 def test_landmarks_come_from_the_rows_in_memory_and_in_use(rows):
@@ -93,7 +93,7 @@ def test_landmarks_come_from_the_rows_in_memory_and_in_use(rows):
     rng = np.random.default_rng(0)
     fit = fit_soft(RawColumns.fit(rows, KERNEL), source, in_use, ridge=0.1, n_landmarks=30, rng=rng)
     assert np.isin(fit.landmarks, source.sample_index[in_use[source.sample_index]]).all()
-    np.testing.assert_array_equal(fit.subspace.points, rows[fit.landmarks])
+    np.testing.assert_array_equal(fit.errors.subspace.points, rows[fit.landmarks])
 
 
 def test_the_trim_is_exact_over_all_rows(rows):
