@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.column_scales import ordinary_rows
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
 __all__ = ["DEGREE", "AdditiveFeatures", "FeatureRows"]
@@ -190,7 +191,9 @@ def _states_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     """Scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = _quantiles(ordered, (0.25, 0.5, 0.75))
-    spread, sd = (high - low) / IQR_OF_NORMAL, float(mean_and_sd(ordered[:, None])[1][0])
+    spread = (high - low) / IQR_OF_NORMAL
+    ordinary = ordered[ordinary_rows(ordered[:, None])]
+    sd = float(mean_and_sd(ordinary[:, None])[1][0])
     spread = spread if spread > 1e-3 * sd else sd
     t = np.arcsinh((ordered - median) / spread)
     first, last = _quantiles(t, BULK)
