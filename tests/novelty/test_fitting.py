@@ -38,7 +38,9 @@ def test_soft_score_is_residual_plus_regularised_mahalanobis():
     y = z - train.mean(axis=0)
     A = np.cov(train.T, bias=True) + fit.errors.rho * np.eye(train.shape[1])
     expected = (
-        1.0 - (z * z).sum(axis=1) + fit.errors.rho * np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
+        1.0
+        - (z * z).sum(axis=1)
+        + fit.errors.rho * np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
     )
     np.testing.assert_allclose(fit.errors.subspace.reconstruction_error(new), expected, rtol=1e-10)
 

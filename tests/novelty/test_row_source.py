@@ -15,6 +15,7 @@ from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.fitting import fit_soft, trim
 from kpca_apps.novelty.passes import FeatureSums
 from kpca_apps.novelty.row_source import ArrayRows, map_rows, sample_positions, sum_rows
+from kpca_apps.novelty.surprise.state import combined_state
 from kpca_apps.novelty.views import RawColumns
 
 KERNEL = RBF(0.3)
@@ -105,17 +106,22 @@ def test_the_trim_is_exact_over_all_rows(rows):
     assert density[kept].min() > density[~kept].max()
 
 
+@pytest.mark.parametrize("kernel", [KERNEL, None], ids=["one kernel", "default"])
 @pytest.mark.parametrize("contaminated", [True, False])
-def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated):
+def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel):
     def detector():
         return KernelPCANovelty(
-            contaminated=contaminated, kernel=KERNEL, n_landmarks=50, random_state=0
+            contaminated=contaminated, kernel=kernel, n_landmarks=50, random_state=0
         )
 
     whole = detector().fit(rows)
     parted = detector().fit_rows(Parts(rows, 256))
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
     np.testing.assert_array_equal(parted.landmarks_, whole.landmarks_)
+    if kernel is None:
+        of_one, of_other = combined_state(whole.combined_), combined_state(parted.combined_)
+        for name, array in of_one.items():
+            np.testing.assert_allclose(of_other[name], array, rtol=1e-7, err_msg=name)
     assert parted.threshold_ == pytest.approx(whole.threshold_, rel=1e-10)
     new = np.random.default_rng(2).normal(size=(20, 3))
     np.testing.assert_allclose(

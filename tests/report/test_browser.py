@@ -106,7 +106,11 @@ def test_the_first_screen_holds_the_answer(browser: Any, folder: Path) -> None:
     page = open_page(browser, folder / "usual.html")
     bottom = page.evaluate("document.querySelector('.steps').getBoundingClientRect().bottom")
     assert bottom <= 800
-    assert page.locator(".card").count() == len(examples.usual().oddest_of_each_kind) == 4
+    assert (
+        page.locator(".card").count()
+        == len(examples.SCREENINGS["usual"]().oddest_of_each_kind)
+        == 4
+    )
     page.close()
 
 
