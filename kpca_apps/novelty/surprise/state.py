@@ -105,6 +105,8 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
             strict=True,
         )
     ]
+    if any((np.diff(c.knots) <= 0).any() or (np.diff(c.surprise) < 0).any() for c in curves):
+        raise ValueError("what was counted of the combined score is out of order")
     *beyond, oddest = (ExponentialTail(*tail) for tail in arrays["tails"].tolist())
     names = [field.name for field in fields(AdditiveFeatures)]
     cells = CellModel(
