@@ -266,7 +266,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.n_samples_fit_ = source.n_rows
         self.novelty_scores_ = fit.scores
         self._keep_neighbours(source, sample_in_use, as_is, rng)
-        self._set_threshold(~in_use if self.calibration_ == "split" else in_use, source)
+        calibrating = ~in_use if self.calibration_ == "split" else in_use
+        self._set_threshold(calibrating, source, fit.usual_scores)
         self.warnings_ = (*fit.warnings, *self._threshold_warning())
         return self
 
@@ -290,11 +291,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             rows, standardised, index = rows[kept], standardised[kept], index[kept]
         self.neighbours_ = NeighbourRows(rows, standardised, as_is, index)
 
-    def _set_threshold(self, calibrating: BoolArray, source: RowSource) -> None:
+    def _set_threshold(
+        self, calibrating: BoolArray, source: RowSource, usual_scores: FloatArray | None
+    ) -> None:
         scores = self.novelty_scores_
         sampled = source.sample_index[calibrating[source.sample_index]]
         is_left_out = self.calibration_ is None and self.n_components is None
-        self.rarity_ = Rarity.fit(scores[sampled]) if is_left_out else None
+        usual = scores[sampled] if usual_scores is None else usual_scores
+        self.rarity_ = Rarity.fit(usual) if is_left_out else None
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
