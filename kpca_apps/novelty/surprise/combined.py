@@ -36,8 +36,9 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # a, b and c. Among rows that may be anything an absurd cell is more often what is sought than
-# beside a clean reference, which says how far its columns reach.
-CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.1, 0.05, 0.5)
+# beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
+# the reference is told from another by the error and the oddest cell alone.
+CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.05, 0.05, 0.3)
 LARGEST = 1e7
 """A score that none reaches: shares of cells end at 1e-70, and `ExponentialTail` has a steepest."""
 
@@ -85,8 +86,8 @@ class CombinedScore:
         model = cls(
             cells=cells,
             error=UpperTail.fit(eight_digits(errors)),
-            mean=UpperTail.fit(rows.mean),
-            scatter=UpperTail.fit(rows.scatter),
+            mean=UpperTail.fit(rows.mean, ends=not contaminated),
+            scatter=UpperTail.fit(rows.scatter, ends=not contaminated),
             oddest=ExponentialTail.fit(rows.oddest, OF_CELLS),
             weights=np.array(CONTAMINATED if contaminated else CLEAN),
         )
