@@ -60,10 +60,13 @@ MAX_NEIGHBOUR_ROWS = 2_500
 class KernelPCANovelty(OutlierMixin, BaseEstimator):
     """Novelty detection by the reconstruction error of kernel PCA.
 
-    A row's score is its squared distance, in the feature space of the kernel, to what kernel PCA
+    A row's error is its squared distance, in the feature space of the kernel, to what kernel PCA
     of the training rows explains (Hoffmann 2007). By default the cut between explained and not is
-    soft, the kernel is a mean over four scalings of the columns, and training rows are scored as
-    if each had been left out.
+    soft, the kernel is a mean over four scalings of the columns, and the score joins the error
+    with how surprising the row's cells are given its other cells, by a second kernel PCA whose
+    kernel is a sum over columns: the logarithm of a weighted harmonic mean of 1 / p-values, which
+    grows by about 1 for each factor of e that a row is rarer. With `kernel` or `n_components` the
+    score is the error alone. Training rows are scored as if each had been left out.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Of the soft cut, as a share of the variance in feature space, from 1e-12 to 1e12. Default
         0.1 if contaminated, else 0.1 / n.
     n_landmarks : int or None, default=None
-        Rows that span the model. Default 300 if contaminated, else 1000; a hard cut uses all rows
+        Rows that span the model. Default 300 if contaminated, else 700; a hard cut uses all rows
         up to 5000.
     calibration : {"auto", "leave-one-out", "split"}, default="auto"
         Clean: what the threshold is calibrated on. ``"split"`` holds half the rows back and has a
@@ -122,8 +125,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         not flagged. Infinite if too few rows can calibrate `alpha`.
     offset_ : float
         Minus `threshold_`, as in scikit-learn. Where that is infinite, minus a score that no row
-        exceeds which is as long in feature space as the landmarks are, which with the default
-        kernel all rows are: `decision_function` stays finite and keeps the order of the scores.
+        exceeds (with `kernel` or `n_components`: no row as long in feature space as the
+        landmarks): `decision_function` stays finite and keeps the order of the scores.
     calibration_ : str or None
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
@@ -135,7 +138,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     groups_ : list of int arrays
         Columns that are explained together.
     subspace_ : KernelSubspace
-        The fitted model.
+        The fitted kernel PCA.
+    combined_ : CombinedScore or None
+        What makes a score of errors and cells; ``None`` with `kernel` or `n_components`.
     precision_ : {"float64", "float32"}
         Of kernel values when rows are scored: float32 for more than 2,000 training rows where it
         gave the scores to 1e-3 of each on some of them.
@@ -152,6 +157,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007.
     Rudi, De Vito, Verri & Odone, Regularized kernel algorithms for support estimation,
     Frontiers in Applied Mathematics and Statistics 3, 2017 (the soft cut).
+    Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116, 2019.
 
     Examples
     --------
@@ -266,7 +272,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.n_samples_fit_ = source.n_rows
         self.novelty_scores_ = fit.scores
         self._keep_neighbours(source, sample_in_use, as_is, rng)
-        self._set_threshold(~in_use if self.calibration_ == "split" else in_use, source)
+        calibrating = ~in_use if self.calibration_ == "split" else in_use
+        self._set_threshold(calibrating, source, fit.usual_scores)
         self.warnings_ = (*fit.warnings, *self._threshold_warning())
         return self
 
@@ -290,11 +297,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             rows, standardised, index = rows[kept], standardised[kept], index[kept]
         self.neighbours_ = NeighbourRows(rows, standardised, as_is, index)
 
-    def _set_threshold(self, calibrating: BoolArray, source: RowSource) -> None:
+    def _set_threshold(
+        self, calibrating: BoolArray, source: RowSource, usual_scores: FloatArray | None
+    ) -> None:
         scores = self.novelty_scores_
         sampled = source.sample_index[calibrating[source.sample_index]]
         is_left_out = self.calibration_ is None and self.n_components is None
-        self.rarity_ = Rarity.fit(scores[sampled]) if is_left_out else None
+        usual = scores[sampled] if usual_scores is None else usual_scores
+        self.rarity_ = Rarity.fit(usual) if is_left_out else None
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None

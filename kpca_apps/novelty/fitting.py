@@ -44,6 +44,7 @@ from kpca_apps.novelty.passes import (
 )
 from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
 from kpca_apps.novelty.selection import blocks_of, largest, order_statistic
+from kpca_apps.novelty.surprise.cells import usual_rows
 from kpca_apps.novelty.surprise.combined import CombinedScore, CombinedScores
 
 __all__ = [
@@ -93,6 +94,8 @@ class NoveltyFit:
         Positions of the rows that span the model, increasing.
     combined : CombinedScore or None
         What the cells of a row add; ``None`` where its error is all.
+    usual_scores : (u,) array or None
+        Scores of the rows that the regressions between columns were learned from.
     missed : float or None
         Share of a row's squared length that the other rows' landmarks miss, on average over the
         rows in use; ``None`` for a hard cut.
@@ -104,6 +107,7 @@ class NoveltyFit:
     scores: FloatArray
     landmarks: IntArray
     combined: CombinedScore | None = None
+    usual_scores: FloatArray | None = None
     missed: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -261,12 +265,12 @@ def fit_soft(
     # A landmark with an equal row beside it keeps that one when it is left out.
     single = _occur_once(sample, landmarks)
     positions, of_landmarks = index[landmarks[single]], of_landmarks[single]
-    combined = None
+    combined = usual_scores = None
     if cells is None:
         scores = source.map(errors, in_use)
         scores[positions] = of_landmarks
     else:
-        combined, scores = _with_cells(
+        combined, scores, usual_scores = _with_cells(
             errors, source, in_use, positions, of_landmarks, cells, rng, n_jobs
         )
     # Landmarks explain themselves; what the jitter leaves of them gives way to what others miss.
@@ -277,6 +281,7 @@ def fit_soft(
         scores,
         index[landmarks],
         combined,
+        usual_scores,
         (sums.missed + unseen) / sums.norm,
         _sparse_warning(np.concatenate([alone, others]), sums.typical_norm),
     )
@@ -300,8 +305,8 @@ def _with_cells(
     cells: CellOptions,
     rng: np.random.Generator,
     n_jobs: int | None,
-) -> tuple[CombinedScore, FloatArray]:
-    """Learn how cells add to errors, from rows in memory, and score all rows."""
+) -> tuple[CombinedScore, FloatArray, FloatArray]:
+    """Learn how cells add to errors, from rows in memory; scores of all rows, and of usual ones."""
     index, sample = source.sample_index, source.sample
     learnable = np.flatnonzero(cells.learnable[index])
     most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
@@ -315,12 +320,13 @@ def _with_cells(
     combined, own = CombinedScore.fit(
         X, of_rows, cells.groups, cells.as_is, contaminated=cells.contaminated
     )
+    usual = own[usual_rows(of_rows, contaminated=cells.contaminated)]
     if len(X) == source.n_rows:
-        return combined, own
+        return combined, own, usual
     scores = source.map(CombinedScores(errors, combined), in_use)
     scores[landmarks] = combined(sample[np.searchsorted(index, landmarks)], of_landmarks)
     scores[positions] = own
-    return combined, scores
+    return combined, scores, usual
 
 
 def _sample_in_use(source: RowSource, in_use: BoolArray) -> tuple[IntArray, FloatArray]:

@@ -376,6 +376,7 @@ def describe_settings(
         "rule": threshold.rule,
         threshold.rule: threshold.setting,
         "calibration": threshold.calibration,
+        "score": "kernel PCA error" if detector.combined_ is None else "kernel PCA error and cells",
         "kernel": detector.views_.kernel.describe(),
         "components": model.options.n_components,
         "ridge (absolute)": detector.ridge_,

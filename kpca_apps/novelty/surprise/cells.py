@@ -18,7 +18,7 @@ from kpca_apps.novelty.surprise.features import AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.surprise.residuals import ColumnResiduals
 from kpca_apps.novelty.surprise.tails import CountedTail, TwoTails
 
-__all__ = ["CellModel", "RowSurprise"]
+__all__ = ["CellModel", "RowSurprise", "usual_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -95,12 +95,8 @@ class CellModel:
 
         The rows' own surprises come from regressions that have not seen them.
         """
-        everyone = np.ones(len(X), dtype=bool)
-        learned, usual = (
-            (scores <= np.quantile(scores, share) for share in (LEARNED, USUAL))
-            if contaminated
-            else (everyone, everyone)
-        )
+        learned = usual_rows(scores, contaminated=contaminated)
+        usual = usual_rows(scores, contaminated=contaminated, share=USUAL)
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
         residuals = ColumnResiduals.fit(rows.features[learned], features.group)
@@ -186,6 +182,12 @@ class CellModel:
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[self._states]]]
         order = np.argsort(groups, kind="stable")
         return order, np.flatnonzero(np.diff(groups[order], prepend=-1))
+
+
+def usual_rows(scores: FloatArray, *, contaminated: bool, share: float = LEARNED) -> BoolArray:
+    """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all."""
+    marked: BoolArray = scores <= np.quantile(scores, share if contaminated else 1.0)
+    return marked
 
 
 def _unclipped(left: FloatArray, rows: FeatureRows, features: AdditiveFeatures) -> FloatArray:

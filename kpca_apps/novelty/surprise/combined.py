@@ -4,9 +4,9 @@ Each of three scores becomes its p-value among the rows learned from: the recons
 kernel PCA (k), the mean surprise of the cells (g) and their scatter (l). Their weighted harmonic
 mean (Wilson 2019) is small where any of them is, and needs no independence. A row with one absurd
 cell is odd however ordinary its others are: its oddest cell counts once it is rarer than that of
-one row in 55, and then by a power. The score is
+one row in 150, and then by a power. The score is
 
-    s = log(1/p_k + a/p_g + b/p_l + (1/(55 p_c))^c)
+    s = log(1/p_k + a/p_g + b/p_l + (1/(150 p_c))^c)
 
 with p_c by an exponential tail, so that s grows without bound.
 
@@ -36,16 +36,17 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # a, b and c. Among rows that may be anything an absurd cell is more often what is sought than
-# beside a clean reference, which says how far its columns reach.
-CONTAMINATED, CLEAN = (0.25, 0.25, 3.0), (0.1, 0.05, 0.5)
+# beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
+# the reference is told from another by the error and the oddest cell alone.
+CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.05, 0.05, 0.3)
 LARGEST = 1e7
 """A score that none reaches: shares of cells end at 1e-70, and `ExponentialTail` has a steepest."""
 
 # How much rarer than its oddest cell itself, in logarithms, a row may count as among rows that all
 # lack odd cells, such as those on a circle.
 MORE = 2.0
-# -log of one row in 55, and the quantiles of the rows' oddest cells that the tail goes through.
-RARE, OF_CELLS = 4.0, (0.9, 0.99)
+# -log of one row in 150, and the quantiles of the rows' oddest cells that the tail goes through.
+RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,8 @@ class CombinedScore:
         model = cls(
             cells=cells,
             error=UpperTail.fit(eight_digits(errors)),
-            mean=UpperTail.fit(rows.mean),
-            scatter=UpperTail.fit(rows.scatter),
+            mean=UpperTail.fit(rows.mean, ends=not contaminated),
+            scatter=UpperTail.fit(rows.scatter, ends=not contaminated),
             oddest=ExponentialTail.fit(rows.oddest, OF_CELLS),
             weights=np.array(CONTAMINATED if contaminated else CLEAN),
         )

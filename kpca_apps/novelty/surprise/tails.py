@@ -147,7 +147,9 @@ class CountedTail:
 
 @dataclass(frozen=True, eq=False)
 class UpperTail:
-    """As counted; for a score far beyond the others, which is rarer than one among n, a tail.
+    """As counted, and beyond the last as steep as a tail; on that tail where it lies higher.
+
+    A score far beyond all others is rarer than one among n.
 
     Attributes
     ----------
@@ -159,11 +161,14 @@ class UpperTail:
     beyond: ExponentialTail
 
     @classmethod
-    def fit(cls, scores: FloatArray) -> UpperTail:
-        """Learn from scores (n,)."""
-        return cls(CountedTail.fit(scores), ExponentialTail.fit(scores, UPPER))
+    def fit(cls, scores: FloatArray, *, ends: bool = False) -> UpperTail:
+        """Learn from scores (n,); where the tail `ends`, nothing is rarer than the last of them."""
+        beyond = ExponentialTail(0.0, 0.0) if ends else ExponentialTail.fit(scores, UPPER)
+        return cls(CountedTail.fit(scores), beyond)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Surprise of scores (r,)."""
-        surprise: FloatArray = np.maximum(self.counted(scores), self.beyond(scores) - ALLOWED)
+        farther = np.maximum(scores - self.counted.knots[-1], 0.0)
+        counted = self.counted(scores) + self.beyond.slope * farther
+        surprise: FloatArray = np.maximum(counted, self.beyond(scores) - ALLOWED)
         return surprise
