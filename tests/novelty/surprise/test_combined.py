@@ -5,7 +5,15 @@ from hypothesis import strategies as st
 
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.selection import eight_digits
-from kpca_apps.novelty.surprise.combined import CLEAN, CONTAMINATED, LARGEST, MORE, CombinedScore
+from kpca_apps.novelty.surprise.combined import (
+    CLEAN,
+    CONTAMINATED,
+    LARGEST,
+    MORE,
+    OF_CELLS,
+    RARE,
+    CombinedScore,
+)
 
 SEEDS = st.integers(0, 10**6)
 NONE = np.empty(0, dtype=np.int64)
@@ -111,14 +119,15 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     p_k, p_g, p_l = (
         (values[:, None] <= values).mean(axis=1) for values in (errors, rows.mean, rows.scatter)
     )
-    x90, x99 = np.quantile(rows.oddest, (0.9, 0.99))
-    rarity = np.log(10) + np.log(10) * (rows.oddest - x90) / (x99 - x90)
+    low, high = np.quantile(rows.oddest, OF_CELLS)
+    of_low, of_high = -np.log1p(-np.array(OF_CELLS))
+    rarity = of_low + (of_high - of_low) * (rows.oddest - low) / (high - low)
     rarity = np.minimum(rarity, rows.oddest + MORE)
-    expected = np.log(1 / p_k + a / p_g + b / p_l + np.exp(c * (rarity - 4.0)))
-    low = (errors < np.quantile(errors, 0.9)) & (rows.mean < np.quantile(rows.mean, 0.9))
-    low &= rows.scatter < np.quantile(rows.scatter, 0.9)
-    assert low.mean() > 0.7
-    np.testing.assert_allclose(scores[low], expected[low], rtol=1e-7)
+    expected = np.log(1 / p_k + a / p_g + b / p_l + np.exp(c * (rarity - RARE)))
+    usual = (errors < np.quantile(errors, 0.9)) & (rows.mean < np.quantile(rows.mean, 0.9))
+    usual &= rows.scatter < np.quantile(rows.scatter, 0.9)
+    assert usual.mean() > 0.7
+    np.testing.assert_allclose(scores[usual], expected[usual], rtol=1e-7)
     assert (scores >= expected - 1e-7).all()
 
 

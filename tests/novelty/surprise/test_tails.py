@@ -140,4 +140,12 @@ def test_far_beyond_the_others_a_score_is_rarer_than_one_in_n(seed, n):
     assert (np.diff(tail(np.sort(scores))) >= 0).all()
     far = np.array([scores.max() + k * (1 + np.ptp(scores) + np.ptp(reach)) for k in (100, 200)])
     assert np.log(n) < tail(far)[0] < tail(far)[1]
-    np.testing.assert_allclose(tail(far), tail.beyond(far) - ALLOWED)
+    assert (tail(far) >= tail.beyond(far) - ALLOWED).all()
+    np.testing.assert_allclose(np.diff(tail(far)), tail.beyond.slope * np.diff(far))
+
+
+def test_a_tail_that_ends_makes_no_score_rarer_than_the_last():
+    scores = np.random.default_rng(2).exponential(size=200)
+    tail = UpperTail.fit(scores, ends=True)
+    np.testing.assert_array_equal(tail(scores), tail.counted(scores))
+    np.testing.assert_allclose(tail(scores.max() * np.array([1.0, 2.0, 1e9])), np.log(200))
