@@ -79,9 +79,9 @@ class TwoTails:
             )
             below = ~above
             surprise[j, below] = np.interp(x[below], knots[: middle + 1], HEIGHTS[: middle + 1])
-            for beyond, side in ((knots[0] - x, 0), (x - knots[-1], 1)):
-                far = np.flatnonzero(beyond > 0)
-                surprise[j, far] += exponents[side] * np.log1p(beyond[far] / reach[side])
+            for far, end, side in ((x < knots[0], knots[0], 0), (x > knots[-1], knots[-1], 1)):
+                beyond = np.abs(x[far] - end) / reach[side]
+                surprise[j, far] += exponents[side] * np.log1p(beyond)
         return surprise
 
 
