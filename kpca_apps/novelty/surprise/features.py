@@ -192,9 +192,11 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     """Scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = _quantiles(ordered, (0.25, 0.5, 0.75))
     spread = (high - low) / IQR_OF_NORMAL
-    ordinary = ordered[ordinary_rows(ordered[:, None])]
-    sd = float(mean_and_sd(ordinary[:, None])[1][0])
-    spread = spread if spread > 1e-3 * sd else sd
+    # The range bounds the deviation, which is hardly ever needed.
+    if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
+        ordinary = ordered[ordinary_rows(ordered[:, None])]
+        sd = float(mean_and_sd(ordinary[:, None])[1][0])
+        spread = spread if spread > 1e-3 * sd else sd
     t = np.arcsinh((ordered - median) / spread)
     first, last = _quantiles(t, BULK)
     margin = MARGIN * (last - first)

@@ -70,15 +70,18 @@ class TwoTails:
         """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
         surprise = np.empty_like(values)
         parts = zip(values, self.knots, self.exponents, _reach(self.knots) + FLOOR, strict=True)
-        outwards = len(SHARES) - 1
+        middle = len(SHARES) - 1
         for j, (x, knots, exponents, reach) in enumerate(parts):
             # Each side is read towards the median: of a value that is several knots, the nearest.
-            below = np.interp(x, knots[: outwards + 1], HEIGHTS[: outwards + 1])
-            above = np.interp(-x, -knots[: outwards - 1 : -1], HEIGHTS[: outwards - 1 : -1])
-            surprise[j] = below + above
-            for beyond, side in ((knots[0] - x, 0), (x - knots[-1], 1)):
-                far = np.flatnonzero(beyond > 0)
-                surprise[j, far] += exponents[side] * np.log1p(beyond[far] / reach[side])
+            above = x >= knots[middle]
+            surprise[j, above] = np.interp(
+                -x[above], -knots[: middle - 1 : -1], HEIGHTS[: middle - 1 : -1]
+            )
+            below = ~above
+            surprise[j, below] = np.interp(x[below], knots[: middle + 1], HEIGHTS[: middle + 1])
+            for far, end, side in ((x < knots[0], knots[0], 0), (x > knots[-1], knots[-1], 1)):
+                beyond = np.abs(x[far] - end) / reach[side]
+                surprise[j, far] += exponents[side] * np.log1p(beyond)
         return surprise
 
 
