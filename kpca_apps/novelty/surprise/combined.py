@@ -6,9 +6,10 @@ mean (Wilson 2019) is small where any of them is, and needs no independence. A r
 cell is odd however ordinary its others are: its oddest cell counts once it is rarer than that of
 one row in 150, and then by a power. The score is
 
-    s = log(1/p_k + a/p_g + b/p_l + (1/(150 p_c))^c)
+    s = log(h + (1/(150 p_c))^c) + .01 log h    with h = 1/p_k + a/p_g + b/p_l
 
-with p_c by an exponential tail, so that s grows without bound.
+with p_c by an exponential tail, so that s grows without bound. The hundredth keeps rows apart that
+have one absurd cell in common.
 
 References
 ----------
@@ -42,6 +43,8 @@ CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.05, 0.05, 0.3)
 LARGEST = 1e7
 """A score that none reaches: shares of cells end at 1e-70, and `ExponentialTail` has a steepest."""
 
+# Of what is left of the rest of a row beside one absurd cell: enough to order rows by.
+APART = 0.01
 # How much rarer than its oddest cell itself, in logarithms, a row may count as among rows that all
 # lack odd cells, such as those on a circle.
 MORE = 2.0
@@ -103,9 +106,10 @@ class CombinedScore:
             self.error(eight_digits(errors)),
             self.mean(rows.mean) + np.log(a),
             self.scatter(rows.scatter) + np.log(b),
-            c * (np.minimum(self.oddest(rows.oddest), rows.oddest + MORE) - RARE),
         ]
-        scores: FloatArray = np.logaddexp.reduce(surprises, axis=0)
+        whole = np.logaddexp.reduce(surprises, axis=0)
+        of_oddest = np.minimum(self.oddest(rows.oddest), rows.oddest + MORE)
+        scores: FloatArray = np.logaddexp(whole, c * (of_oddest - RARE)) + APART * whole
         return scores
 
 

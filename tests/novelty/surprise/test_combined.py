@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.selection import eight_digits
 from kpca_apps.novelty.surprise.combined import (
+    APART,
     CLEAN,
     CONTAMINATED,
     LARGEST,
@@ -123,12 +124,21 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     of_low, of_high = -np.log1p(-np.array(OF_CELLS))
     rarity = of_low + (of_high - of_low) * (rows.oddest - low) / (high - low)
     rarity = np.minimum(rarity, rows.oddest + MORE)
-    expected = np.log(1 / p_k + a / p_g + b / p_l + np.exp(c * (rarity - RARE)))
+    whole = 1 / p_k + a / p_g + b / p_l
+    expected = np.log(whole + np.exp(c * (rarity - RARE))) + APART * np.log(whole)
     usual = (errors < np.quantile(errors, 0.9)) & (rows.mean < np.quantile(rows.mean, 0.9))
     usual &= rows.scatter < np.quantile(rows.scatter, 0.9)
     assert usual.mean() > 0.7
     np.testing.assert_allclose(scores[usual], expected[usual], rtol=1e-7)
     assert (scores >= expected - 1e-7).all()
+
+
+def test_rows_with_one_absurd_cell_in_common_are_told_apart_by_the_rest():
+    X = mixed(8)[0][:, :5]
+    X[:20, 0] = 1e250
+    errors = np.random.default_rng(8).gamma(3.0, size=len(X))
+    _, scores = fit_combined(X, errors)
+    assert len(np.unique(scores[:20])) == 20
 
 
 def test_an_absurd_cell_counts_more_among_rows_that_may_be_anything():
