@@ -14,6 +14,7 @@ Landmarks and scalings come from the rows a source holds in memory, means and co
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -289,11 +290,11 @@ def fit_soft(
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
     """Mark those of some rows of X (n, d) that no other row of X is equal to."""
-    # Rows of different weighted sums differ; of equal ones, with irrational weights, hardly ever.
-    sums = (X * np.sqrt(np.arange(2.0, 2.0 + X.shape[1]))).sum(axis=1)
-    _, group, count = np.unique(sums, return_inverse=True, return_counts=True)
-    once: BoolArray = count[group[rows]] == 1
-    return once
+    # To the bit: sums of columns would lose small ones beside large ones. No minus zero.
+    sought = [row.tobytes() for row in X[rows] + 0.0]
+    among = set(sought)
+    times = Counter(found for row in X if (found := (row + 0.0).tobytes()) in among)
+    return np.array([times[one] == 1 for one in sought], dtype=bool)
 
 
 def _with_cells(

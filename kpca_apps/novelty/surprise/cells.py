@@ -145,12 +145,12 @@ class CellModel:
         if not len(cells):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
         order, starts = self._by_group
-        mean = np.maximum.reduceat(cells[order], starts).mean(axis=0)
+        mean = _sum(np.maximum.reduceat(cells[order], starts)) / len(starts)
         top = cells.max(axis=0)
-        oddest = top + np.log(np.exp(cells - top).mean(axis=0))
+        oddest = top + np.log(_sum(np.exp(cells - top)) / len(cells))
         middle, distance = self.usual
         apart = np.log1p(((errors - middle) / distance) ** 2) * rows.free
-        return RowSurprise(mean, oddest, apart.sum(axis=0) / max(v, 1))
+        return RowSurprise(mean, oddest, _sum(apart) / max(v, 1))
 
     def _improbability(self, left: FloatArray, rows: FeatureRows) -> FloatArray:
         """Minus the logarithm of the predicted probability of each row's states, (states, n)."""
@@ -195,6 +195,13 @@ def _unclipped(left: FloatArray, rows: FeatureRows, features: AdditiveFeatures) 
     at = features.polynomial
     errors: FloatArray = (left[:, at] - rows.features[:, at]).T + rows.value
     return np.ascontiguousarray(errors)
+
+
+def _sum(cells: FloatArray) -> FloatArray:
+    """Sum of each row's cells (k, n), to the same bits in any batch."""
+    # Numpy adds a single column in another order than columns side by side; of lines it does not.
+    total: FloatArray = np.ascontiguousarray(cells.T).sum(axis=1)
+    return total
 
 
 def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 
 __all__ = ["ColumnResiduals"]
 
@@ -56,6 +56,7 @@ class ColumnResiduals:
     group: IntArray
 
     @classmethod
+    @one_blas_thread()
     def fit(cls, features: FloatArray, group: IntArray) -> ColumnResiduals:
         """Learn from the features (n, p) of rows."""
         n, p = features.shape
