@@ -8,6 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.errors import KpcaWarning, ModelFileError
@@ -128,6 +129,33 @@ def test_a_row_scores_the_same_bits_in_any_batch(clean):
     order = np.random.default_rng(3).permutation(1111)
     np.testing.assert_array_equal(clean.score_samples(rows[order]), together[order])
     np.testing.assert_array_equal(clean.score_samples(rows[7:8]), together[7:8])
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
+def test_one_row_of_many_columns_scores_the_same_bits_alone(contaminated):
+    X = np.random.default_rng(0).normal(size=(200, 12)).round(1)
+    detector = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(X)
+    alone = [float(detector.score_samples(row[None])[0]) for row in X[:30]]
+    assert alone == detector.score_samples(X)[:30].tolist()
+
+
+def test_any_number_of_threads_of_the_linear_algebra_gives_the_same_bits():
+    X = np.random.default_rng(0).normal(size=(700, 50))
+    scores = []
+    for limit in (1, 2):
+        with threadpool_limits(limit):
+            scores.append(KernelPCANovelty(random_state=0).fit(X).novelty_scores_)
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
+def test_a_huge_constant_column_changes_no_score(contaminated):
+    """Nor makes it rows look alike, which are scored otherwise where they are landmarks."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=40, random_state=0)
+    scores = detector.fit(X).novelty_scores_
+    with_constant = detector.fit(np.column_stack([X, np.full(300, 1e18)])).novelty_scores_
+    np.testing.assert_array_equal(with_constant, scores)
 
 
 @pytest.mark.parametrize("contaminated", [True, False])
