@@ -1,9 +1,9 @@
 """When a cell is odd whatever the rest of its row says: what a column's own values allow.
 
 A number (or date) is far outside where the tail of the column's own values would put one as far
-out into fewer than 1 of 100 such tables (`tails`), and where nothing lies half as near. A lost
-sign is a number whose size is ordinary and whose sign is not. A code for missing values is one of
-the numbers people use for that, 999 or -1, in several cells and far from the rest.
+out into fewer than 1 of 100 such tables (`column_tails`), and where nothing lies half as near. A
+lost sign is a number whose size is ordinary and whose sign is not. A code for missing values is one
+of the numbers people use for that, 999 or -1, in several cells and far from the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kpca_apps.files.tables import Table
 from kpca_apps.files.values import read_texts, read_values
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
 from kpca_apps.novelty.spelling import SpellingRule
-from kpca_apps.novelty.tails import Tail
+from kpca_apps.novelty.column_tails import Tail
 
 __all__ = [
     "KINDS",

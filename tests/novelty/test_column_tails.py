@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.tails import Tail
+from kpca_apps.novelty.column_tails import Tail
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 DRAWS: dict[str, Draw] = {
