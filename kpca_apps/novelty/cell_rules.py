@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import read_texts, read_values
+from kpca_apps.novelty.column_tails import Tail
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
 from kpca_apps.novelty.spelling import SpellingRule
-from kpca_apps.novelty.column_tails import Tail
 
 __all__ = [
     "KINDS",

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.attribution import N_NEIGHBOURS, NeighbourRows
 from kpca_apps.novelty.cell_rules import NumberRule, without_double
-from kpca_apps.novelty.specs import quoted
 from kpca_apps.novelty.column_tails import Tail
+from kpca_apps.novelty.specs import quoted
 
 __all__ = ["HintFinder", "NumberColumn", "missing_hint"]
 
