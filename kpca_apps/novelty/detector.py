@@ -76,7 +76,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         The wrong choice costs 4 to 9 points of AUROC.
     share : float in (0, 1), default=0.01
         Contaminated: share of training rows to flag, at least one row, and with the last of them
-        all that score alike to eight digits; none where all rows do. A choice, not a rate.
+        all that score alike to eight digits; fewer where these would be all the rest of the table.
+        A choice, not a rate.
     alpha : float in (0, 1), default=0.05
         Clean: share of new normal rows that may be flagged falsely.
     n_components : int or None, default=None

@@ -64,11 +64,15 @@ def flag_by_choice(
 
 
 def _choice_statement(rule: Rule, count: int, n_flagged: int, n: int) -> str:
-    """Say which rows a choice flags, and where ties make them more or none."""
+    """Say which rows a choice flags, and where ties make them more or fewer."""
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     those = "1 row" if count == 1 else f"{count:,} rows"
-    if n_flagged == 0:
-        return f"A choice: {chosen} asks for {those} of {n:,}, but all score alike: none is flagged"
+    if n_flagged < count:
+        left = "all score alike: none is flagged"
+        if n_flagged:
+            only = f"only the other {n_flagged:,} {'is' if n_flagged == 1 else 'are'} flagged"
+            left = f"{n - n_flagged:,} of them score alike: {only}"
+        return f"A choice: {chosen} asks for {those} of {n:,}, but {left}"
     statement = (
         f"A choice: {chosen} flags the {those} of {n:,} that {'scores' if count == 1 else 'score'} "
         "highest"

@@ -139,7 +139,7 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
 
     It is the highest score that is not flagged. Scores tie where they agree to eight digits: rows
     that are alike but for rounding, or beyond the reach of a bounded kernel, are flagged together.
-    Where all tie, none stands out, and none exceeds the threshold.
+    Where that would be all rows, those that tie stand out from none: only scores above theirs do.
 
     Parameters
     ----------
@@ -158,11 +158,13 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     np.int64(3)
     """
     last = eight_digits(np.array(order_statistic(scores, len(scores) - count)))
-    highest = -math.inf
+    highest = tied = -math.inf
     for block in blocks_of(len(scores)):
         part = scores[block]
-        highest = max(highest, float(part[eight_digits(part) < last].max(initial=-math.inf)))
-    return highest if math.isfinite(highest) else order_statistic(scores, len(scores) - 1)
+        digits = eight_digits(part)
+        highest = max(highest, float(part[digits < last].max(initial=-math.inf)))
+        tied = max(tied, float(part[digits == last].max(initial=-math.inf)))
+    return highest if math.isfinite(highest) else tied
 
 
 def top_count(n_rows: int, share: float) -> int:

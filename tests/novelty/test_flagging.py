@@ -30,6 +30,17 @@ def test_a_small_share_still_flags_one_row() -> None:
     assert info.statement.startswith("A choice: a share of 1 % flags the 1 row of 5")
 
 
+def test_a_row_above_others_that_all_score_alike_is_flagged_alone() -> None:
+    scores = np.ones(200)
+    scores[17] = 9.0
+    flagged, info = flag_by_choice(Rule("share", 0.01), scores)
+    assert np.flatnonzero(flagged).tolist() == [17]
+    assert info.statement.startswith(
+        "A choice: a share of 1 % asks for 2 rows of 200, but 199 of them score alike: only the "
+        "other 1 is flagged"
+    )
+
+
 @st.composite
 def scores_with_ties(draw: st.DrawFn) -> np.ndarray:
     """Few different scores, some of which differ by rounding only."""
@@ -54,13 +65,14 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
     last = np.sort(scores)[-count]
     wanted = scores > last * (1 - 1e-11)
     if wanted.all():
-        assert not flagged.any()
-        assert "all score alike: none is flagged" in info.statement
-        return
+        # Those above the last, which all others are equal to.
+        wanted = scores > last * (1 + 1e-11)
+        said = " of them score alike: only the other " if wanted.any() else "all score alike: none "
+        assert said in info.statement
     np.testing.assert_array_equal(flagged, wanted)
     # A list by rank begins with the flagged rows, in whatever order ties are.
     ranks = novelty_ranks(scores, lambda rows: scores[::-1][rows])
-    assert ranks[flagged].max() == flagged.sum()
+    assert ranks[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
 
 
