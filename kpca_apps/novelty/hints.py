@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,6 +48,9 @@ CLOSE_FOR_UNITS = 0.1
 # Of a column, the share of the model's rows above 0 from which it is looked at in logarithms.
 POSITIVE_SHARE = 0.99
 MAX_ALTERNATIVES = 2
+# Of a row that is off in more columns than these, no two alone were exchanged; to try each with
+# every other would take the square of the columns.
+MAX_OFF = 8
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
@@ -229,7 +233,7 @@ class HintFinder:
         ]
         found: list[str] = []
         exchanged: set[int] = set()
-        for j, _ in off:
+        for j, _ in off if len(off) <= MAX_OFF else ():
             partner = None if j in exchanged else self._exchanged_with(j, row, distances, own)
             if partner is not None:
                 exchanged |= {j, partner}
@@ -299,8 +303,15 @@ class HintFinder:
 
     def _usual(self, j: int, value: float) -> bool:
         """Whether a value lies within those of the model's rows."""
-        values = self.compared.neighbours.rows[:, self.columns[j].column]
-        return bool(values.min() <= value <= values.max())
+        low, high = self._ranges
+        column = self.columns[j].column
+        return bool(low[column] <= value <= high[column])
+
+    @cached_property
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest value of each column of the model's rows."""
+        rows = self.compared.neighbours.rows
+        return rows.min(axis=0), rows.max(axis=0)
 
 
 @dataclass(frozen=True)

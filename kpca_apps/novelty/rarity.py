@@ -200,6 +200,7 @@ class Rarity:
             and 1 <= len(knots) <= MAX_KNOTS
             and shares.shape == knots.shape
             and np.isfinite(knots).all()
+            and np.isfinite(shares).all()
             and (np.diff(knots) > 0).all()
             and (np.diff(shares) < 0).all()
             and 1 > shares[0] >= shares[-1] >= rarity.tail_share > 0

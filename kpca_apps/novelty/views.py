@@ -118,7 +118,9 @@ class ColumnViews:
         if as_is.size and varying.size:
             some = used[:: 1 + (len(used) - 1) // VARIANCE_ROWS]
             blocks = np.split(views.transform(some), n_views, axis=1)
-            variances = [block[:, : len(varying)].var(axis=0).mean() for block in blocks]
+            variances = np.array([block[:, : len(varying)].var(axis=0).mean() for block in blocks])
+            # Numbers that are the same in all these rows keep the scale of the whole table.
+            variances[variances == 0] = 1.0
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
         squared = [median_squared_distance(view, rng) for view in np.split(seen, n_views, axis=1)]

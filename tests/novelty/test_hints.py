@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from kpca_apps import screen_table
 from kpca_apps.novelty.attribution import NeighbourRows
 from kpca_apps.novelty.columns import ColumnOptions
-from kpca_apps.novelty.hints import HintFinder, NumberColumn
+from kpca_apps.novelty.hints import HintFinder, NumberColumn, _Distances
 from kpca_apps.novelty.options import ScreeningOptions
 
 FloatArray = NDArray[np.float64]
@@ -86,6 +88,29 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
     # Somebody who is 30 % larger than all others is no slip of a unit.
     giant = rows[0] * np.array([1.3, 1.3, 1.3, 1, 1])
     assert hints(giant) == ()
+
+
+def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """500 such rows of 300 columns would take the better part of an hour."""
+    rng = np.random.default_rng(7)
+    n_columns = 40
+    rows = rng.normal(size=(400, 1)) + 0.02 * rng.normal(size=(400, n_columns))
+    stored = NeighbourRows(rows, rows, np.array([], dtype=np.int64), np.arange(400))
+    columns = [NumberColumn(f"c{j}", j, j) for j in range(n_columns)]
+    finder = HintFinder.fit(stored, [np.array([j]) for j in range(n_columns)], columns)
+    looked_up: list[NumberColumn] = []
+    expected = _Distances.expected
+
+    def counted(distances: _Distances, column: NumberColumn, *others: Any) -> float:
+        looked_up.append(column)
+        return expected(distances, column, *others)
+
+    monkeypatch.setattr(_Distances, "expected", counted)
+    unlike = rng.uniform(-2, 2, n_columns)
+    assert not any("exchanged" in one for one in finder.hints(unlike, unlike, own=-1))
+    assert len(looked_up) == n_columns
 
 
 def test_few_rows_or_one_column_give_no_hints() -> None:

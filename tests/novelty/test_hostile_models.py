@@ -167,6 +167,52 @@ def test_moments_that_are_none_are_refused(
             load_model(tmp_path / "bad.kpca")
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("combined.usual", np.zeros_like),
+        ("combined.scale", np.zeros_like),
+        ("combined.moments", np.zeros_like),
+        ("combined.deviation", lambda a: np.full_like(a, 1e-308)),
+        ("combined.factor", lambda a: np.full_like(a, 1e150)),
+        ("combined.alone.exponents", lambda a: np.full_like(a, 1e308)),
+        ("combined.given_others.knots", lambda a: a[:, ::-1].copy()),
+        ("combined.curves.surprise", lambda a: a - 1e308),
+        ("combined.tails", lambda a: np.full_like(a, -1e308)),
+        ("combined.weights", lambda a: np.full_like(a, 1e308)),
+        ("combined.share", lambda a: -a),
+        ("combined.number", lambda a: np.full_like(a, a[0])),
+        ("combined.polynomial", lambda a: np.full_like(a, a[0])),
+        ("combined.equals", lambda a: np.full_like(a, np.inf)),
+    ],
+)
+def test_a_score_that_some_rows_would_not_have_is_refused_at_once(
+    name: str, damage: Callable[..., Any], archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[0]
+    bad = {**arrays, f"detector.{name}": damage(arrays[f"detector.{name}"])}
+    save_archive(tmp_path / "bad.kpca", document, bad)
+    with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged"):
+        load_model(tmp_path / "bad.kpca")
+
+
+def test_features_without_columns_get_no_memory(
+    archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    """One group of 100,000 features would be predicted with a matrix of 80 GB."""
+    document, arrays = archives[0]
+    added = 100_000
+    last = np.full(added, arrays["detector.combined.group"][-1])
+    bad = {**arrays}
+    for name, more in (("group", last), ("mean", np.zeros(added)), ("deviation", np.ones(added))):
+        bad[f"detector.combined.{name}"] = np.r_[arrays[f"detector.combined.{name}"], more]
+    bad["detector.combined.factor"] = np.zeros((0, len(bad["detector.combined.group"])))
+    save_archive(tmp_path / "bad.kpca", document, bad)
+    with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged"):
+        load_model(tmp_path / "bad.kpca")
+
+
 LINEAR = {"type": "Linear"}
 
 

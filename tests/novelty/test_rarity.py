@@ -136,6 +136,7 @@ def test_a_saved_scale_is_the_same_to_the_bit():
         {"knots": np.full(256, np.nan)},
         {"shares": np.linspace(0.1, 0.9, 256)},
         {"shares": np.linspace(2.0, 0.9, 256)},
+        {"shares": np.full(256, -np.inf)},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )

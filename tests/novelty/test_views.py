@@ -115,3 +115,13 @@ def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
     assert views.varying.tolist() == [0, 1]
     assert views.scales.sd[1] == X[:, 1].std()
     assert np.isfinite(views.transform(X)).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_that_vary_in_rows_left_out_only_have_a_scale_beside_indicators():
+    """One odd row among equal ones: among the rows in use no number varies."""
+    X = np.ones((101, 2))
+    X[100] = 2.0, 0.0
+    views = ColumnViews.fit(X, np.arange(100), np.array([1]), np.random.default_rng(0))
+    assert np.isfinite(views.transform(X)).all()
+    assert views.kernel(views.transform(X[:1]), views.transform(X[100:]))[0, 0] < 0.9

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.memory import available_bytes
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.novelty.surprise.cells import CellModel
 from kpca_apps.novelty.surprise.combined import CombinedScore
 from kpca_apps.novelty.surprise.features import DEGREE, AdditiveFeatures
-from kpca_apps.novelty.surprise.residuals import ColumnResiduals
+from kpca_apps.novelty.surprise.residuals import SMALLEST_DEVIATION, ColumnResiduals
 from kpca_apps.novelty.surprise.tails import (
+    LARGEST_EXPONENT,
+    LEAST_REACH,
     SHARES,
     CountedTail,
     ExponentialTail,
@@ -26,6 +30,15 @@ __all__ = ["combined_state", "restore_combined"]
 Arrays = dict[str, NDArray[Any]]
 
 WHOLE = ("number", "polynomial", "indicator", "source", "state", "group")
+# Parts that are squared, or added up, for every row.
+BOUNDED = (
+    "moments", "mean", "deviation", "height", "given_others.knots", "alone.knots", "curves.knots",
+    "tails",
+)  # fmt: skip
+# Shares are counted among fewer rows than e^50; weights are about 1.
+LARGEST_SURPRISE, LARGEST_WEIGHT = 50.0, 100.0
+# Matrices of the features of one group that are in memory at once, to predict them together.
+SQUARES_HELD = 4
 
 
 def combined_state(combined: CombinedScore) -> Arrays:
@@ -93,9 +106,10 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
     }  # fmt: skip
     wrong += [n for n, end in positions.items() if ((arrays[n] < 0) | (arrays[n] >= end)).any()]
     wrong += [n for n in ("state", "group") if (np.diff(arrays[n]) < 0).any()]
-    wrong += [n for n in ("deviation", "height", "weights") if (arrays[n] <= 0).any()]
+    wrong += [] if wrong else _beyond_bounds(arrays)
     if wrong or (sizes < 1).any() or arrays["n"][0] < 2 or (np.diff(state, prepend=-1) > 1).any():
         raise ValueError(f"parts of the combined score do not fit: {', '.join(wrong)}")
+    _refuse_larger_than_memory(arrays["group"])
     ends = np.cumsum(sizes)[:-1]
     curves = [
         CountedTail(knots, surprise)
@@ -124,3 +138,43 @@ def restore_combined(arrays: Mapping[str, NDArray[Any]], n_columns: int) -> Comb
     )
     error, mean, scatter = map(UpperTail, curves[:3], beyond)
     return CombinedScore(cells, error, mean, scatter, oddest, arrays["weights"])
+
+
+def _beyond_bounds(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Name the parts with values no fit leads to, of which some rows would have no score."""
+    at, scale, usual = arrays["polynomial"], arrays["scale"], arrays["usual"]
+    features = np.concatenate([*(at + degree for degree in range(DEGREE)), arrays["indicator"]])
+    whole = np.arange(len(arrays["group"]))
+    exponents = np.stack([arrays["given_others.exponents"], arrays["alone.exponents"]])
+    quantiles = np.stack([arrays["given_others.knots"], arrays["alone.knots"]])
+    surprise, slope = arrays["curves.surprise"], arrays["tails"][:, 1]
+    sound = {
+        "positions of features": np.array_equal(np.sort(features), whole),
+        "number": len(np.unique(arrays["number"])) == len(arrays["number"]),
+        "equals": not np.isinf(arrays["equals"]).any(),
+        "scale": (scale[[1, 5]] > 0).all() and (scale[2] <= scale[3]).all(),
+        "moments": (arrays["moments"][1] > 0).all(),
+        # A number of which no row is usual has an infinite distance.
+        "usual": np.isfinite(usual[0]).all() and (usual[1] > 0).all(),
+        "deviation": (arrays["deviation"] >= SMALLEST_DEVIATION).all(),
+        "factor": (np.abs(arrays["factor"]) <= 1.0 + 1e-6).all(),
+        "exponents": ((exponents >= 0) & (exponents <= LARGEST_EXPONENT)).all(),
+        "quantiles": (np.diff(quantiles) >= 0).all(),
+        "curves.surprise": ((surprise >= 0) & (surprise <= LARGEST_SURPRISE)).all(),
+        "tails": ((slope >= 0) & (slope <= LARGEST_SURPRISE / LEAST_REACH)).all(),
+        "height": (arrays["height"] > 0).all(),
+        "share": ((arrays["share"] > 0) & (arrays["share"] <= 2.0)).all(),
+        "weights": ((arrays["weights"] > 0) & (arrays["weights"] <= LARGEST_WEIGHT)).all(),
+    }
+    large = [name for name in BOUNDED if (np.abs(arrays[name]) > LARGEST_TO_SQUARE).any()]
+    return large + [name for name, is_sound in sound.items() if not is_sound]
+
+
+def _refuse_larger_than_memory(group: NDArray[np.int64]) -> None:
+    """Refuse features predicted together that would need more memory than there is."""
+    n_together = int(np.unique(group, return_counts=True)[1].max(initial=0))
+    needed = SQUARES_HELD * 8 * n_together**2
+    if needed > available_bytes():
+        raise ValueError(
+            f"{n_together:,} features of one group of columns need {needed / 1e9:.1f} GB of memory"
+        )
