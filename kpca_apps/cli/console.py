@@ -131,8 +131,11 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     top, *lines = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
-    reasons = [f"{'':6}{_first_reason(row)}" for row in shown]
-    return [top, *chain.from_iterable(zip(lines, reasons, strict=True))]
+    below = [[f"{'':6}{line}" for line in (_first_reason(row), *_hint_lines(row))] for row in shown]
+    return [
+        top,
+        *chain.from_iterable((line, *more) for line, more in zip(lines, below, strict=True)),
+    ]
 
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
@@ -152,10 +155,24 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
 def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
         return "as expected in every column" if row.explained else "(not explained)"
+    from kpca_apps.report.text import is_missing
+
     reason, *others = row.reason_sets[0]
-    seen, expected = one_line(reason.seen, 20), one_line(reason.expected, 20)
+    seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)
+    expected = "no value" if is_missing(reason.expected) else one_line(reason.expected, 20)
     beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
     return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
+
+
+def _hint_lines(row: RankedRow) -> list[str]:
+    """Lay out what may have gone wrong with a row, below its reason."""
+    return [
+        line
+        for hint in row.hints
+        for line in textwrap.wrap(
+            one_line(hint, MAX_LINE), terminal_width() - 6, break_on_hyphens=False
+        )
+    ]
 
 
 def _rarity(row: RankedRow) -> str:

@@ -154,11 +154,11 @@ def finish(
         console.say(
             f"... and {len(shown.patterns) - MAX_PATTERNS} more such patterns in result.json."
         )
+    if result.duplicates.statement:
+        console.say(result.duplicates.statement)
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
-    if result.duplicates.statement:
-        console.say(result.duplicates.statement)
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)

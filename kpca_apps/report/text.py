@@ -275,7 +275,7 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     if column is not None and column.hidden:
         return [", chiefly for its ", name, ", whose values are hidden."]
     what = "text of " if column is not None and column.role == "text" else ""
-    expected = ["nothing"] if is_missing(reason.expected) else [what, *expected_text(reason)]
+    expected = ["no value"] if is_missing(reason.expected) else [what, *expected_text(reason)]
     if is_missing(reason.seen):
         return [start, name, " is missing where ", *expected, " was expected."]
     return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
@@ -289,8 +289,8 @@ def _because_together(
     names = _listing([[cut(reason.column)] for reason in reasons])
     if not hidden.isdisjoint(reason.column for reason in reasons):
         return [", chiefly for its ", *names, " together, of which values are hidden."]
-    seen = [["nothing" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
-    expected = [["nothing"] if is_missing(r.expected) else expected_text(r) for r in reasons]
+    seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
+    expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
     return [
         *(start, *names, " together read ", *_listing(seen)),
         *(" where ", *_listing(expected), " were expected."),
