@@ -25,6 +25,7 @@ __all__ = [
     "Console",
     "column_lines",
     "explanation_lines",
+    "odd_cell_lines",
     "plan_lines",
     "say_error",
     "say_line",
@@ -136,6 +137,24 @@ def summary_lines(result: ScreeningResult) -> list[str]:
         top,
         *chain.from_iterable((line, *more) for line, more in zip(lines, below, strict=True)),
     ]
+
+
+def odd_cell_lines(result: ScreeningResult) -> list[str]:
+    """Lay out the clearest of the cells that are odd by themselves, a line each."""
+    cells, n = result.odd_cells[:TOP], result.n_odd_cells
+    found = "1 cell is odd by itself:" if n == 1 else f"{n:,} cells are odd by themselves:"
+    in_lines = any(cell.line is not None for cell in cells)
+    rows = [("line" if in_lines else "row", "column", "reads", "probably meant")]
+    for cell in cells:
+        more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
+        where = str(cell.row if cell.line is None else cell.line)
+        seen = f"{one_line(cell.seen, 20)}{more}"
+        rows.append((where, one_line(cell.column, 24), seen, one_line(cell.suggestion, 20)))
+    # Where nothing is clearly meant, there is no column for it.
+    width = 4 if any(cell.suggestion for cell in cells) else 3
+    n_left = n - sum(cell.n_cells for cell in cells)
+    left = [f"... and {n_left:,} more in the report, each with why."] if n_left else []
+    return [found, *column_lines([row[:width] for row in rows]), *left]
 
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ __all__ = [
     "is_missing",
     "join",
     "number",
-    "odd_cells_text",
     "ordinal",
     "percent",
     "plain",
@@ -224,27 +223,6 @@ def headline(result: ScreeningResult) -> list[str]:
     if n_flagged == 1:
         return [found, ": ", *row_name(top), *_because(top, result.columns, ", whose ")]
     return [found, "; ", *row_name(top), " most", *_because(top, result.columns)]
-
-
-def odd_cells_text(result: ScreeningResult) -> list[str]:
-    """Say how many cells are odd by themselves and which most clearly, in parts as `headline`."""
-    if not result.odd_cells:
-        return []
-    n, top = result.n_odd_cells, result.odd_cells[0]
-    found = "1 cell is odd by itself" if n == 1 else f"{count(n)} cells are odd by themselves"
-    place = f"row {count(top.row)}" if top.line is None else f"line {count(top.line)}"
-    start = ": " if n == 1 else "; most clearly, "
-    meant = [" (", cut(top.suggestion), "?)"] if top.suggestion else []
-    seen = [" reads ", cut(top.seen), *meant] if top.seen != "hidden" else [" (values hidden)"]
-    return [
-        found,
-        start,
-        cut(top.column),
-        " on " if top.line is not None else " in ",
-        place,
-        *seen,
-        ".",
-    ]
 
 
 def _found(n_rows: int, n_flagged: int) -> str:
