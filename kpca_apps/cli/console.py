@@ -25,6 +25,7 @@ __all__ = [
     "Console",
     "column_lines",
     "explanation_lines",
+    "odd_cell_lines",
     "plan_lines",
     "say_error",
     "say_line",
@@ -131,8 +132,29 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     top, *lines = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
-    reasons = [f"{'':6}{_first_reason(row)}" for row in shown]
-    return [top, *chain.from_iterable(zip(lines, reasons, strict=True))]
+    below = [[f"{'':6}{line}" for line in (_first_reason(row), *_hint_lines(row))] for row in shown]
+    return [
+        top,
+        *chain.from_iterable((line, *more) for line, more in zip(lines, below, strict=True)),
+    ]
+
+
+def odd_cell_lines(result: ScreeningResult) -> list[str]:
+    """Lay out the clearest of the cells that are odd by themselves, a line each."""
+    cells, n = result.odd_cells[:TOP], result.n_odd_cells
+    found = "1 cell is odd by itself:" if n == 1 else f"{n:,} cells are odd by themselves:"
+    in_lines = any(cell.line is not None for cell in cells)
+    rows = [("line" if in_lines else "row", "column", "reads", "probably meant")]
+    for cell in cells:
+        more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
+        where = str(cell.row if cell.line is None else cell.line)
+        seen = f"{one_line(cell.seen, 20)}{more}"
+        rows.append((where, one_line(cell.column, 24), seen, one_line(cell.suggestion, 20)))
+    # Where nothing is clearly meant, there is no column for it.
+    width = 4 if any(cell.suggestion for cell in cells) else 3
+    n_left = n - sum(cell.n_cells for cell in cells)
+    left = [f"... and {n_left:,} more in the report, each with why."] if n_left else []
+    return [found, *column_lines([row[:width] for row in rows]), *left]
 
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
@@ -152,10 +174,24 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
 def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
         return "as expected in every column" if row.explained else "(not explained)"
+    from kpca_apps.report.text import is_missing
+
     reason, *others = row.reason_sets[0]
-    seen, expected = one_line(reason.seen, 20), one_line(reason.expected, 20)
+    seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)
+    expected = "no value" if is_missing(reason.expected) else one_line(reason.expected, 20)
     beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
     return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
+
+
+def _hint_lines(row: RankedRow) -> list[str]:
+    """Lay out what may have gone wrong with a row, below its reason."""
+    return [
+        line
+        for hint in row.hints
+        for line in textwrap.wrap(
+            one_line(hint, MAX_LINE), terminal_width() - 6, break_on_hyphens=False
+        )
+    ]
 
 
 def _rarity(row: RankedRow) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kpca_apps.cli.console import TOP, Console, plan_lines, summary_lines
+from kpca_apps.cli.console import TOP, Console, odd_cell_lines, plan_lines, summary_lines
 from kpca_apps.cli.novelty_options import given_options
 from kpca_apps.cli.novelty_progress import working
 from kpca_apps.cli.shared import near
@@ -127,7 +127,7 @@ def finish(
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.cli.novelty_runs import MODEL_FILE, write_screening
     from kpca_apps.report.hidden import without_hidden
-    from kpca_apps.report.text import headline, odd_cells_text, plain
+    from kpca_apps.report.text import headline, plain
 
     params = context.params
     saved = None if model is None else MODEL_FILE
@@ -147,18 +147,18 @@ def finish(
     console.say(plain(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
     if shown.odd_cells:
-        console.say(plain(odd_cells_text(shown)))
+        console.lines([*odd_cell_lines(shown), ""])
     for pattern in shown.patterns[:MAX_PATTERNS]:
         console.say(pattern.sentence)
     if len(shown.patterns) > MAX_PATTERNS:
         console.say(
             f"... and {len(shown.patterns) - MAX_PATTERNS} more such patterns in result.json."
         )
+    if result.duplicates.statement:
+        console.say(result.duplicates.statement)
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
-    if result.duplicates.statement:
-        console.say(result.duplicates.statement)
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)

@@ -214,7 +214,7 @@ def _new_gaps_note(spec: ColumnSpec, faults: ColumnFaults, drawn: bool) -> str:
 def _filled_note(n_filled: int, names: list[str]) -> str:
     if not n_filled:
         return ""
-    cells = "1 missing value was" if n_filled == 1 else f"{n_filled} missing values were"
+    cells = "1 missing value was" if n_filled == 1 else f"{n_filled:,} missing values were"
     return f"{cells} filled with what the other columns suggest, in {listed(names)}."
 
 

@@ -16,7 +16,6 @@ from scipy.stats import binom
 from kpca_apps.files.names import one_line
 from kpca_apps.files.tables import Table
 from kpca_apps.files.values import cell_text, read_texts
-from kpca_apps.novelty.cell_faults import listed as quoted_names
 from kpca_apps.novelty.coders import MISSING
 from kpca_apps.novelty.result import (
     ColumnProfile,
@@ -38,6 +37,8 @@ LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
 # rows have it, and chance would so rarely do the same in any of the columns looked at.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
 YEAR = 365.25 * 86_400.0
+PLURALS = {"is": "are", "has": "have"}
+ABOVE, BELOW = "is above what the rest suggests", "is below what the rest suggests"
 
 
 @dataclass(frozen=True)
@@ -204,15 +205,32 @@ def _rounded(size: float) -> str:
 
 
 def _clauses(rows: list[_Odd], kinds: Sequence[str]) -> str:
-    """Say what is odd of the columns of some rows."""
-    names = [reason.column for reason in rows[0].reasons]
-    said = [_clause(kind, [odd.reasons[place] for odd in rows]) for place, kind in enumerate(kinds)]
-    whole = ", ".join(f"{quoted(n)} {c}" for n, c in zip(names, said, strict=True))
-    if len(names) == 1 or len({*said}) > 1:
-        return whole
-    plural = said[0].replace("reads ", "all read ", 1).replace("is ", "are ", 1)
-    plural = plural.replace("has ", "have ", 1)
-    return f"{quoted_names(names)} {plural}"
+    """Say what is odd of the columns of some rows, once of columns that are odd alike."""
+    names: dict[str, list[str]] = {}
+    for place, kind in enumerate(kinds):
+        clause = _clause(kind, [odd.reasons[place] for odd in rows])
+        names.setdefault(clause, []).append(rows[0].reasons[place].column)
+    said = [_of_columns(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
+    if ABOVE in names and BELOW in names:
+        higher = _of_columns(names[ABOVE], "is above")
+        said.append(f"{higher} and {_all_of(names[BELOW])} {BELOW.removeprefix('is ')}")
+    else:
+        said += [_of_columns(names[side], side) for side in (ABOVE, BELOW) if side in names]
+    return ", ".join(said)
+
+
+def _of_columns(names: Sequence[str], clause: str) -> str:
+    """Say one clause of one column, or of several."""
+    if len(names) > 1:
+        verb, rest = clause.split(" ", 1)
+        whose = "all" if len(names) > 2 else "both"
+        clause = f"{PLURALS.get(verb, f'{whose} read')} {rest}"
+    return f"{_all_of(names)} {clause}"
+
+
+def _all_of(names: Sequence[str]) -> str:
+    *others, last = map(quoted, names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _clause(kind: str, reasons: list[Reason]) -> str:
@@ -226,7 +244,7 @@ def _clause(kind: str, reasons: list[Reason]) -> str:
         of_one = f" where {one_line(expected.pop(), 40)} was expected" if len(expected) == 1 else ""
         return f"reads {one_line(reasons[0].seen, 40)}{of_one}"
     if kind in ("above", "below"):
-        return f"is {kind} what the rest suggests"
+        return ABOVE if kind == "above" else BELOW
     return "is unlike what the rest suggests" if kind == "other" else f"is {kind}"
 
 

@@ -165,8 +165,8 @@ class Rarity:
             name="how rare",
             statement=(
                 f"How rare: how many of the rows like the {n:,} that the model was learned from "
-                f"would score so high. Beyond 1 in {n:,} that is extrapolated (about), beyond "
-                f"1 in {farthest:,} only bounded (<)."
+                f'would score so high. Beyond 1 in {n:,} that is extrapolated ("about"), beyond '
+                f'1 in {farthest:,} only a bound is said ("<").'
             ),
             marks=tuple(ScoreMark(self._score(0.1**p), self._one_in(10**p)) for p in powers),
         )

@@ -9,7 +9,7 @@ from kpca_apps.report.curves import PRECISION, ROC, standing, verdict
 from kpca_apps.report.figures import evaluation_drawings, screening_drawings
 from kpca_apps.report.hidden import without_hidden, without_hidden_columns
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import MAX_ROWS, cut, headline, odd_cells_text, plain
+from kpca_apps.report.text import MAX_ROWS, cut, headline, plain
 from kpca_apps.report.views import (
     MAX_COLUMNS,
     column_views,
@@ -55,7 +55,6 @@ def render_screening(result: ScreeningResult) -> str:
         n_more_rows=len(shown.scores) - len(rows),
         odd_cells=odd_cell_views(shown.odd_cells),
         n_shown_cells=N_ODD_CELLS,
-        odd_cells_sentence=odd_cells_text(shown),
         cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
         repeats=repeat_views(shown),
         drawings=screening_drawings(shown),

@@ -15,7 +15,6 @@ __all__ = [
     "is_missing",
     "join",
     "number",
-    "odd_cells_text",
     "ordinal",
     "percent",
     "plain",
@@ -226,27 +225,6 @@ def headline(result: ScreeningResult) -> list[str]:
     return [found, "; ", *row_name(top), " most", *_because(top, result.columns)]
 
 
-def odd_cells_text(result: ScreeningResult) -> list[str]:
-    """Say how many cells are odd by themselves and which most clearly, in parts as `headline`."""
-    if not result.odd_cells:
-        return []
-    n, top = result.n_odd_cells, result.odd_cells[0]
-    found = "1 cell is odd by itself" if n == 1 else f"{count(n)} cells are odd by themselves"
-    place = f"row {count(top.row)}" if top.line is None else f"line {count(top.line)}"
-    start = ": " if n == 1 else "; most clearly, "
-    meant = [" (", cut(top.suggestion), "?)"] if top.suggestion else []
-    seen = [" reads ", cut(top.seen), *meant] if top.seen != "hidden" else [" (values hidden)"]
-    return [
-        found,
-        start,
-        cut(top.column),
-        " on " if top.line is not None else " in ",
-        place,
-        *seen,
-        ".",
-    ]
-
-
 def _found(n_rows: int, n_flagged: int) -> str:
     """Say how many rows stand out."""
     if n_rows == 1:
@@ -275,7 +253,7 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     if column is not None and column.hidden:
         return [", chiefly for its ", name, ", whose values are hidden."]
     what = "text of " if column is not None and column.role == "text" else ""
-    expected = ["nothing"] if is_missing(reason.expected) else [what, *expected_text(reason)]
+    expected = ["no value"] if is_missing(reason.expected) else [what, *expected_text(reason)]
     if is_missing(reason.seen):
         return [start, name, " is missing where ", *expected, " was expected."]
     return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
@@ -289,8 +267,8 @@ def _because_together(
     names = _listing([[cut(reason.column)] for reason in reasons])
     if not hidden.isdisjoint(reason.column for reason in reasons):
         return [", chiefly for its ", *names, " together, of which values are hidden."]
-    seen = [["nothing" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
-    expected = [["nothing"] if is_missing(r.expected) else expected_text(r) for r in reasons]
+    seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
+    expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
     return [
         *(start, *names, " together read ", *_listing(seen)),
         *(" where ", *_listing(expected), " were expected."),

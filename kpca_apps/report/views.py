@@ -233,7 +233,7 @@ def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> Reason
         column=cut(reason.column, MAX_CELL),
         share=share,
         seen="missing" if is_missing(reason.seen) else cut(reason.seen),
-        expected="nothing" if is_missing(reason.expected) else expected,
+        expected="no value" if is_missing(reason.expected) else expected,
         about=about,
         hidden=profile is not None and profile.hidden,
         strip=strip_of(reason, profile),

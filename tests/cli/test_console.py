@@ -14,6 +14,7 @@ import pytest
 from kpca_apps.cli.console import (
     Console,
     explanation_lines,
+    odd_cell_lines,
     say_error,
     say_line,
     summary_lines,
@@ -21,6 +22,7 @@ from kpca_apps.cli.console import (
 from kpca_apps.files.tables import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.options import ScreeningOptions
+from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening import screen_table
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of
@@ -58,6 +60,39 @@ def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
     n_kinds = min(len(result.oddest_of_each_kind), 5)
     assert len({line.split()[-1] for line in lines[1::2]}) == n_kinds
     assert lines[2].split()[0] == f"{top[0].reasons[0].column}:"
+
+
+def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
+    result = screen_table(table_from_frame(frame_of(40, odd=2)))
+    hint = '"bill" fits if divided by 10, ' * 4
+    first = replace(result.oddest_of_each_kind[0], hints=(hint,))
+    lines = summary_lines(replace(result, ranked=(first, *result.ranked[1:])))
+    assert " ".join(" ".join(lines[3:5]).split()) == hint.strip()
+    assert all(len(line) <= 80 and line.startswith(" " * 6) for line in lines[3:5])
+
+
+def test_odd_cells_are_listed_with_what_was_meant() -> None:
+    result = screen_table(table_from_frame(frame_of(40)))
+    cell = OddCell("bill", "sign", "-4\x1b", "Why.", "4", row=3, line=4, n_cells=3)
+    bare = OddCell("wing", "zero", "0", "Why.", "", row=9, line=10)
+    said = replace(result, odd_cells=(cell, bare), n_odd_cells=4)
+    head, *rows = odd_cell_lines(said)
+    assert head == "4 cells are odd by themselves:"
+    assert rows[0].split() == ["line", "column", "reads", "probably", "meant"]
+    assert rows[1].split()[:2] == ["4", "bill"]
+    assert rows[1].split()[-4:] == ["(and", "2", "more)", "4"]
+    assert "\x1b" not in rows[1]
+    assert [line.split() for line in odd_cell_lines(replace(said, odd_cells=(bare,)))[1:]] == [
+        ["line", "column", "reads"],
+        ["10", "wing", "0"],
+        "... and 3 more in the report, each with why.".split(),
+    ]
+    of_binary = replace(said, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
+    assert [line.split() for line in odd_cell_lines(of_binary)] == [
+        "1 cell is odd by itself:".split(),
+        ["row", "column", "reads"],
+        ["9", "wing", "0"],
+    ]
 
 
 def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:

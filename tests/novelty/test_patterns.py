@@ -80,8 +80,33 @@ def test_columns_that_are_odd_together_are_told_together() -> None:
         for n in range(4)
     ]
     (found,) = patterns(rows)
-    assert found.sentence == '4 rows: "weight", "height" all read 0.'
+    assert found.sentence == '4 rows: "weight" and "height" both read 0.'
     assert found.columns == both
+    seen = "this is it"
+    words = [Reason(name, 0.5, seen, "", seen, "", both) for name in both]
+    (found,) = patterns([tuple(words)] * 3)
+    assert found.sentence.startswith('3 rows: "weight" and "height" both read this is it')
+
+
+def test_columns_off_to_different_sides_are_told_in_one_breath() -> None:
+    names = ("rain", "view", "wind", "gust")
+    rows = [
+        (
+            number("rain", 3.0 + n, 1.0, names),
+            number("view", 2.0 + n, 9.0, names),
+            number("wind", 30.0 + n, 5.0, names),
+            Reason("gust", 0.2, f"{n}", "(missing)", float(n), None, names),
+        )
+        for n in range(4)
+    ]
+    (found,) = patterns(rows)
+    assert found.sentence == (
+        '4 rows: "gust" has a value where the rest suggests none, "rain" and "wind" are above and '
+        '"view" below what the rest suggests.'
+    )
+    assert found.columns == names
+    (found,) = patterns([row[:2] for row in rows])
+    assert found.sentence == '4 rows: "rain" is above and "view" below what the rest suggests.'
 
 
 def test_a_level_and_missing_cells_are_told_as_such() -> None:

@@ -88,7 +88,9 @@ def test_values_of_hidden_columns_do_not_reach_the_page() -> None:
 def test_odd_cells_and_hints_are_on_the_first_screen() -> None:
     html = rendered("usual")
     first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
-    assert "9 cells are odd by themselves; most clearly, Flipper Length (mm) on line 264" in first
+    found = first.index("9 cells, whatever the rest of their rows says; the clearest first.")
+    assert found < first.index("What to do next")
+    assert "probably meant" in first
     assert "Also on lines 20, 31, 1,041, 1,052 and 2 more." in first
     assert '"Flipper Length (mm)" fits if divided by 10.' in first
 

@@ -118,7 +118,7 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
         (
             "together",
             "12 of 344 rows stand out; row 263 (N262A1) most: its Culmen Length (mm), Species and "
-            "Body Mass (g) together read 0, Gentoo and nothing where about 39.1, Adelie and about "
+            "Body Mass (g) together read 0, Gentoo and no value where about 39.1, Adelie and about "
             "3,810 were expected.",
         ),
         (
@@ -169,7 +169,7 @@ def test_the_first_sentence_of_a_missing_value() -> None:
 def test_the_first_sentence_of_an_unexpected_value() -> None:
     reason = Reason("Comments", 1.0, "Broken band", "(missing)", "Broken band", None)
     sentence = plain(headline(examples.screening(reasons=(reason,))))
-    assert sentence.endswith(": its Comments reads Broken band where nothing was expected.")
+    assert sentence.endswith(": its Comments reads Broken band where no value was expected.")
 
 
 def test_the_first_sentence_of_free_text() -> None:
