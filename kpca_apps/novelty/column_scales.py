@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.novelty.normal_scores import NormalScores
 
-__all__ = ["ColumnScales", "ordinary_rows"]
+__all__ = ["IQR_OF_NORMAL", "ColumnScales", "ordinary_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Interquartile range of a standard normal variable.
 IQR_OF_NORMAL = 1.349
+"""Interquartile range of a standard normal variable."""
 # Order statistics kept a column to rank new values among.
 MAX_RANK_KNOTS = 20_000
 # A value this many robust standard deviations from the median is gross.

@@ -16,7 +16,7 @@ from kpca_apps.novelty.cell_rules import KINDS, NumberRule, level_texts
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.specs import ColumnSpec, quoted
-from kpca_apps.novelty.spelling import SpellingRule
+from kpca_apps.novelty.spelling import SpellingRule, folded
 
 __all__ = ["MAX_LISTED", "OddValue", "OddValues", "odd_cells"]
 
@@ -221,7 +221,7 @@ def _in_words(
     elif isinstance(rule, SpellingRule):
         suggestion = rule.meant(value.seen) or ""
         times = rule.counts[suggestion]
-        how = "Written like" if _same_letters(value.seen, suggestion) else "One slip from"
+        how = "Written like" if folded(value.seen) == folded(suggestion) else "One slip from"
         sentence = f"{how} {quoted(suggestion)}, which is in {times:,} cells."
     else:
         assert isinstance(rule, NumberRule) and notation is not None and format is not None
@@ -286,7 +286,3 @@ def _readable(seen: str, format: ValueFormat | None, rule: Rule) -> str:
     low, high = rule.middle
     usual = [text for text, value in zip(tried, values, strict=True) if low <= value <= high]
     return usual[0] if usual else ""
-
-
-def _same_letters(a: str, b: str) -> bool:
-    return "".join(a.casefold().split()) == "".join(b.casefold().split())

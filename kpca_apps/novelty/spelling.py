@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["SpellingRule", "one_edit_apart"]
+__all__ = ["SpellingRule", "folded", "one_edit_apart"]
 
 # Rare is at most so many cells, or this share of them; and so many times fewer than the common.
 RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
@@ -66,14 +66,14 @@ class SpellingRule:
         close = sum(bool(_matches(level, nearby, counts)) for level in words)
         if close > CLOSE_SHARE * len(words):
             nearby.clear()
-        folded: dict[str, str] = {}
+        by_letters: dict[str, str] = {}
         for level in common:
-            folded.setdefault(_folded(level), level)
+            by_letters.setdefault(folded(level), level)
         return cls(
             rare,
             {level: count for level, count in counts.items() if count > 1},
             {key: tuple(levels) for key, levels in nearby.items()},
-            folded,
+            by_letters,
         )
 
     def judge(self, levels: Iterable[str]) -> dict[str, str]:
@@ -84,7 +84,7 @@ class SpellingRule:
     def meant(self, level: str) -> str | None:
         """Return the common level that a level is likely to stand for; ``None`` without one."""
         count = self.counts.get(level, 1)
-        same = self.folded.get(_folded(level))
+        same = self.folded.get(folded(level))
         if same is not None and same != level:
             return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
         if count > self.rare or len(level) > MAX_LETTERS + 1:
@@ -155,5 +155,12 @@ def _matches(
     return sorted(apart, key=lambda other: (-counts[other], other))
 
 
-def _folded(level: str) -> str:
+def folded(level: str) -> str:
+    """Return the letters of a level in lower case, without space.
+
+    Examples
+    --------
+    >>> folded("Office  Supplies ")
+    'officesupplies'
+    """
     return "".join(level.casefold().split())

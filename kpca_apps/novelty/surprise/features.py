@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.column_scales import ordinary_rows
+from kpca_apps.novelty.column_scales import IQR_OF_NORMAL, ordinary_rows
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
 __all__ = ["DEGREE", "AdditiveFeatures", "FeatureRows"]
@@ -30,7 +30,6 @@ DEGREE = 3
 FREQUENT = 0.25
 # Fewer other values than these give no scale.
 FEWEST = 20
-IQR_OF_NORMAL = 1.349
 # Polynomials see values clipped to the bulk of their column, a little widened: the cube of one
 # absurd value would drown all else. `FeatureRows.value` keeps what clipping takes off.
 BULK, MARGIN = (0.005, 0.995), 0.1
