@@ -149,6 +149,17 @@ def test_any_number_of_threads_of_the_linear_algebra_gives_the_same_bits():
 
 
 @pytest.mark.parametrize("contaminated", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cell_that_is_none_of_two_frequent_values_is_odd(seed, contaminated):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 2, 500), rng.normal(size=(500, 4))])
+    X[17, 0] = 9.0
+    detector = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(X)
+    oddest = detector.combined_.cells(X).oddest
+    assert np.sum(oddest > oddest[17]) < 10
+
+
+@pytest.mark.parametrize("contaminated", [True, False])
 def test_a_huge_constant_column_changes_no_score(contaminated):
     """Nor makes it rows look alike, which are scored otherwise where they are landmarks."""
     X = np.random.default_rng(0).normal(size=(300, 4))

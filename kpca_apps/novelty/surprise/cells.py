@@ -105,7 +105,7 @@ class CellModel:
         flags = rows.features[:, features.indicator]
         height = flags.max(axis=0, initial=0.0)
         height[height <= 0] = 1.0
-        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / np.count_nonzero(learned)
+        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (np.count_nonzero(learned) + 1)
         model = cls(
             map=features,
             residuals=residuals,
@@ -161,11 +161,12 @@ class CellModel:
         predicted = np.clip((flags - left[:, indicator].T) / self.height, 0.0, 1.0)
         predicted = (predicted + PRIOR * self.share) / (1.0 + PRIOR)
         starts = self._states
-        alone = np.diff(np.r_[starts, len(indicator)]) == 1
-        # Of several states none need be set: the number is then on its scale, and judged there.
         of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
         any_set = np.logical_or.reduceat(flags > 0, starts)
-        of_none = np.where(alone[:, None], 1.0 - predicted[starts], 1.0)
+        # A number that is none of several frequent values is judged on its scale, if it has one.
+        several = np.diff(np.r_[starts, len(indicator)]) > 1
+        elsewhere = several & np.isin(self.map.source[starts], self.map.number)
+        of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))
         probability = np.where(any_set, of_set, of_none)
         improbable: FloatArray = -np.log(np.maximum(probability, SMALLEST_PROBABILITY))
         return improbable
