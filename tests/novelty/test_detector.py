@@ -570,3 +570,10 @@ def test_works_in_pipeline_and_grid_search(ring):
         cv=2,
     ).fit(ring)
     assert search.best_params_["kernelpcanovelty__ridge"] in {0.01, 0.1}
+
+
+def test_no_rows_have_no_scores_where_no_number_has_a_scale():
+    """Of many equal rows there may be no landmark to be scored apart."""
+    X = np.array([[i % 7, i % 3] for i in range(60)], dtype=float)
+    combined = KernelPCANovelty(random_state=0).fit(X).combined_
+    assert combined(np.empty((0, 2)), np.empty(0)).shape == (0,)

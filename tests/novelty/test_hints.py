@@ -96,8 +96,8 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     """500 such rows of 300 columns would take the better part of an hour."""
     rng = np.random.default_rng(7)
     n_columns = 40
-    rows = rng.normal(size=(400, 1)) + 0.02 * rng.normal(size=(400, n_columns))
-    stored = NeighbourRows(rows, rows, np.array([], dtype=np.int64), np.arange(400))
+    rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))
+    stored = NeighbourRows(rows, rows, np.array([], dtype=np.int64), np.arange(1000))
     columns = [NumberColumn(f"c{j}", j, j) for j in range(n_columns)]
     finder = HintFinder.fit(stored, [np.array([j]) for j in range(n_columns)], columns)
     looked_up: list[NumberColumn] = []

@@ -139,7 +139,7 @@ class CellModel:
                 self.alone(rows.value) * rows.free,
                 np.array(
                     [tail(u) for tail, u in zip(self.states, improbable, strict=True)]
-                ).reshape(-1, n),
+                ).reshape(len(self.states), n),
             ]
         )
         if not len(cells):
