@@ -133,7 +133,11 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     top, *lines = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
     below = [[f"{'':6}{line}" for line in (_first_reason(row), *_hint_lines(row))] for row in shown]
+    # Ranks that skip some would puzzle a reader.
+    is_top = [row.rank for row in shown] == list(range(1, len(shown) + 1))
+    title = [] if is_top else ["The oddest row of each kind of reason:"]
     return [
+        *title,
         top,
         *chain.from_iterable((line, *more) for line, more in zip(lines, below, strict=True)),
     ]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.model import NoveltyModel
     from kpca_apps.novelty.options import ScreeningOptions
     from kpca_apps.novelty.parted_rows import Execution
-    from kpca_apps.novelty.result import ComparisonResult, RankedRow, ScreeningResult
+    from kpca_apps.novelty.result import ComparisonResult, Evaluation, RankedRow, ScreeningResult
     from kpca_apps.novelty.table_rows import AnyTable
 
 __all__ = [
@@ -159,6 +159,8 @@ def finish(
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
+    for evaluation in result.evaluations:
+        console.say(_labels_text(evaluation))
     for note in table.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
@@ -167,6 +169,19 @@ def finish(
             f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
         )
     print_outcome(console, folder, result, params["json"])
+
+
+def _labels_text(evaluation: Evaluation) -> str:
+    """Say how well the scores tell the rows that are labelled as outliers, and beside whom."""
+    from kpca_apps.report.curves import PRECISION, ROC, verdict
+
+    ours = next(curve for curve in evaluation.methods if curve.ours)
+    areas = f"{ROC.label} {ours.auroc:.3f}, {PRECISION.label} {ours.auprc:.3f}."
+    return (
+        f"Against the labels, {evaluation.n_positive:,} of {evaluation.n_rows:,} rows with "
+        f"{one_line(evaluation.label, 60)} {one_line(evaluation.positive, 60)}: "
+        f"{verdict(evaluation) or areas}"
+    )
 
 
 def _threshold_text(result: ScreeningResult) -> str:

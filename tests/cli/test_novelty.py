@@ -27,6 +27,7 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
     heard = " ".join(done.err.split())
     assert "A choice: a count flags the 3 rows of 60" in heard
     assert "How rare: how many of the rows like the " in heard
+    assert "Against the labels, " in heard
     assert "model.kpca holds rows of birds.csv" in done.err
     assert max(map(len, done.err.splitlines())) <= 80
 
