@@ -64,9 +64,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     of the training rows explains (Hoffmann 2007). By default the cut between explained and not is
     soft, the kernel is a mean over four scalings of the columns, and the score joins the error
     with how surprising the row's cells are given its other cells, by a second kernel PCA whose
-    kernel is a sum over columns: the logarithm of a weighted harmonic mean of 1 / p-values, which
-    grows by about 1 for each factor of e that a row is rarer. With `kernel` or `n_components` the
-    score is the error alone. Training rows are scored as if each had been left out.
+    kernel is a sum over columns: a weighted harmonic mean of p-values, as its negative logarithm,
+    which grows without bound. With `kernel` or `n_components` the score is the error alone. Training rows are scored as if each had been left out.
 
     Parameters
     ----------

@@ -30,6 +30,9 @@ MIN_SHARE = 0.05
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
+# Of more columns of numbers no slips are sought: what the others suggest of each would take minutes,
+# and chance would fit some factor in every row.
+MAX_COLUMNS_HINTED = 300
 # Rows of a table that hints are found by.
 MAX_COMPARED = 2_500
 
@@ -101,7 +104,7 @@ def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Re
 def hint_rows(
     model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
 ) -> list[tuple[str, ...]]:
-    """Say what may have gone wrong with some rows.
+    """Say what may have gone wrong with some rows; slips in tables of up to 300 columns of numbers.
 
     Parameters
     ----------
@@ -132,6 +135,8 @@ def hint_rows(
         for place, (coder, group) in enumerate(zip(encoder.coders, encoder.groups, strict=True))
         if isinstance(coder.spec.format, NumberFormat) and not coder.spec.hidden
     ]
+    if len(columns) > MAX_COLUMNS_HINTED:
+        columns = []
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder.fit(neighbours, groups, columns)
     standardised = views.standardised(matrix)
