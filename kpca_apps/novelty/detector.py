@@ -65,7 +65,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     soft, the kernel is a mean over four scalings of the columns, and the score joins the error
     with how surprising the row's cells are given its other cells, by a second kernel PCA whose
     kernel is a sum over columns: a weighted harmonic mean of p-values, as its negative logarithm,
-    which grows without bound. With `kernel` or `n_components` the score is the error alone. Training rows are scored as if each had been left out.
+    which grows without bound. With `kernel` or `n_components` the score is the error alone.
+    Training rows are scored as if each had been left out.
 
     Parameters
     ----------

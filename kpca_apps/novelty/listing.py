@@ -30,8 +30,8 @@ MIN_SHARE = 0.05
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
-# Of more columns of numbers no slips are sought: what the others suggest of each would take minutes,
-# and chance would fit some factor in every row.
+# Of more columns of numbers no slips are sought: what the others suggest of each would take
+# minutes, and chance would fit some factor in every row.
 MAX_COLUMNS_HINTED = 300
 # Rows of a table that hints are found by.
 MAX_COMPARED = 2_500
