@@ -84,7 +84,7 @@ def test_stones_without_size_are_told_by_their_three_lengths() -> None:
         assert {reason.column for reason in row.reason_sets[0]} == {"x", "y", "z"}
         assert all(reason.together == ("x", "y", "z") for reason in row.reason_sets[0])
     (pattern,) = (p for p in result.patterns if p.columns == ("x", "y", "z"))
-    assert pattern.sentence == '5 rows: "x", "y", "z" all read 0.0.'
+    assert pattern.sentence == '5 rows: "x", "y" and "z" all read 0.0.'
     assert len({row.kind_of_reason for row in result.oddest_of_each_kind}) == len(
         result.oddest_of_each_kind
     )
