@@ -36,6 +36,8 @@ MAX_GROUPS_TRIED = 64
 # Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
 # comes down to them is odd no more. Taken from so many rows, evenly drawn.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
+# Enough to know how near rows of a table usually lie.
+SOME_ROWS = 100
 # A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
 MUCH_FARTHER = 2.0
 # Sets are tried where the best single column leaves more than this part of what is not typical.
@@ -131,7 +133,7 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
     places, others = np.flatnonzero(novel), np.flatnonzero(~novel)
     nearest, radius = _nearest_rows(standardised, places)
-    some = others[:: 1 + (len(others) - 1) // TYPICAL_ROWS]
+    some = others[:: 1 + (len(others) - 1) // SOME_ROWS]
     usual = np.quantile(_nearest_rows(standardised, some)[1], TYPICAL)
     novel[places] = (novel[nearest].mean(axis=1) <= 0.5) | (radius > MUCH_FARTHER * usual)
     return np.flatnonzero(~novel)

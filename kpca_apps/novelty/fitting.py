@@ -290,11 +290,11 @@ def fit_soft(
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
     """Mark those of some rows of X (n, d) that no other row of X is equal to."""
-    # To the bit: sums of columns would lose small ones beside large ones. No minus zero.
-    sought = [row.tobytes() for row in X[rows] + 0.0]
-    among = set(sought)
-    times = Counter(found for row in X if (found := (row + 0.0).tobytes()) in among)
-    return np.array([times[one] == 1 for one in sought], dtype=bool)
+    # Equal rows have equal sums; rows of equal sums are compared to the bit. No minus zero.
+    sums = X.sum(axis=1)
+    alike = X[np.isin(sums, sums[rows])]
+    times = Counter(row.tobytes() for row in alike + 0.0)
+    return np.array([times[row.tobytes()] == 1 for row in X[rows] + 0.0], dtype=bool)
 
 
 def _with_cells(

@@ -160,7 +160,9 @@ class AdditiveFeatures:
         t = np.arcsinh(np.clip(ratio, -LARGEST, LARGEST))
         basis = _polynomials((np.clip(t, low, high) - mean) / deviation)
         centre, size = self.moments
-        basis = (basis - centre) / size * free
+        basis -= centre
+        basis /= size
+        basis *= free
         for degree in range(DEGREE):
             features[:, self.polynomial + degree] = basis[degree].T
         return FeatureRows(features, np.where(free, (t - mean) / deviation, 0.0), free)

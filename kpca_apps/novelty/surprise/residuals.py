@@ -30,7 +30,7 @@ RIDGE = 0.02
 MOST_LEVERAGE = 0.95
 # A feature that hardly varies must not be blown up: one row in a million with an indicator.
 SMALLEST_DEVIATION = 1e-6
-BLOCK = 192
+BLOCK, LEARNED_BLOCK = 192, 1_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class ColumnResiduals:
             left: FloatArray = residual * self.deviation / kept[self._places].T
             return left
 
-        return map_row_blocks(left_out, np.column_stack([features, learned]))
+        return map_row_blocks(left_out, np.column_stack([features, learned]), block=LEARNED_BLOCK)
 
     def _parts(self, features: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Standardised rows z, what is not reconstructed of them y, and their residuals."""

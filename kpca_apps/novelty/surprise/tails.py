@@ -73,15 +73,12 @@ class TwoTails:
         middle = len(SHARES) - 1
         for j, (x, knots, exponents, reach) in enumerate(parts):
             # Each side is read towards the median: of a value that is several knots, the nearest.
-            above = x >= knots[middle]
-            surprise[j, above] = np.interp(
-                -x[above], -knots[: middle - 1 : -1], HEIGHTS[: middle - 1 : -1]
-            )
-            below = ~above
-            surprise[j, below] = np.interp(x[below], knots[: middle + 1], HEIGHTS[: middle + 1])
-            for far, end, side in ((x < knots[0], knots[0], 0), (x > knots[-1], knots[-1], 1)):
-                beyond = np.abs(x[far] - end) / reach[side]
-                surprise[j, far] += exponents[side] * np.log1p(beyond)
+            row = np.interp(x, knots[: middle + 1], HEIGHTS[: middle + 1])
+            row += np.interp(-x, -knots[: middle - 1 : -1], HEIGHTS[: middle - 1 : -1])
+            for outside, end, side in ((x < knots[0], knots[0], 0), (x > knots[-1], knots[-1], 1)):
+                far = np.flatnonzero(outside)
+                row[far] += exponents[side] * np.log1p(np.abs(x[far] - end) / reach[side])
+            surprise[j] = row
         return surprise
 
 
