@@ -41,7 +41,7 @@ BoolArray = NDArray[np.bool_]
 # the reference is told from another by the error and the oddest cell alone.
 CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.05, 0.05, 0.3)
 LARGEST = 1e7
-"""A score that none reaches: shares of cells end at 1e-70, and `ExponentialTail` has a steepest."""
+"""A score that none reaches: cells' surprises grow as logarithms, and tails have a steepest."""
 
 # Of what is left of the rest of a row beside one absurd cell: enough to order rows by.
 APART = 0.01

@@ -24,12 +24,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# Share of a standardised feature's variance. Chosen on development tables; .005 to .05 are alike.
+# Share of a standardised feature's variance.
 RIDGE = 0.02
 # Leave-one-out divides by one minus the leverage, which rounding must not bring to 0.
 MOST_LEVERAGE = 0.95
 # A feature that hardly varies must not be blown up: one row in a million with an indicator.
 SMALLEST_DEVIATION = 1e-6
+# Rows at once, multiples as `engine.blocks` explains: few for new rows, which come few at a time.
 BLOCK, LEARNED_BLOCK = 192, 1_536
 
 

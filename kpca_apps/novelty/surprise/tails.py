@@ -19,7 +19,7 @@ HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
 # Added to distances (in standard deviations of a column) before ratios are taken of them.
 FLOOR = 0.05
-# Pareto exponent of columns that end sharply: sixteen times as far, 16^16 times as rare.
+# Pareto exponent of columns that end sharply: twice as far, 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Values a curve is held by: each of the most extreme, and others evenly.
 EXTREME_KNOTS, KNOTS = 64, 512
