@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, ModelFileError, RefusedError
-from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
+from kpca_apps.files.output import atomic_write
 from kpca_apps.files.raw import read_raw
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "check_model_path", "load_archive", "save_archive"]
