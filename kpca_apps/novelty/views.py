@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.bandwidth import median_squared_distance
@@ -60,12 +62,17 @@ class ColumnViews:
         Square root of each view's median squared distance.
     """
 
-    varying: IntArray
-    as_is: IntArray
+    varying: Annotated[IntArray, "d", Meta(ge=0)]
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]
     scales: ColumnScales
-    weight: FloatArray
-    block_factors: FloatArray
-    widths: FloatArray
+    weight: Annotated[FloatArray, "d"]
+    block_factors: Annotated[FloatArray, "v"]
+    widths: Annotated[FloatArray, "v"]
+
+    def validate(self) -> None:
+        """Refuse scales of other columns."""
+        if len(self.scales.mean) != len(self.varying):
+            raise ValueError(f"scales of {len(self.scales.mean)} columns")
 
     @classmethod
     def fit(
@@ -174,8 +181,8 @@ class RawColumns:
     """
 
     kernel: Kernel
-    mean: FloatArray
-    sd: FloatArray
+    mean: Annotated[FloatArray, "d"]
+    sd: Annotated[FloatArray, "d"]
 
     @classmethod
     def fit(cls, X: FloatArray, kernel: Kernel) -> RawColumns:
