@@ -266,6 +266,8 @@ class _Reader:
             return self._array(value.array, type(value).__name__)
         if isinstance(value, tuple):
             return tuple(map(self._built, value))
+        if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+            raise ValueError(f"{value:.3e} is too large a number")
         if not isinstance(value, _Record):
             return value
         kind = str(value.__struct_config__.tag)
@@ -325,8 +327,6 @@ def _schema(kind: Hashable) -> Any:
         )
         _DATACLASSES[record] = kind
         return record
-    if kind is int:
-        return Annotated[int, msgspec.Meta(ge=-_LARGEST_INTEGER, le=_LARGEST_INTEGER)]
     if origin in (Union, UnionType):
         return Union[tuple(map(_schema, parts))]  # noqa: UP007
     return tuple[tuple(map(_schema, parts))] if origin is tuple else kind  # type: ignore[misc]
@@ -402,17 +402,20 @@ def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 def _opened(path: Path, label: str) -> IO[bytes]:
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise ModelFileError(f"{label}: is not a file; name a model.")
-        if found.st_size > available_bytes():
-            raise MemoryLimitError(f"{label}: the model is larger than the memory available.")
-        return path.open("rb")
+        # Opening a named pipe would wait for whoever writes to it.
+        file = path.open("rb") if stat.S_ISREG(found.st_mode) else None
     except FileNotFoundError:
         near = suggest(path.name, sorted(p.name for p in path.parent.glob("*")))
         raise ModelFileError(f"{label}: no such file.{near}") from None
     except (OSError, ValueError) as error:
         reason = one_line(getattr(error, "strerror", None) or str(error))
         raise ModelFileError(f"{label}: cannot be read ({reason}).") from None
+    if file is None:
+        raise ModelFileError(f"{label}: is not a file; name a model.")
+    if found.st_size > available_bytes():
+        file.close()
+        raise MemoryLimitError(f"{label}: the model is larger than the memory available.")
+    return file
 
 
 def _is_model(path: Path) -> bool:

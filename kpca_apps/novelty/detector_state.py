@@ -49,8 +49,8 @@ class DetectorState:
     """
 
     parameters: Parameters
-    n_features_in: Annotated[int, Meta(ge=1, le=2**53)]
-    n_samples_fit: Annotated[int, Meta(ge=2, le=2**53)]
+    n_features_in: Annotated[int, Meta(ge=1)]
+    n_samples_fit: Annotated[int, Meta(ge=2)]
     landmark_miss: Annotated[float, Meta(ge=0)] | None
     calibration: str | None
     threshold: float | None

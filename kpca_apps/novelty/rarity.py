@@ -70,7 +70,7 @@ class Rarity:
     ['92 in 100', '1 in 21', 'about 1 in 1,300', '< 1 in 10,000']
     """
 
-    n_rows: Annotated[int, Meta(ge=2, le=2**53)]
+    n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]
     shares: Annotated[FloatArray, "k"]
     tail_share: Annotated[float, Meta(gt=0)]

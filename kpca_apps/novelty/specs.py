@@ -72,8 +72,8 @@ class ColumnSpec:
     name: str
     role: str
     why: str
-    n_missing: Annotated[int, Meta(ge=0, le=2**53)] = 0
-    n_distinct: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    n_missing: Annotated[int, Meta(ge=0)] = 0
+    n_distinct: Annotated[int, Meta(ge=0)] = 0
     hidden: bool = False
     format: ValueFormat | None = None
     notes: tuple[str, ...] = ()

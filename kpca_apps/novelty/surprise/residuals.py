@@ -56,7 +56,7 @@ class ColumnResiduals:
         Features of one number here are predicted together; not decreasing.
     """
 
-    n: Annotated[int, Meta(ge=2, le=2**53)]
+    n: Annotated[int, Meta(ge=2)]
     mean: Annotated[FloatArray, "p", SQUARABLE]
     deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_TO_SQUARE)]
     factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]
