@@ -96,7 +96,8 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     def plain(value: Any, place: str) -> Any:
         if isinstance(value, np.ndarray):
             name = names.setdefault(id(value), place)
-            members[name] = np.array(value, dtype=value.dtype.newbyteorder("<"), order="C")
+            # Laid out as it is in memory: products of another layout are rounded otherwise.
+            members[name] = np.asarray(value, dtype=value.dtype.newbyteorder("<"))
             return {"type": value.dtype.name, "array": name}
         if is_dataclass(value):
             parts = {
@@ -270,7 +271,6 @@ class _Reader:
             raise ValueError(f"{value:.3e} is too large a number")
         if not isinstance(value, _Record):
             return value
-        kind = str(value.__struct_config__.tag)
         given = {name: self._built(getattr(value, name)) for name in value.__struct_fields__}
         made = _DATACLASSES[type(value)](**given)
         try:
@@ -278,7 +278,7 @@ class _Reader:
             if validate := getattr(made, "validate", None):
                 validate()
         except ValueError as error:
-            raise ValueError(f"{kind}: {error}") from error
+            raise ValueError(f"{type(made).__name__}: {error}") from error
         return made
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:
@@ -289,9 +289,9 @@ class _Reader:
             with self._archive.open(entry) as member:
                 if np.lib.format.read_magic(member) != (1, 0):
                     raise ValueError(f"{name} is an array of unknown format")
-                shape, fortran, found = np.lib.format.read_array_header_1_0(member)
+                shape, _, found = np.lib.format.read_array_header_1_0(member)
                 n_bytes = math.prod(shape) * found.itemsize
-                if fortran or found != np.dtype(dtype) or not found.isnative:
+                if found != np.dtype(dtype) or not found.isnative:
                     raise ValueError(f"{name} is an array of type {found}")
                 if min(shape, default=0) < 0 or n_bytes != entry.file_size - member.tell():
                     raise ValueError(f"{name}: its size is not what its header says")
@@ -332,7 +332,7 @@ def _schema(kind: Hashable) -> Any:
     return tuple[tuple(map(_schema, parts))] if origin is tuple else kind  # type: ignore[misc]
 
 
-def _derived_from(base: type) -> Iterator[Any]:
+def _derived_from(base: Any) -> Iterator[Any]:
     for kind in base.__subclasses__():
         if is_dataclass(kind) and not inspect.isabstract(kind):
             yield kind
