@@ -7,17 +7,21 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import BLOCK, map_row_blocks
 from kpca_apps.engine.kernels import Kernel
 
-__all__ = ["KernelSubspace", "Resolved", "component_signs"]
+__all__ = ["SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
 
 Matrix = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
+
+SQUARABLE = Meta(ge=-1e150, le=1e150)
+"""What a model file may hold of numbers that are squared, or added up, for every row."""
 
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""
@@ -78,14 +82,14 @@ class KernelSubspace:
     """
 
     kernel: Kernel
-    points: Annotated[Matrix, "p d"]
-    weights: Annotated[Matrix, "p q"]
-    offset: Annotated[Matrix, "q"]
-    mean_weights: Annotated[Matrix, "p"]
+    points: Annotated[Matrix, "p d", SQUARABLE]
+    weights: Annotated[Matrix, "p q", SQUARABLE]
+    offset: Annotated[Matrix, "q", SQUARABLE]
+    mean_weights: Annotated[Matrix, "p", SQUARABLE]
     mean_norm: float
     variances: Annotated[Matrix, "q"]
     n: int
-    gain: Annotated[Matrix, "q"]
+    gain: Annotated[Matrix, "q", SQUARABLE]
 
     @property
     def n_components(self) -> int:

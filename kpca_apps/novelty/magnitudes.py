@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "LARGEST_TO_SQUARE",
     "LARGEST_TO_SUBTRACT",
-    "SQUARABLE",
     "mean_and_sd",
     "refuse_larger",
     "units",
@@ -24,8 +22,6 @@ ROUNDING = 8 * np.finfo(np.float64).eps
 SMALLEST = 1e-300
 # Beyond these, squares and differences of numbers, and sums of them, may leave the range of floats.
 LARGEST_TO_SQUARE, LARGEST_TO_SUBTRACT = 1e150, 1e300
-SQUARABLE = msgspec.Meta(ge=-LARGEST_TO_SQUARE, le=LARGEST_TO_SQUARE)
-"""What model files may hold of numbers that are squared, or added up, for every row."""
 
 
 def varies(columns: FloatArray, size: float | None = None) -> NDArray[np.bool_]:

@@ -315,6 +315,9 @@ def main() -> None:
                     row[outcome] += 1
                     row["above 1 GB"] += peak > LARGE
                     row["over 20 s"] += seconds > SLOW
+        for worker in workers:
+            worker.connection.send(None)
+            worker.process.join()
     columns = ("files", *OUTCOMES)
     print(f"{'damage':20}" + "".join(f"{column:>12}" for column in columns))
     for name, row in counts.items():

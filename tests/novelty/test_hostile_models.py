@@ -166,6 +166,19 @@ def test_moments_that_are_none_are_refused(
             load_model(tmp_path / "bad.kpca")
 
 
+def test_a_hard_cut_of_huge_numbers_is_refused(
+    archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    """The first row has a score, others have none."""
+    document, arrays = archives[1]
+    bad = arrays["detector.subspace.mean_weights"].copy()
+    bad[3] = -1e308
+    changed = {**arrays, "detector.subspace.mean_weights": bad}
+    write_parts(tmp_path / "bad.kpca", document, changed)
+    with pytest.raises(ModelFileError, match="mean_weights holds values that no fit leads to"):
+        load_model(tmp_path / "bad.kpca")
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     ("name", "damage"),

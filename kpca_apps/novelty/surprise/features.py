@@ -17,8 +17,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.column_scales import IQR_OF_NORMAL, ordinary_rows
-from kpca_apps.novelty.magnitudes import SQUARABLE, mean_and_sd, varies
+from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
 __all__ = ["DEGREE", "AdditiveFeatures", "FeatureRows"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.magnitudes import SQUARABLE
+from kpca_apps.engine.subspace import SQUARABLE
 
 __all__ = ["CountedTail", "ExponentialTail", "TwoTails", "UpperTail"]
 
