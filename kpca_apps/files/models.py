@@ -134,9 +134,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
     label = one_line(str(path), 200)
     with _opened(Path(path), label) as file:
         try:
-            with warnings.catch_warnings(), zipfile.ZipFile(file) as archive:
-                # Of numpy, on headers that are no longer written so.
-                warnings.simplefilter("error", UserWarning)
+            with zipfile.ZipFile(file) as archive:
                 entries = _audited(archive, file.seek(0, io.SEEK_END))
                 header = msgspec.json.decode(archive.read(_DOCUMENT), type=_Header)
                 header.check(label, kind, wanted)
@@ -279,7 +277,9 @@ class _Reader:
         part = f"{name}.npy"
         if part not in self._arrays:
             entry = self._entries[part]
-            with self._archive.open(entry) as member:
+            with warnings.catch_warnings(), self._archive.open(entry) as member:
+                # Of numpy, on headers that are no longer written so.
+                warnings.simplefilter("error", UserWarning)
                 if np.lib.format.read_magic(member) != (1, 0):
                     raise ValueError(f"{name} is an array of unknown format")
                 shape, _, found = np.lib.format.read_array_header_1_0(member)

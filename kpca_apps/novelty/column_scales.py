@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
@@ -45,7 +46,7 @@ class ColumnScales:
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d"]
     median: Annotated[FloatArray, "d"]
-    spread: Annotated[FloatArray, "d"]
+    spread: Annotated[FloatArray, "d", Meta(gt=0)]
     minimum: Annotated[FloatArray, "d"]
     maximum: Annotated[FloatArray, "d"]
     asinh_mean: Annotated[FloatArray, "d"]

@@ -183,6 +183,8 @@ def test_a_hard_cut_of_huge_numbers_is_refused(
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
+        ("views.widths", lambda a: np.full_like(a, 1e-320)),
+        ("views.scales.sd", np.zeros_like),
         ("combined.cells.usual", np.zeros_like),
         ("combined.cells.map.scale", np.zeros_like),
         ("combined.cells.map.moments", np.zeros_like),
