@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.errors import KpcaWarning
+from kpca_apps.errors import InputError, KpcaWarning
 from kpca_apps.novelty.attribution import (
     TYPICAL,
     TYPICAL_ROWS,
@@ -442,7 +442,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             column = int(np.abs(X[row]).argmax())
-            raise ValueError(
+            raise InputError(
                 f"Row {row} has no score: its column {column}, {X[row, column]:.3g}, is too large "
                 "for the kernel. Leave such rows out, or use the default kernel."
             )

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
@@ -118,3 +119,12 @@ def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
         write_parts(tmp_path / "bad.kpca", meta, kept_arrays)
         with pytest.raises(ModelFileError):
             load_model(tmp_path / "bad.kpca")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
+    model = fit_model(correlated(40), ScreeningOptions(kernel="polynomial"), clean=True)
+    table = correlated(20, seed=1)
+    huge = table.frame.with_columns(mass=pl.lit("1e99"))
+    with pytest.raises(InputError, match="has no score: its column"):
+        score_table(model, replace(table, frame=huge))
