@@ -7,30 +7,20 @@ scores the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat, date_text, read_dates
-from kpca_apps.files.numbers import (
-    DECIMAL_MARKS,
-    THOUSANDS_MARKS,
-    NumberFormat,
-    read_numbers,
-)
-from kpca_apps.files.records import read_record
+from kpca_apps.files.numbers import NumberFormat, read_numbers
 
 __all__ = [
     "MISSING_WORDS",
     "Readings",
     "ValueFormat",
     "cell_text",
-    "format_from_dict",
-    "format_to_dict",
     "read_texts",
     "read_values",
     "why_unreadable",
@@ -192,40 +182,6 @@ def cell_text(cells: pl.Series, row: int) -> str:
     if cells.dtype in (pl.Date, pl.Datetime):
         return date_text(float(_epoch_seconds(cells.slice(row, 1))[0]))
     return str(value)
-
-
-def format_to_dict(format: ValueFormat | None) -> dict[str, Any] | None:
-    """Turn a format into what JSON can hold."""
-    if format is None:
-        return None
-    kind = "date" if isinstance(format, DateFormat) else "number"
-    return {"kind": kind, **asdict(format)}
-
-
-def format_from_dict(state: Mapping[str, Any] | None) -> ValueFormat | None:
-    """Turn the result of `format_to_dict` back into a format.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If it is no such result.
-
-    Examples
-    --------
-    >>> format_from_dict(format_to_dict(NumberFormat(","))) == NumberFormat(",")
-    True
-    """
-    if state is None:
-        return None
-    if state["kind"] not in ("date", "number"):
-        raise ValueError("no format of numbers or dates")
-    fields = {name: value for name, value in state.items() if name != "kind"}
-    if state["kind"] == "date":
-        return read_record(DateFormat, fields)
-    format = read_record(NumberFormat, fields)
-    if format.decimal not in DECIMAL_MARKS or format.thousands not in ("", *THOUSANDS_MARKS):
-        raise ValueError(f"no numbers are written with {format.decimal!r} and {format.thousands!r}")
-    return format
 
 
 def _epoch_seconds(cells: pl.Series) -> NDArray[np.float64]:

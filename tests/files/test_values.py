@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, datetime, time, timedelta
 
 import numpy as np
@@ -13,8 +12,6 @@ from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
 from kpca_apps.files.values import (
     cell_text,
-    format_from_dict,
-    format_to_dict,
     read_texts,
     read_values,
     why_unreadable,
@@ -107,10 +104,3 @@ def test_one_reason_for_all_unreadable_cells_is_named(
     column = pl.Series(cells)
     assert read_values(column, format).unreadable.all()
     assert why_unreadable(column, format) == why
-
-
-@pytest.mark.parametrize(
-    "format", [None, NumberFormat(",", ".", True, ("%", "")), DateFormat(True, "cells", True, True)]
-)
-def test_formats_survive_json(format: NumberFormat | DateFormat | None) -> None:
-    assert format_from_dict(json.loads(json.dumps(format_to_dict(format)))) == format
