@@ -15,7 +15,7 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from kpca_apps.files.png import SIGNATURE
+from kpca_apps.files.images.png import SIGNATURE
 
 NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>.png".replace("/", "_"),

@@ -8,7 +8,6 @@ from pathlib import PurePath
 __all__ = [
     "HEAD",
     "IMAGE_SUFFIXES",
-    "RAW_SUFFIXES",
     "SUFFIXES_OF",
     "image_kind",
     "is_image",
@@ -38,14 +37,7 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"GIF87a", "gif"),
     (0, b"GIF89a", "gif"),
     (8, b"WEBP", "webp"),
-    (4, b"ftypheic", "heic"),
-    (4, b"ftypheix", "heic"),
-    (4, b"ftypheim", "heic"),
-    (4, b"ftypheis", "heic"),
-    (4, b"ftyphevc", "heic"),
-    (4, b"ftyphevx", "heic"),
-    (4, b"ftypmif1", "heic"),
-    (4, b"ftypmsf1", "heic"),
+    *((4, b"ftyp" + brand, "heic") for brand in b"heic heix heim heis hevc hevx mif1 msf1".split()),
     (4, b"ftypavif", "avif"),
     (4, b"ftypavis", "avif"),
     (4, b"jP  \r\n\x87\n", "jp2"),
@@ -62,18 +54,13 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
 )
 _NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]|P7\n[#A-Z]")
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
-_DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pdf"})
+_DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
 
-_PNG_FIRST = "convert it to PNG first"
 _NAMES = {
     "raw": ("a camera's RAW file", "develop it to a 16-bit TIFF first, without its denoising"),
     "gif": ("a GIF", "animations and palettes of 256 colours are not denoised; save it as PNG"),
-    "webp": ("a WebP image", f"{_PNG_FIRST}, each frame of an animation by itself"),
     "heic": ("a HEIC image", "convert it to 16-bit PNG or TIFF first"),
     "avif": ("an AVIF image", "convert it to 16-bit PNG or TIFF first"),
-    "jp2": ("a JPEG 2000 image", "convert it to PNG or TIFF first"),
-    "jxl": ("a JPEG XL image", "convert it to PNG or TIFF first"),
-    "bmp": ("a BMP image", _PNG_FIRST),
     "psd": ("a Photoshop document", "save it as TIFF or PNG without layers first"),
     "mng": ("an animation", "save its frames as PNG first"),
     "exr": ("an OpenEXR image", "convert it to a float32 TIFF first"),
@@ -83,7 +70,7 @@ _NAMES = {
         "a NumPy array",
         "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca",
     ),
-    "netpbm": ("a Netpbm image (PPM, PGM, PBM)", "convert it to PNG or TIFF first"),
+    "pam": ("a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
     "pdf": ("a PDF document", "save its pages as PNG first"),
 }
 
@@ -91,33 +78,26 @@ RAW_SUFFIXES = frozenset(
     ".3fr .arw .cr2 .cr3 .crw .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw "
     ".rw2 .rwl .sr2 .srf .srw .x3f".split()
 )
-IMAGE_SUFFIXES = RAW_SUFFIXES | frozenset(
-    ".png .apng .jpg .jpeg .jpe .jfif .tif .tiff .gif .webp .heic .heif .avif .jp2 .j2k .jxl .bmp "
-    ".psd .exr .mpo .dcm .fits .fit .fts .npy .ppm .pgm .pbm .pnm .pam .pfm".split()
-)
 # Of the kinds that are read; the first is what a result is called.
 SUFFIXES_OF = {
     "png": (".png", ".apng"),
     "tiff": (".tif", ".tiff"),
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
+    "webp": (".webp",),
+    "jp2": (".jp2", ".j2k", ".jpf", ".jpx", ".j2c", ".jpc"),
+    "jxl": (".jxl",),
+    "bmp": (".bmp", ".dib"),
+    "netpbm": (".pnm", ".ppm", ".pgm", ".pbm", ".pfm"),
 }
+IMAGE_SUFFIXES = RAW_SUFFIXES | frozenset(
+    ".gif .heic .heif .avif .psd .exr .dcm .fits .fit .fts .npy .pam".split()
+).union(*SUFFIXES_OF.values())
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:
-    r"""Tell the kind of an image from the first bytes of its file.
+    r"""Tell the kind of an image from the first `HEAD` bytes of its file; None if none is known.
 
-    Parameters
-    ----------
-    head : bytes
-        The first `HEAD` bytes, or all there are.
-    name : str
-        The file's name. It matters only where a camera's RAW file looks like a TIFF.
-
-    Returns
-    -------
-    str or None
-        ``"png"``, ``"jpeg"`` or ``"tiff"``; the name of a kind that is refused; None for a file
-        that is no image known.
+    The name matters only where a camera's RAW file looks like a TIFF.
 
     Examples
     --------
@@ -132,21 +112,13 @@ def image_kind(head: bytes, name: str = "") -> str | None:
                 continue
             is_raw = kind == "tiff" and PurePath(name).suffix.lower() in RAW_SUFFIXES
             return "raw" if is_raw else kind
-    return "netpbm" if _NETPBM.match(head) else None
+    if _NETPBM.match(head):
+        return "pam" if head.startswith(b"P7") else "netpbm"
+    return None
 
 
 def is_image(head: bytes, name: str) -> bool:
-    """Tell whether a file claims to be an image, by its suffix or its first bytes.
-
-    Parameters
-    ----------
-    head, name
-        As for `image_kind`.
-
-    Returns
-    -------
-    bool
-        True for kinds that are not read, too.
+    """Tell whether a file claims to be an image, read or not, by its suffix or its first bytes.
 
     Examples
     --------
@@ -157,22 +129,12 @@ def is_image(head: bytes, name: str) -> bool:
 
 
 def refusal(kind: str | None) -> str:
-    """Say that a kind of file is not read, and what to do about it.
-
-    Parameters
-    ----------
-    kind : str or None
-        As from `image_kind`.
-
-    Returns
-    -------
-    str
-        The rest of a sentence that begins with the file's name.
+    """Say that a kind of file is not read, and what to do: the end of a sentence with its name.
 
     Examples
     --------
-    >>> refusal("bmp")
-    'is a BMP image, which is not read; convert it to PNG first.'
+    >>> refusal("gif")[:34]
+    'is a GIF, which is not read; anima'
     """
     if kind in _NAMES:
         what, advice = _NAMES[kind]

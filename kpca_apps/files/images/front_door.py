@@ -1,10 +1,11 @@
-"""Image files in and out: PNG, TIFF and JPEG, nothing lost on the way but what is stated."""
+"""Image files in and out: nothing lost on the way but what is stated."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,20 +14,22 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.atomic import atomic_write
-from kpca_apps.files.images_kinds import HEAD, SUFFIXES_OF, image_kind, refusal
-from kpca_apps.files.images_types import ImageFile
-from kpca_apps.files.jpeg import read_jpeg, write_jpeg
+from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
+from kpca_apps.files.images.kinds import HEAD, image_kind, refusal
+from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
+from kpca_apps.files.images.png import carry_metadata, read_png, write_png
+from kpca_apps.files.images.tiff import EXTRA, read_tiff
+from kpca_apps.files.images.tiff_writing import directory_of_metadata, write_tiff
+from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.png import carry_metadata, read_png, write_png
-from kpca_apps.files.tiff import EXTRA, read_tiff
-from kpca_apps.files.tiff_writing import TiffWriter, directory_of_metadata
 
-__all__ = ["FORMATS", "SUFFIXES", "ImageFile", "encode_image", "read_image", "write_image"]
+__all__ = ["FORMATS", "encode_image", "read_image", "target_format", "write_image"]
 
 FORMATS = ("same", "png", "tiff")
-SUFFIXES = {kind: suffixes[0] for kind, suffixes in SUFFIXES_OF.items()}
+_READERS: dict[str, Callable[[bytes, str], ImageFile]]
 _READERS = {"png": read_png, "tiff": read_tiff, "jpeg": read_jpeg}
+_READERS |= {kind: partial(read_other, kind) for kind in OTHER_KINDS}
 
 
 def read_image(path: str | Path, label: str | None = None) -> ImageFile:
@@ -35,7 +38,7 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     Parameters
     ----------
     path : str or Path
-        A PNG, TIFF or JPEG file.
+        A PNG, TIFF, JPEG, WebP, JPEG 2000, JPEG XL, BMP or Netpbm file.
     label : str, optional
         What to call it in messages. Default: its path.
 
@@ -67,7 +70,7 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     label = one_line(str(path) if label is None else label, 200)
     kind, data = _read_bytes(path, label)
     image = _READERS[kind](data, label)
-    return replace(image, sha256=hashlib.sha256(data).hexdigest(), n_bytes=len(data))
+    return replace(image, sha256=hashlib.sha256(data).hexdigest())
 
 
 def write_image(
@@ -106,8 +109,8 @@ def encode_image(
 ) -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    EXIF, ICC profile and orientation tag are kept and pixels stay in stored order. JPEG is written
-    at quality 95 with full chroma; PNG and TIFF lose nothing.
+    Metadata is kept and pixels stay in stored order. JPEG is written at quality 95 with full
+    chroma; all others lose nothing.
 
     Parameters
     ----------
@@ -127,42 +130,23 @@ def encode_image(
         If pages are missing, or differ from those of `like` in shape or dtype.
     """
     target = target_format(like, format)
-    given = [pages] if isinstance(pages, np.ndarray) else pages
-    checked = (
-        _checked(pixels, page.shape, page.dtype)
-        for pixels, page in zip(given, like.pages, strict=True)
-    )
+    checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
     if target == "tiff":
         directories = like.directories or (directory_of_metadata(like.metadata),)
-        writer = TiffWriter(file, directories[0].layout, like.label)
-        for pixels, directory in zip(checked, directories, strict=True):
-            writer.add(pixels, directory)
-    elif target == "png":
-        carried = like.carried if like.format == "png" else carry_metadata(like.metadata)
-        for pixels in checked:
+        write_tiff(file, zip(checked, directories, strict=True), directories[0].layout, like.label)
+        return
+    for pixels in checked:
+        if target == "png":
+            carried = like.carried if like.format == "png" else carry_metadata(like.metadata)
             write_png(file, pixels, carried)
-    else:
-        for pixels in checked:
+        elif target == "jpeg":
             write_jpeg(file, pixels, like.carried)
+        else:
+            write_other(file, pixels, like)
 
 
 def target_format(like: ImageFile, format: str) -> str:
-    """Return the format that will be written, or refuse one that cannot hold the image.
-
-    Parameters
-    ----------
-    like : ImageFile
-    format : {"same", "png", "tiff"}
-
-    Returns
-    -------
-    {"png", "tiff", "jpeg"}
-
-    Raises
-    ------
-    ConfigError
-        If the format is not on offer, or cannot hold the image.
-    """
+    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
     if format not in FORMATS:
         raise ConfigError(
             f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
@@ -172,7 +156,8 @@ def target_format(like: ImageFile, format: str) -> str:
     if format == "png" and (len(like.pages) > 1 or like.pages[0].dtype.kind == "f"):
         what = f"{len(like.pages)} pages" if len(like.pages) > 1 else "floats"
         raise ConfigError(f"{like.label}: has {what}, which PNG cannot hold; leave out --format.")
-    if format == "png" and like.directories and _is_premultiplied(like):
+    premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
+    if format == "png" and premultiplied and like.pages[0].alpha:
         raise ConfigError(
             f"{like.label}: its colours are multiplied by their transparency, which PNG cannot "
             "hold; leave out --format."
@@ -180,17 +165,14 @@ def target_format(like: ImageFile, format: str) -> str:
     return format
 
 
-def _is_premultiplied(like: ImageFile) -> bool:
-    return like.pages[0].alpha and like.directories[0].integer(EXTRA, 0) == 1
-
-
-def _checked(pixels: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    if pixels.shape != shape or pixels.dtype != dtype:
-        raise ValueError(
-            f"a page of shape {shape} and type {dtype} was given pixels of shape {pixels.shape} "
-            f"and type {pixels.dtype}"
-        )
-    return pixels
+def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+    for pixels, page in zip(pages, like.pages, strict=True):
+        if pixels.shape != page.shape or pixels.dtype != page.dtype:
+            raise ValueError(
+                f"a page of shape {page.shape} and type {page.dtype} was given pixels of shape "
+                f"{pixels.shape} and type {pixels.dtype}"
+            )
+        yield pixels
 
 
 def _read_bytes(path: Path, label: str) -> tuple[str, bytes]:

@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tiff_tags import Directory, exif_orientation
+from kpca_apps.files.images.tags import Directory, exif_orientation
 
 __all__ = ["ImageFile", "Metadata", "Page"]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Size and type of one image in a file.
+    """Size and type of one image in a file, as stored, before any turn for viewing.
 
     Attributes
     ----------
     height, width : int
-        As stored, before any turn for viewing.
     channels : int
         1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
     dtype : numpy.dtype
@@ -33,15 +32,16 @@ class Page:
     channels: int
     dtype: np.dtype[Any]
 
+    @classmethod
+    def of(cls, pixels: NDArray[Any]) -> Page:
+        """Return size and type of an array of pixels."""
+        channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+        return cls(pixels.shape[0], pixels.shape[1], channels, pixels.dtype)
+
     @property
     def alpha(self) -> bool:
         """Whether the last channel is transparency."""
         return self.channels in (2, 4)
-
-    @property
-    def channel_axis(self) -> int | None:
-        """-1, or None for a grey image."""
-        return None if self.channels == 1 else -1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,10 +56,8 @@ class Metadata:
 
     Attributes
     ----------
-    exif : bytes or None
-        As JPEG and PNG keep it, from the TIFF header on.
-    icc : bytes or None
-        The colour profile.
+    exif, icc : bytes or None
+        As JPEG and PNG keep them: EXIF from its TIFF header on, and the colour profile.
     orientation : int
         How the image is to be turned for viewing, 1 (not at all) to 8; pixels are never turned.
     density : (float, float) or None
@@ -73,10 +71,10 @@ class Metadata:
 
     @classmethod
     def of(
-        cls, exif: bytes | None, icc: bytes | None, density: tuple[float, float] | None
+        cls, exif: bytes | None, icc: bytes | None, density: tuple[float, float] | None = None
     ) -> Metadata:
         """Make metadata whose orientation is the one in the EXIF block."""
-        return cls(exif, icc, exif_orientation(exif), density)
+        return cls(exif or None, icc or None, exif_orientation(exif), density)
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,8 @@ class ImageFile:
     ----------
     label : str
         The file as the user named it, fit for a one-line message.
-    format : {"png", "tiff", "jpeg"}
-        By content, whatever the suffix.
+    format : str
+        Its kind by content, whatever the suffix: one of `kinds.SUFFIXES_OF`.
     pages : tuple of Page
         One, but for TIFF files of several pages.
     metadata : Metadata
@@ -98,13 +96,11 @@ class ImageFile:
     decode : callable
         From a page's number to its pixels; use `page`.
     carried : tuple of (bytes, bytes)
-        PNG chunks or JPEG segments to write again: their type and content.
+        PNG chunks, JPEG segments or boxes to write again: their type and content.
     directories : tuple of Directory
         The tags of each TIFF page.
     sha256 : str
         Hash of the file's bytes.
-    n_bytes : int
-        Their number.
     """
 
     label: str
@@ -116,34 +112,12 @@ class ImageFile:
     carried: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     directories: tuple[Directory, ...] = field(default=(), repr=False)
     sha256: str = ""
-    n_bytes: int = 0
 
     def page(self, number: int) -> NDArray[Any]:
-        """Decode one page.
-
-        Parameters
-        ----------
-        number : int
-            From 0.
-
-        Returns
-        -------
-        ndarray of the shape and dtype of ``pages[number]``
-            In stored order, never turned.
-
-        Raises
-        ------
-        kpca_apps.errors.InputError
-            If the pixels are damaged or cut short.
-        """
+        """Decode one page, numbered from 0, in stored order; InputError if it is damaged."""
         return self.decode(number)
 
     @property
     def pixels(self) -> NDArray[Any]:
-        """The first page, decoded anew at each use."""
+        """The first page, decoded at each use."""
         return self.page(0)
-
-    @property
-    def channel_axis(self) -> int | None:
-        """Channel axis of the first page: -1, or None for grey."""
-        return self.pages[0].channel_axis
