@@ -45,7 +45,8 @@ class TiffError(ValueError):
     """The bytes are not a sound TIFF structure; the message says why, in a few words."""
 
 
-class Tag(NamedTuple):
+@dataclass(frozen=True)
+class Tag:
     """One field of a directory: TIFF's number for its type, how many, and their bytes."""
 
     kind: int

@@ -258,8 +258,8 @@ def _block(
     tall, wide = structure.block
     row_bytes = wide * samples * structure.dtype.itemsize
     if structure.bits_turned:
-        packed = imagecodecs.bitorder_decode(packed)
-    raw = packed
+        packed = bytes(imagecodecs.bitorder_decode(packed))
+    raw: bytes | bytearray = packed
     if structure.packing != PLAIN:
         raw = TIFF.DECOMPRESSORS[structure.packing](packed, out=tall * row_bytes + _SLACK)
     if len(raw) < n_rows * row_bytes:

@@ -114,7 +114,7 @@ def _write_pixels(
             if not plain and not is_float:
                 strip = imagecodecs.delta_encode(strip, axis=1)
             raw = strip.astype(strip.dtype.newbyteorder(layout.order)).tobytes()
-            packed = raw if plain else imagecodecs.deflate_encode(raw, level=6)
+            packed = raw if plain else bytes(imagecodecs.deflate_encode(raw, level=6))
             places.append(_append(file, packed, layout, label))
             sizes.append(len(packed))
     tags = {

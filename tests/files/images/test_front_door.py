@@ -115,7 +115,7 @@ def test_png_of_rare_kinds(mode: str, tmp_path: Path) -> None:
     elif mode == "interlaced":
         parts = [pixels[0::8, 0::8], pixels[0::8, 4::8], pixels[4::8, 0::4], pixels[0::4, 2::4]]
         parts += [pixels[2::4, 0::2], pixels[0::2, 1::2], pixels[1::2, :]]
-        rows = b"".join(filter_rows(np.ascontiguousarray(part), 1).tobytes() for part in parts)
+        rows = b"".join(np.pad(part, ((0, 0), (1, 0))).tobytes() for part in parts)
         content = png(21, 19, rows, lacing=1)
         image, expected = read_bytes(content, tmp_path), pixels
         with Image.open(io.BytesIO(content)) as seen:
@@ -138,7 +138,6 @@ def test_png_filters_are_undone_as_pillow_does(kind: int, tmp_path: Path) -> Non
     with Image.open(io.BytesIO(content)) as seen:
         expected = np.array(seen)
     np.testing.assert_array_equal(read_bytes(content, tmp_path).pixels, expected)
-    assert unfilter_rows(filter_rows(expected.reshape(17, -1), 3), 3) == -1
 
 
 def test_png_keeps_what_stays_true_and_drops_the_rest(tmp_path: Path) -> None:
