@@ -36,7 +36,7 @@ PIXELS_PER_BYTE = 8 * 64
 # The decoder goes over the whole image for each scan; progressive files have about ten.
 _MAX_SCANS = 100
 _OWN_HEADER = 20  # bytes of the first marker and the JFIF header, as libjpeg writes them
-_SCAN_ENDS = re.compile(rb"\xff(?=[\xc4\xd0-\xd9\xda-\xdd])")
+_SCAN_ENDS = re.compile(rb"\xff(?=[\xc4\xd0-\xd7\xd9\xda])")
 
 
 def read_jpeg(data: bytes, label: str) -> ImageFile:
@@ -65,7 +65,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     is_one_of_several = any(content.startswith(b"MPF\0") for _, content in segments)
 
     def decode(number: int) -> NDArray[Any]:
-        return _decoded(_bare(data, segments), page, label)
+        return _decoded(_bare(data, segments, label), page, label)
 
     return ImageFile(
         label=label,
@@ -135,12 +135,14 @@ def _decoded(bare: bytes, page: Page, label: str) -> NDArray[np.uint8]:
     return pixels
 
 
-def _bare(data: bytes, segments: Segments) -> bytes:
+def _bare(data: bytes, segments: Segments, label: str) -> bytes:
     """Return a file without its metadata, which may be damaged where its pixels are not."""
     parts, place = [], 0
     for code, content in segments:
         segment = _as_segment(code, content)
-        start = data.index(segment, place)
+        start = data.find(segment, place)
+        if start < 0:
+            raise InputError(f"{label}: its header is cut short; fetch the file again.")
         end = start + len(segment)
         parts.append(data[place : end if code[0] in (_JFIF, _ADOBE) else start])
         place = end
