@@ -8,8 +8,8 @@ written back with unchanged pixels, as their own kind::
 "read" is whether the pixels read are those that were put in (of packing with loss: those another
 decoder sees), "written" whether another decoder sees them in the file written (JPEG: within a few
 grey levels), "metadata" whether a library that did not write the original lists the same in both:
-Pillow for what others wrote, and for what Pillow wrote tifffile (TIFF) or a list of chunks, segments
-or boxes as they stand in the file.
+Pillow for what others wrote, and for what Pillow wrote tifffile (TIFF) or a list of chunks,
+segments or boxes as they stand in the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from kpca_apps.files.images.front_door import read_image, write_image
-from kpca_apps.files.images.sizes import boxes
+from kpca_apps.files.images.other import boxes
 from tests.benchmarks.mutated_images import picture, saved, tiff
 
 # How pixels are stored, and pictures that are not written: what a writer may choose.
@@ -255,7 +255,7 @@ def other_files(profile: bytes) -> Iterator[Made]:
 
 
 def decoded(path: Path, kind: str) -> list[np.ndarray]:
-    """Return the pages of a file as a library other than its reader's sees them, where there is one."""
+    """Return the pages as a library other than the reader's sees them, where there is one."""
     if kind == "TIFF":
         try:
             with Image.open(path) as image:

@@ -10,8 +10,8 @@ in another process with little memory. Seeds are fixed; the same numbers come ag
 A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
 not. PNG has checksums: no changed pixel may pass. TIFF and JPEG have none, so bytes changed inside
 the pixels cannot be told ("different"), but a file that was cut off must not be read with other
-pixels ("cut"). Where bytes were taken out of the middle ("removed"), strips of a TIFF lie beyond the
-end or do not unpack; a JPEG block that lost some of its codes, but not the last, cannot be told.
+pixels ("cut"). Where bytes were taken out of the middle ("removed"), strips of a TIFF lie beyond
+the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
 """
 
 from __future__ import annotations

@@ -18,8 +18,7 @@ from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.images.kinds import HEAD, image_kind, refusal
 from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
 from kpca_apps.files.images.png import carry_metadata, read_png, write_png
-from kpca_apps.files.images.tiff import EXTRA, read_tiff
-from kpca_apps.files.images.tiff_writing import directory_of_metadata, write_tiff
+from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, suggest
@@ -63,13 +62,14 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     ...     with path.open("wb") as file:
     ...         write_png(file, np.full((3, 5), 9, np.uint8), ())
     ...     image = read_image(path)
-    >>> image.format, image.pages[0].shape, int(image.pixels[2, 4])
+    >>> image.format, image.pages[0].shape, int(image.page(0)[2, 4])
     ('png', (3, 5), 9)
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
     kind, data = _read_bytes(path, label)
     image = _READERS[kind](data, label)
+    require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -133,7 +133,7 @@ def encode_image(
     checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
     if target == "tiff":
         directories = like.directories or (directory_of_metadata(like.metadata),)
-        write_tiff(file, zip(checked, directories, strict=True), directories[0].layout, like.label)
+        write_tiff(file, checked, directories, like.label)
         return
     for pixels in checked:
         if target == "png":

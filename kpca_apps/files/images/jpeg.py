@@ -1,11 +1,7 @@
 """JPEG files: grey and colour of 8 bits, read and written by Pillow, with their metadata.
 
 libjpeg fills what is missing with grey and says nothing; whether an image is whole is told by
-libjxl, which must read each bit of it to pack it anew, and does so in a fraction of a second.
-
-References
-----------
-ITU-T T.81 (1992), annex B; Exif 2.32 (CIPA, 2019), section 4.7; ICC.1:2022, annex B.4.
+libjxl, which must read each bit of it to pack it anew, and does so at 30 megapixels a second.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import struct
-from typing import IO, Any
+from typing import IO
 
 import imagecodecs
 import numpy as np
@@ -22,12 +18,10 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.limits import check_promise, damage_refused
-from kpca_apps.files.images.types import ImageFile, Metadata, Page
+from kpca_apps.files.images.limits import check_size, damage_refused
+from kpca_apps.files.images.types import ImageFile, Metadata, Page, Parts
 
-__all__ = ["read_jpeg", "require_whole", "write_jpeg"]
-
-Segments = tuple[tuple[bytes, bytes], ...]
+__all__ = ["PIXELS_PER_BYTE", "read_jpeg", "require_whole", "write_jpeg"]
 
 QUALITY = 95
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _ADOBE, _COMMENT = b"\xe0\xe1\xe2\xed\xee\xfe"
@@ -44,18 +38,16 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     with damage_refused(label):
         # Not Image.open, which would look for the other pictures of the file.
         picture = JpegImageFile(io.BytesIO(data))
-        if not picture.tile:
+        if not picture.tile or picture.fp is None:
             raise InputError(f"{label}: is cut short before its pixels; fetch the file again.")
-        scan = picture.fp.tell()  # type: ignore[union-attr]
-    width, height = picture.size
+        scan = picture.fp.tell()
     channels = {"L": 1, "RGB": 3}.get(picture.mode)
     if channels is None:
         what = "CMYK inks" if picture.mode == "CMYK" else f"pixels of mode {picture.mode}"
         raise InputError(f"{label}: holds {what}, not grey or RGB; convert it to RGB first.")
-    page = Page(height, width, channels, np.dtype(np.uint8))
-    check_promise(
-        label, height, width, channels, len(data) - scan, ratio=PIXELS_PER_BYTE * channels
-    )
+    page = Page(picture.height, picture.width, channels, np.dtype(np.uint8))
+    ratio = PIXELS_PER_BYTE * channels
+    check_size(label, (page.height, page.width), channels, len(data) - scan, ratio)
     if data.count(b"\xff\xda", scan) >= _MAX_SCANS:
         raise InputError(
             f"{label}: is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
@@ -63,44 +55,30 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         )
     segments = tuple((_code(name), content) for name, content in picture.applist)
     is_one_of_several = any(content.startswith(b"MPF\0") for _, content in segments)
-
-    def decode(number: int) -> NDArray[Any]:
-        return _decoded(_bare(data, segments, label), page, label)
-
+    info = picture.info
+    # The JFIF header counts in inches or centimetres.
+    scale = {1: 1.0, 2: 2.54}.get(info.get("jfif_unit", 0), 0.0)
+    across, down = (scale * number for number in info.get("jfif_density", (0, 0)))
+    exif = info.get("exif", b"").removeprefix(b"Exif\0\0")
     return ImageFile(
         label=label,
         format="jpeg",
         pages=(page,),
         metadata=Metadata.of(
-            picture.info.get("exif", b"").removeprefix(b"Exif\0\0"),
-            picture.info.get("icc_profile"),
-            _density(picture),
+            exif, info.get("icc_profile"), (across, down) if across and down else None
         ),
-        decode=decode,
+        page=lambda number: _decoded(_bare(data, segments, label), page, label),
         notes=("Of the pictures in the file, the first is denoised and kept.",) * is_one_of_several,
-        carried=tuple(_without_thumbnail(*s) for s in segments if _is_carried(*s)),
+        carried=tuple(segment for segment in map(_carried, segments) if segment[1]),
     )
 
 
-def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Segments) -> None:
-    """Write an image of 8 bits as JPEG at quality 95 with full chroma, with further segments.
-
-    Examples
-    --------
-    >>> file = io.BytesIO()
-    >>> write_jpeg(file, np.full((8, 9), 77, np.uint8), ())
-    >>> image = read_jpeg(file.getvalue(), "a.jpg")
-    >>> image.pages[0].shape, int(image.pixels[3, 4])
-    ((8, 9), 77)
-    """
-    buffer = io.BytesIO()
+def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Parts) -> None:
+    """Write an image of 8 bits as JPEG at quality 95 with full chroma, with further segments."""
+    buffer, extra = io.BytesIO(), b"".join(_as_segment(*segment) for segment in carried)
     # Tables fitted to the image would save 3 %, but Pillow then fails on much noise in colour.
     Image.fromarray(np.ascontiguousarray(pixels)).save(
-        buffer,
-        "JPEG",
-        quality=QUALITY,
-        subsampling=0,
-        extra=b"".join(_as_segment(*segment) for segment in carried),
+        buffer, "JPEG", quality=QUALITY, subsampling=0, extra=extra
     )
     encoded = buffer.getvalue()
     # Either header says how dense the pixels are; one of our own would say otherwise.
@@ -130,12 +108,12 @@ def _decoded(bare: bytes, page: Page, label: str) -> NDArray[np.uint8]:
             longer = JpegImageFile(io.BytesIO(_SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", bare)))
             if not np.array_equal(np.array(longer), pixels):
                 raise ValueError("a scan ends too early")
-    if pixels.shape != page.shape or pixels.dtype != np.uint8:
+    if pixels.shape != page.shape:
         raise InputError(f"{label}: its pixels do not fit its header; fetch the file again.")
     return pixels
 
 
-def _bare(data: bytes, segments: Segments, label: str) -> bytes:
+def _bare(data: bytes, segments: Parts, label: str) -> bytes:
     """Return a file without its metadata, which may be damaged where its pixels are not."""
     parts, place = [], 0
     for code, content in segments:
@@ -158,22 +136,10 @@ def _as_segment(code: bytes, content: bytes) -> bytes:
     return b"\xff" + code + struct.pack(">H", len(content) + 2) + content
 
 
-def _density(picture: JpegImageFile) -> tuple[float, float] | None:
-    """Return pixels an inch as the JFIF header says them, in inches or centimetres."""
-    scale = {1: 1.0, 2: 2.54}.get(picture.info.get("jfif_unit", 0), 0.0)
-    across, down = picture.info.get("jfif_density", (0, 0))
-    return (scale * across, scale * down) if scale * across * down else None
-
-
-def _is_carried(code: bytes, content: bytes) -> bool:
-    """Whether a segment stays true of the denoised image written anew."""
-    if code[0] == _APP2:
-        return content.startswith(b"ICC_PROFILE\0")
-    if code[0] == _JFIF:
-        return content.startswith(b"JFIF\0") and len(content) >= 14
-    return code[0] in (_APP1, _PHOTOSHOP, _COMMENT)
-
-
-def _without_thumbnail(code: bytes, content: bytes) -> tuple[bytes, bytes]:
-    """Return a JFIF header with its resolution alone, and other segments as they are."""
-    return (code, content[:12] + b"\0\0") if code[0] == _JFIF else (code, content)
+def _carried(segment: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Return what stays true of a segment once the denoised image is written anew, or nothing."""
+    code, content = segment
+    if code[0] == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
+        return code, content[:12] + b"\0\0"  # without a thumbnail
+    is_profile = code[0] == _APP2 and content.startswith(b"ICC_PROFILE\0")
+    return segment if is_profile or code[0] in (_APP1, _PHOTOSHOP, _COMMENT) else (code, b"")

@@ -15,44 +15,36 @@ __all__ = [
 ]
 
 HEAD = 132  # bytes at the beginning of a file that tell its kind
-_SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
-    # First, for what stands before it may look like a TIFF.
-    (128, b"DICM", "dicom"),
-    (0, b"\x89PNG\r\n\x1a\n", "png"),
-    (0, b"\xff\xd8\xff", "jpeg"),
-    (8, b"CR\x02\x00", "raw"),
-    (0, b"IIRO", "raw"),
-    (0, b"IIRS", "raw"),
-    (0, b"IIU\x00", "raw"),
-    (0, b"MMOR", "raw"),
-    (6, b"HEAPCCDR", "raw"),
-    (0, b"FUJIFILMCCD-RAW", "raw"),
-    (0, b"FOVb", "raw"),
-    (0, b"\x00MRM", "raw"),
-    (4, b"ftypcrx ", "raw"),
-    (0, b"II*\x00", "tiff"),
-    (0, b"MM\x00*", "tiff"),
-    (0, b"II+\x00", "tiff"),
-    (0, b"MM\x00+", "tiff"),
-    (0, b"GIF87a", "gif"),
-    (0, b"GIF89a", "gif"),
-    (8, b"WEBP", "webp"),
-    *((4, b"ftyp" + brand, "heic") for brand in b"heic heix heim heis hevc hevx mif1 msf1".split()),
-    (4, b"ftypavif", "avif"),
-    (4, b"ftypavis", "avif"),
-    (4, b"jP  \r\n\x87\n", "jp2"),
-    (0, b"\xff\x4f\xff\x51", "jp2"),
-    (0, b"\xff\x0a", "jxl"),
-    (4, b"JXL \r\n\x87\n", "jxl"),
-    (0, b"BM", "bmp"),
-    (0, b"8BPS", "psd"),
-    (0, b"\x8aMNG\r\n\x1a\n", "mng"),
-    (0, b"v/1\x01", "exr"),
-    (0, b"SIMPLE  =", "fits"),
-    (0, b"\x93NUMPY", "npy"),
-    (0, b"%PDF-", "pdf"),
-)
-_NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]|P7\n[#A-Z]")
+_HEIC = b"heic heix heim heis hevc hevx mif1 msf1".split()
+# Kind: where its mark stands, and the marks; DICOM first, for what stands before it may look like
+# a TIFF, and then RAW files, which many are.
+_SIGNATURES: dict[str, tuple[tuple[int, tuple[bytes, ...]], ...]] = {
+    "dicom": ((128, (b"DICM",)),),
+    "png": ((0, (b"\x89PNG\r\n\x1a\n",)),),
+    "jpeg": ((0, (b"\xff\xd8\xff",)),),
+    "raw": (
+        (0, (b"IIRO", b"IIRS", b"IIU\0", b"MMOR", b"FUJIFILMCCD-RAW", b"FOVb", b"\0MRM")),
+        (4, (b"ftypcrx ",)),
+        (6, (b"HEAPCCDR",)),
+        (8, (b"CR\2\0",)),
+    ),
+    "tiff": ((0, (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),),
+    "gif": ((0, (b"GIF87a", b"GIF89a")),),
+    "webp": ((8, (b"WEBP",)),),
+    "heic": ((4, tuple(b"ftyp" + brand for brand in _HEIC)),),
+    "avif": ((4, (b"ftypavif", b"ftypavis")),),
+    "jp2": ((4, (b"jP  \r\n\x87\n",)), (0, (b"\xff\x4f\xff\x51",))),
+    "jxl": ((0, (b"\xff\x0a",)), (4, (b"JXL \r\n\x87\n",))),
+    "bmp": ((0, (b"BM",)),),
+    "psd": ((0, (b"8BPS",)),),
+    "mng": ((0, (b"\x8aMNG\r\n\x1a\n",)),),
+    "exr": ((0, (b"v/1\x01",)),),
+    "fits": ((0, (b"SIMPLE  =",)),),
+    "npy": ((0, (b"\x93NUMPY",)),),
+    "pdf": ((0, (b"%PDF-",)),),
+    "pam": ((0, (b"P7\n",)),),
+}
+_NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]")
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
 _DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
 
@@ -106,15 +98,12 @@ def image_kind(head: bytes, name: str = "") -> str | None:
     >>> image_kind(b"II*\x00", "c.NEF")
     'raw'
     """
-    for place, mark, kind in _SIGNATURES:
-        if head[place : place + len(mark)] == mark:
-            if kind == "webp" and not head.startswith(b"RIFF"):
-                continue
+    for kind, marks in _SIGNATURES.items():
+        if any(head.startswith(found, place) for place, found in marks):
             is_raw = kind == "tiff" and PurePath(name).suffix.lower() in RAW_SUFFIXES
-            return "raw" if is_raw else kind
-    if _NETPBM.match(head):
-        return "pam" if head.startswith(b"P7") else "netpbm"
-    return None
+            if kind != "webp" or head.startswith(b"RIFF"):
+                return "raw" if is_raw else kind
+    return "netpbm" if _NETPBM.match(head) else None
 
 
 def is_image(head: bytes, name: str) -> bool:

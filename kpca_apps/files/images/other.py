@@ -1,10 +1,14 @@
-"""WebP, JPEG 2000, JPEG XL, BMP and Netpbm, written back as they were read, without loss."""
+"""WebP, JPEG 2000, JPEG XL, BMP and Netpbm, written back as they were read, without loss.
+
+And the size that an image of some kind states, read before a decoder is let near it.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import struct
+from collections.abc import Iterator
 from typing import IO, Any
 
 import imagecodecs
@@ -13,20 +17,26 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.limits import check_promise, damage_refused
-from kpca_apps.files.images.sizes import boxes, stated_size
-from kpca_apps.files.images.types import ImageFile, Metadata, Page
+from kpca_apps.files.images.limits import check_size, damage_refused
+from kpca_apps.files.images.types import ImageFile, Metadata, Page, Parts
+from kpca_apps.files.limits import require_memory
 
-__all__ = ["OTHER_KINDS", "read_other", "write_other"]
+__all__ = ["OTHER_KINDS", "UNBOUNDED", "boxes", "read_other", "stated_size", "write_other"]
 
-# Bytes of pixels that a byte of the file can become, where the kind has a bound.
+OTHER_KINDS = frozenset({"bmp", "jp2", "jxl", "netpbm", "webp"})
+# Bytes that one byte can become where a kind has no bound: an image of one colour takes a few.
+UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
-_PILLOW = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-_CODESTREAM = b"\xff\x4f"
+_NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
+# Pillow reads no more of these than the header; of WebP it allocates the picture at once.
+_HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
+_JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that stay true of the denoised pixels.
 _KEPT = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
-OTHER_KINDS = frozenset({*_PILLOW, "jp2", "jxl"})
 _TYPES = frozenset({"uint8", "uint16", "float32"})
+# JPEG XL: bits of a side by the selector before it, and width by height.
+_JXL_BITS = (9, 13, 18, 30)
+_JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
 
 def read_other(kind: str, data: bytes, label: str) -> ImageFile:
@@ -34,98 +44,149 @@ def read_other(kind: str, data: bytes, label: str) -> ImageFile:
     if kind == "webp" and data[12:16] == b"VP8X" and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
-        height, width = stated_size(kind, data)
-    packed = len(data) if kind in _RATIOS else None
-    check_promise(label, height, width, 8, packed, _RATIOS.get(kind, 1))
-    with damage_refused(label):
-        read = _read_by_pillow if kind in _PILLOW else _read_by_imagecodecs
+        size = stated_size(kind, data)
+        check_size(label, size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
+        require_memory(label, 8 * size[0] * size[1])
+        read = _read_by_pillow if kind in _NAMES else _read_by_imagecodecs
         pixels, metadata, notes, carried = read(kind, data, label)
-    if pixels.ndim not in (2, 3) or pixels.shape[2:] > (4,) or str(pixels.dtype) not in _TYPES:
+    channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    page = Page(pixels.shape[0], pixels.shape[1], channels, pixels.dtype)
+    if pixels.ndim not in (2, 3) or channels > 4 or str(pixels.dtype) not in _TYPES:
         raise InputError(
             f"{label}: holds {pixels.dtype} values of shape {pixels.shape}; save it as 8-bit or "
             "16-bit grey or RGB, in a TIFF if it has several pages."
         )
-    return ImageFile(
-        label=label,
-        format=kind,
-        pages=(Page.of(pixels),),
-        metadata=metadata,
-        decode=lambda number: pixels,
-        notes=notes,
-        carried=carried,
+    return ImageFile(label, kind, (page,), metadata, lambda number: pixels, notes, carried)
+
+
+_Read = tuple[NDArray[Any], Metadata, tuple[str, ...], Parts]
+
+
+def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
+    with Image.open(io.BytesIO(data), formats=(_NAMES[kind],)) as picture:
+        info, mode, refused = picture.info, picture.mode, ""
+        levels = re.sub(rb"#[^\n]*", b"", data[:1000]).split()[3:4] if kind == "netpbm" else []
+        if mode == "1":
+            refused = "1 bit a pixel"
+        elif kind == "bmp" and mode == "RGBA":
+            refused = "transparency"
+        elif kind == "netpbm" and mode != "F" and levels not in ([b"255"], [b"65535"]):
+            refused = "few levels"
+        elif mode == "RGB" and levels == [b"65535"]:
+            refused = "16-bit colours, of which Pillow keeps 8"
+        if refused:
+            raise InputError(f"{label}: has {refused}; convert it to PNG or TIFF first.")
+        pixels = np.array(picture.convert("RGB") if mode == "P" else picture)
+    notes = []
+    if mode == "P":
+        notes.append("Its palette of colours is written as RGB: denoised colours do not fit it.")
+    if kind == "webp" and b"VP8 " in (data[12:16], data[30:34]):
+        notes.append("It is written without loss, and takes more space.")
+    metadata = Metadata.of(
+        info.get("exif", b"").removeprefix(b"Exif\0\0"),
+        info.get("icc_profile"),
+        info.get("dpi") if kind == "bmp" else None,
     )
+    pixels = pixels.astype(np.uint16) if pixels.dtype == np.int32 else pixels
+    return pixels, metadata, tuple(notes), ((b"xmp", info["xmp"]),) if "xmp" in info else ()
+
+
+def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
+    is_bare = data.startswith((_JP2_STREAM, _JXL_STREAM))
+    found = () if is_bare else tuple(boxes(data))
+    carried = tuple(box for box in found if box[0] in _KEPT)
+    exif = next((content[4:] for name, content in carried if name == b"Exif"), None)
+    notes: tuple[str, ...] = ()
+    if kind == "jxl":
+        pixels = imagecodecs.jpegxl_decode(data, numthreads=1)
+        notes = ("It is written without loss; a colour profile is not kept.",)
+    else:
+        pixels = imagecodecs.jpeg2k_decode(data)
+        if any(name == b"jp2h" and b"colr\2" in content for name, content in found):
+            notes = ("Its colour profile is not kept.",)
+        if is_bare:
+            carried = ((_JP2_STREAM, b""),)
+    return np.asarray(pixels), Metadata.of(exif, None), notes, carried
 
 
 def write_other(file: IO[bytes], pixels: NDArray[Any], like: ImageFile) -> None:
     """Write an image without loss as the kind it came from, with its metadata."""
-    pixels, metadata = np.ascontiguousarray(pixels), like.metadata
-    if like.format == "webp":
-        given = {"exif": metadata.exif, "icc_profile": metadata.icc, **_texts(like)}
-        known = {name: value for name, value in given.items() if value}
-        picture = Image.fromarray(pixels)
-        picture.save(file, "WEBP", lossless=True, exact=True, method=4, **known)
-    elif like.format in _PILLOW:
-        density = {"dpi": metadata.density} if metadata.density else {}
-        Image.fromarray(pixels).save(file, _PILLOW[like.format], **density)
-    elif like.format == "jp2":
-        kind = "j2k" if (_CODESTREAM, b"") in like.carried else "jp2"
-        file.write(imagecodecs.jpeg2k_encode(pixels, level=0, reversible=True, codecformat=kind))
+    kind, metadata, carried = like.format, like.metadata, dict(like.carried)
+    pixels = np.ascontiguousarray(pixels)
+    if kind == "jxl":
+        made = imagecodecs.jpegxl_encode(pixels, lossless=True, usecontainer=True, numthreads=1)
+        file.write(made)
+    elif kind == "jp2":
+        form = "j2k" if _JP2_STREAM in carried else "jp2"
+        file.write(imagecodecs.jpeg2k_encode(pixels, level=0, reversible=True, codecformat=form))
     else:
-        file.write(
-            imagecodecs.jpegxl_encode(pixels, lossless=True, usecontainer=True, numthreads=1)
-        )
+        options: dict[str, Any] = {
+            "exif": metadata.exif,
+            "icc_profile": metadata.icc,
+            "xmp": carried.get(b"xmp"),
+            "dpi": metadata.density,
+        }
+        options = {name: value for name, value in options.items() if value}
+        if kind == "webp":
+            options |= {"lossless": True, "exact": True, "method": 4}
+        Image.fromarray(pixels).save(file, _NAMES[kind], **options)
     for name, content in like.carried:
         if name in _KEPT:
             file.write(struct.pack(">I4s", 8 + len(content), name) + content)
 
 
-_Read = tuple[NDArray[Any], Metadata, tuple[str, ...], tuple[tuple[bytes, bytes], ...]]
+def boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the outermost boxes of a JPEG 2000 or JPEG XL file: their type and content."""
+    place = 0
+    while place + 8 <= len(data):
+        size, kind = struct.unpack_from(">I4s", data, place)
+        start = place + 8
+        if size == 1:
+            size = struct.unpack_from(">Q", data, start)[0]
+            start += 8
+        end = place + size if size else len(data)
+        if not start <= end <= len(data):
+            raise ValueError("a box lies beyond the end of the file")
+        yield kind, data[start:end]
+        place = end
 
 
-def _texts(like: ImageFile) -> dict[str, bytes]:
-    return {name.decode(): content for name, content in like.carried}
-
-
-def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
-    notes: list[str] = []
-    with Image.open(io.BytesIO(data), formats=(_PILLOW[kind],)) as picture:
-        info, mode = picture.info, picture.mode
-        if kind == "netpbm":
-            header = re.sub(rb"#[^\n]*", b"", data[:1000]).split()
-            if mode != "F" and (header[3:4] not in ([b"255"], [b"65535"]) or mode == "1"):
-                raise InputError(f"{label}: is a Netpbm image of few levels; save it as PNG first.")
-            if mode == "RGB" and header[3] == b"65535":
-                raise InputError(
-                    f"{label}: is a Netpbm image of 16-bit colour, of which Pillow keeps 8; "
-                    "convert it to PNG or TIFF first."
-                )
-        if mode == "1" or (kind == "bmp" and mode == "RGBA"):
-            what = "1 bit a pixel" if mode == "1" else "transparency"
-            raise InputError(f"{label}: is a BMP image with {what}; convert it to PNG first.")
-        if mode == "P":
-            notes.append("Its palette of colours is written as RGB: they do not fit it any more.")
-        pixels = np.array(picture.convert("RGB") if mode == "P" else picture)
-    if pixels.dtype == np.int32:
-        pixels = pixels.astype(np.uint16)
-    exif = info.get("exif", b"").removeprefix(b"Exif\0\0")
-    metadata = Metadata.of(
-        exif, info.get("icc_profile"), info.get("dpi") if kind == "bmp" else None
-    )
-    carried = ((b"xmp", info["xmp"]),) if kind == "webp" and "xmp" in info else ()
-    return pixels, metadata, tuple(notes), carried
-
-
-def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
-    is_bare = data.startswith((_CODESTREAM, b"\xff\x0a"))
-    found = () if is_bare else tuple(boxes(data))
-    carried = tuple(box for box in found if box[0] in _KEPT)
-    exif = next((content[4:] for name, content in carried if name == b"Exif"), None)
-    if kind == "jp2":
-        pixels = imagecodecs.jpeg2k_decode(data)
-        has_profile = any(name == b"jp2h" and b"colr\2" in content for name, content in found)
-        notes = ("Its colour profile is not kept.",) if has_profile else ()
-        carried = ((_CODESTREAM, b""),) if is_bare else carried
+def stated_size(kind: str, data: bytes) -> tuple[int, int]:
+    """Return height and width; what a damaged header makes a library raise comes through."""
+    if kind == "jxl":
+        return _jxl_size(data)
+    if kind == "lerc":
+        height, width = struct.unpack_from("<ii", data, 14)
+    elif kind != "webp":
+        with Image.open(io.BytesIO(data), formats=(_HEADER_NAMES[kind],)) as picture:
+            height, width = picture.height, picture.width
+    elif data[12:16] == b"VP8X":
+        width, height = (1 + int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+    elif data[12:16] == b"VP8L":
+        bits = int.from_bytes(data[21:25], "little")
+        width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
     else:
-        pixels = imagecodecs.jpegxl_decode(data, numthreads=1)
-        notes = ("It is written without loss; a colour profile is not kept.",)
-    return np.asarray(pixels), Metadata.of(exif, None), notes, carried
+        width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", data, 26))
+    return height, width
+
+
+def _jxl_size(data: bytes) -> tuple[int, int]:
+    stream = data
+    if not data.startswith(_JXL_STREAM):
+        first = dict(reversed(list(boxes(data))))
+        stream = first.get(b"jxlc") or first[b"jxlp"][4:]
+    bits = int.from_bytes(stream[2:16], "little")
+
+    def take(n_bits: int) -> int:
+        nonlocal bits
+        value, bits = bits & ((1 << n_bits) - 1), bits >> n_bits
+        return value
+
+    small = take(1)
+
+    def side() -> int:
+        return 8 * (1 + take(5)) if small else 1 + take(_JXL_BITS[take(2)])
+
+    height = side()
+    ratio = _JXL_RATIOS.get(take(3))
+    return height, height * ratio[0] // ratio[1] if ratio else side()

@@ -1,11 +1,9 @@
 """TIFF directories: tags with their values as they stand in a file, read and written.
 
 A TIFF file is a chain of them, one a page; EXIF metadata is one too, wherever it is kept. Read
-here and not by tifffile, which turns values into Python's (a private tag cannot be written again
-as it was), writes no EXIF, and reads tags that lie over one another without end.
+here and not by tifffile, which makes values of Python's of them (a private tag could not be
+written as it was), writes no EXIF, and reads tags that lie over one another without end.
 
-References
-----------
 TIFF Revision 6.0 (Adobe, 1992), section 2; BigTIFF (2007); Exif 2.32 (CIPA, 2019), section 4.6.
 """
 
@@ -17,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 __all__ = [
+    "LAYOUTS",
     "ORIENTATION",
     "Directory",
     "Layout",
@@ -31,18 +30,38 @@ __all__ = [
 ORIENTATION = 274
 # Tags whose value is the place of another directory: EXIF, GPS, interoperability.
 _POINTERS = frozenset({34665, 34853, 40965})
-
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
-_MAX_TAGS = 4096
-_MAX_PAGES = 100_000
+_MAX_TAGS, _MAX_PAGES = 4096, 100_000
 # Bytes of tags read for each byte of the file; in a sound file they do not overlap.
 _MAX_OVERLAP = 4
 
 
 class TiffError(ValueError):
     """The bytes are not a sound TIFF structure; the message says why, in a few words."""
+
+
+class Layout(NamedTuple):
+    """How a file begins, its byte order, and struct's codes of a place, a number and a tag."""
+
+    start: bytes
+    order: Literal["<", ">"]
+    place: str
+    number: str
+    entry: str
+
+    def header(self, first: int) -> bytes:
+        """Return the first bytes of a file whose first directory stands at `first`."""
+        return self.start + struct.pack(self.place, first)
+
+
+LAYOUTS = (
+    Layout(b"II*\0", "<", "<I", "<H", "<HHI4s"),
+    Layout(b"MM\0*", ">", ">I", ">H", ">HHI4s"),
+    Layout(b"II+\0\x08\0\0\0", "<", "<Q", "<Q", "<HHQ8s"),
+    Layout(b"MM\0+\0\x08\0\0", ">", ">Q", ">Q", ">HHQ8s"),
+)
 
 
 @dataclass(frozen=True)
@@ -52,44 +71,6 @@ class Tag:
     kind: int
     count: int
     data: bytes
-
-
-class Layout(NamedTuple):
-    """Byte order of a TIFF file, and whether places are 64 bits wide (BigTIFF)."""
-
-    order: Literal["<", ">"]
-    big: bool = False
-
-    @property
-    def place(self) -> str:
-        """Code of a place in the file."""
-        return self.order + ("Q" if self.big else "I")
-
-    @property
-    def number(self) -> str:
-        """Code of the number of tags in a directory."""
-        return self.order + ("Q" if self.big else "H")
-
-    @property
-    def entry(self) -> str:
-        """Code of a directory's entry: tag, type, count, and the value or its place."""
-        return self.order + ("HHQ8s" if self.big else "HHI4s")
-
-    def header(self, first: int) -> bytes:
-        """Return the first bytes of a file whose first directory stands at `first`."""
-        mark = b"II" if self.order == "<" else b"MM"
-        if self.big:
-            return mark + struct.pack(self.order + "HHHQ", 43, 8, 0, first)
-        return mark + struct.pack(self.order + "HI", 42, first)
-
-    def numbers(self, kind: int, *values: int) -> Tag:
-        """Make a tag of integers."""
-        data = struct.pack(f"{self.order}{len(values)}{_INTEGERS[kind]}", *values)
-        return Tag(kind, len(values), data)
-
-    def places(self, *values: int) -> Tag:
-        """Make a tag of places in the file."""
-        return self.numbers(16 if self.big else 4, *values)
 
 
 @dataclass(frozen=True)
@@ -112,15 +93,28 @@ class Directory:
         """Return the first of a tag's integers; see `integers`."""
         return self.integers(tag, (default,))[0]
 
+    def with_integers(self, kind: int, values: Mapping[int, list[int]]) -> Directory:
+        """Return a directory with further tags of integers of a kind."""
+        code = self.layout.order + "{}" + _INTEGERS[kind]
+        tags = {
+            number: Tag(kind, len(found), struct.pack(code.format(len(found)), *found))
+            for number, found in values.items()
+        }
+        return Directory(self.layout, {**self.tags, **tags}, self.children)
+
 
 def read_directories(data: bytes) -> Iterator[Directory]:
     """Read the directories of a TIFF file, or of an EXIF block, one by one.
 
     TiffError if one lies outside the file, holds what no writer would write, or comes again.
     """
-    layout, place = _read_header(data)
-    seen: set[int] = set()
+    layout = next((layout for layout in LAYOUTS if data.startswith(layout.start)), None)
+    if layout is None:
+        raise TiffError("no TIFF header")
     allowance = [_MAX_OVERLAP * len(data)]
+    first = len(layout.start)
+    place = _number(data, first, layout.place)
+    seen: set[int] = set()
     while place:
         if place in seen or len(seen) >= _MAX_PAGES:
             raise TiffError("its pages run in a circle")
@@ -129,33 +123,22 @@ def read_directories(data: bytes) -> Iterator[Directory]:
         yield directory
 
 
-def _read_header(data: bytes) -> tuple[Layout, int]:
-    order: Literal["<", ">"] = "<" if data[:2] == b"II" else ">"
-    version = data[2:4] if order == ">" else data[3:1:-1]
-    if version == b"\0*" and len(data) >= 8:
-        return Layout(order), struct.unpack_from(order + "I", data, 4)[0]
-    if version == b"\0+" and len(data) >= 16:
-        return Layout(order, big=True), struct.unpack_from(order + "Q", data, 8)[0]
-    raise TiffError("no TIFF header")
-
-
 def _read_directory(
     data: bytes, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
     """Return the directory at a place, and the place of the next; the allowance is of bytes."""
-    width = struct.calcsize(layout.entry)
-    start = place + struct.calcsize(layout.number)
-    n_tags = struct.unpack(layout.number, _cut(data, place, start, "directory"))[0]
+    n_tags = _number(data, place, layout.number)
     if n_tags > _MAX_TAGS:
         raise TiffError(f"a directory of {n_tags} tags")
-    end = start + width * n_tags
-    entries = struct.iter_unpack(layout.entry, _taken(data, start, end, "directory", allowance))
+    start = place + struct.calcsize(layout.number)
+    end = start + struct.calcsize(layout.entry) * n_tags
     tags: dict[int, Tag] = {}
     children: dict[int, Directory] = {}
-    for number, kind, count, value in entries:
-        size = count * _SIZES.get(kind, 0)
+    entries = _taken(data, start, end, "directory", allowance)
+    for number, kind, count, value in struct.iter_unpack(layout.entry, entries):
         if kind not in _SIZES:
             continue
+        size = count * _SIZES[kind]
         if size > len(value):
             at = struct.unpack(layout.place, value)[0]
             value = _taken(data, at, at + size, "tag", allowance)
@@ -163,24 +146,24 @@ def _read_directory(
         if number not in _POINTERS:
             tags[number] = tag
         elif depth:
-            alone = Directory(layout, {number: tag}).integer(number, 0)
-            children[number] = _read_directory(data, alone, layout, depth - 1, allowance)[0]
-    following = _cut(data, end, end + struct.calcsize(layout.place), "directory")
-    return Directory(layout, tags, children), struct.unpack(layout.place, following)[0]
+            at = Directory(layout, {number: tag}).integer(number, 0)
+            children[number] = _read_directory(data, at, layout, depth - 1, allowance)[0]
+    return Directory(layout, tags, children), _number(data, end, layout.place)
 
 
-def _cut(data: bytes, start: int, end: int, what: str) -> bytes:
-    if start < 0 or end > len(data):
-        raise TiffError(f"a {what} lies beyond the end of the file")
-    return data[start:end]
+def _number(data: bytes, place: int, code: str) -> int:
+    found = _taken(data, place, place + struct.calcsize(code), "directory", [64])
+    return int(struct.unpack(code, found)[0])
 
 
 def _taken(data: bytes, start: int, end: int, what: str, allowance: list[int]) -> bytes:
     """Return bytes, as long as those read so far are no more than a sound file can have."""
+    if start < 0 or end > len(data):
+        raise TiffError(f"a {what} lies beyond the end of the file")
     allowance[0] -= end - start
-    if end <= len(data) and allowance[0] < 0:
+    if allowance[0] < 0:
         raise TiffError("its tags lie one over the other")
-    return _cut(data, start, end, what)
+    return data[start:end]
 
 
 def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
@@ -188,14 +171,13 @@ def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
 
     Returns the bytes, and where in the file the directory itself begins; it leads nowhere yet.
     """
-    layout = directory.layout
-    block = bytearray()
-    tags = dict(directory.tags)
+    layout, block, entries = directory.layout, bytearray(), bytearray()
+    leading: dict[int, list[int]] = {}
     for number, child in directory.children.items():
         child_block, child_start = pack_tags(child, place + len(block))
         block += child_block
-        tags[number] = layout.places(child_start)
-    entries = bytearray()
+        leading[number] = [child_start]
+    tags = directory.with_integers(16 if layout.place[1] == "Q" else 4, leading).tags
     size = struct.calcsize(layout.place)
     for number, tag in sorted(tags.items()):
         value = tag.data
@@ -209,26 +191,13 @@ def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
 
 
 def write_exif(directory: Directory) -> bytes:
-    """Write a directory not of BigTIFF as an EXIF block, as JPEG and PNG keep it.
-
-    Examples
-    --------
-    >>> layout = Layout("<")
-    >>> exif_orientation(write_exif(Directory(layout, {ORIENTATION: layout.numbers(3, 6)})))
-    6
-    """
+    """Write a directory not of BigTIFF as an EXIF block, as JPEG and PNG keep it."""
     block, start = pack_tags(directory, len(directory.layout.header(0)))
     return directory.layout.header(start) + block
 
 
 def exif_orientation(exif: bytes | None) -> int:
-    """Return how an image is to be turned for viewing: 1 (not at all) to 8, EXIF's numbers.
-
-    Examples
-    --------
-    >>> exif_orientation(None), exif_orientation(b"damaged")
-    (1, 1)
-    """
+    """Return how an image is to be turned for viewing: 1 (not at all) to 8, EXIF's numbers."""
     try:
         value = next(read_directories(exif or b"")).integer(ORIENTATION, 1)
     except (TiffError, StopIteration):

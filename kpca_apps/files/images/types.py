@@ -13,30 +13,17 @@ from kpca_apps.files.images.tags import Directory, exif_orientation
 
 __all__ = ["ImageFile", "Metadata", "Page"]
 
+Parts = tuple[tuple[bytes, bytes], ...]
+
 
 @dataclass(frozen=True)
 class Page:
-    """Size and type of one image in a file, as stored, before any turn for viewing.
-
-    Attributes
-    ----------
-    height, width : int
-    channels : int
-        1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
-    dtype : numpy.dtype
-        uint8, uint16, float32 or float64, in the machine's byte order.
-    """
+    """Size and type of an image: 1 to 4 channels (grey or RGB, alpha last), u1, u2, f4 or f8."""
 
     height: int
     width: int
     channels: int
     dtype: np.dtype[Any]
-
-    @classmethod
-    def of(cls, pixels: NDArray[Any]) -> Page:
-        """Return size and type of an array of pixels."""
-        channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-        return cls(pixels.shape[0], pixels.shape[1], channels, pixels.dtype)
 
     @property
     def alpha(self) -> bool:
@@ -46,22 +33,20 @@ class Page:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array of pixels: (h, w) or (h, w, channels)."""
-        size = (self.height, self.width)
-        return size if self.channels == 1 else (*size, self.channels)
+        return (self.height, self.width, self.channels)[: 2 + (self.channels > 1)]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the pixels, decoded."""
+        return self.height * self.width * self.channels * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """What any format can say about an image beside its pixels.
+    """What any format can say: EXIF from its TIFF header on, and the colour profile.
 
-    Attributes
-    ----------
-    exif, icc : bytes or None
-        As JPEG and PNG keep them: EXIF from its TIFF header on, and the colour profile.
-    orientation : int
-        How the image is to be turned for viewing, 1 (not at all) to 8; pixels are never turned.
-    density : (float, float) or None
-        Pixels an inch, across and down, where that is said outside the EXIF block.
+    Pixels are never turned: `orientation` is how to view them, 1 (as they are) to 8. `density` is
+    pixels an inch, across and down, where that is said outside the EXIF block.
     """
 
     exif: bytes | None = None
@@ -91,10 +76,11 @@ class ImageFile:
         One, but for TIFF files of several pages.
     metadata : Metadata
         Of the first page.
+    page : callable
+        Decodes one page, from its number (from 0) to its pixels in stored order; InputError if
+        they are damaged or cut short.
     notes : tuple of str
         Whole sentences on what comes out other than it went in.
-    decode : callable
-        From a page's number to its pixels; use `page`.
     carried : tuple of (bytes, bytes)
         PNG chunks, JPEG segments or boxes to write again: their type and content.
     directories : tuple of Directory
@@ -107,17 +93,8 @@ class ImageFile:
     format: str
     pages: tuple[Page, ...]
     metadata: Metadata
-    decode: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
+    page: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
-    carried: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+    carried: Parts = field(default=(), repr=False)
     directories: tuple[Directory, ...] = field(default=(), repr=False)
     sha256: str = ""
-
-    def page(self, number: int) -> NDArray[Any]:
-        """Decode one page, numbered from 0, in stored order; InputError if it is damaged."""
-        return self.decode(number)
-
-    @property
-    def pixels(self) -> NDArray[Any]:
-        """The first page, decoded at each use."""
-        return self.page(0)
