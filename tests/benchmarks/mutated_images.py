@@ -93,7 +93,7 @@ def originals(kind: str) -> list[bytes]:
             saved(deep, "PNG"),
             saved(colour, "PNG", "P"),
             saved(grey, "PNG", transparency=7),
-            saved(picture(300, 300, 4), "PNG"),
+            saved(picture(700, 1000, 4), "PNG", compress_level=1),
         ]
     if kind == "jpeg":
         return [
@@ -102,6 +102,7 @@ def originals(kind: str) -> list[bytes]:
             saved(colour, "JPEG", progressive=True, quality=90),
             saved(picture(200, 240, 3), "JPEG", restart_marker_rows=1),
             saved(picture(200, 240, 3), "JPEG", subsampling=0, optimize=True),
+            saved(picture(700, 1000, 3), "JPEG", quality=95, subsampling=0),
         ]
     pages = io.BytesIO()
     with tifffile.TiffWriter(pages, bigtiff=True, byteorder=">") as writer:
@@ -118,6 +119,7 @@ def originals(kind: str) -> list[bytes]:
         tiff(picture(64, 80, 3), compression="jpeg", tile=(32, 32), photometric="rgb"),
         saved(colour, "TIFF", compression="tiff_lzw", exif=exif),
         pages.getvalue(),
+        tiff(picture(700, 1000, 3), compression="zlib", predictor=True, **rows),
     ]
 
 

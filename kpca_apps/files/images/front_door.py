@@ -25,34 +25,23 @@ from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["FORMATS", "encode_image", "read_image", "target_format", "write_image"]
 
+Pages = NDArray[Any] | Iterable[NDArray[Any]]
+
 FORMATS = ("same", "png", "tiff")
-_READERS: dict[str, Callable[[bytes, str], ImageFile]]
-_READERS = {"png": read_png, "tiff": read_tiff, "jpeg": read_jpeg}
-_READERS |= {kind: partial(read_other, kind) for kind in OTHER_KINDS}
+_READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
+    "png": read_png,
+    "tiff": read_tiff,
+    "jpeg": read_jpeg,
+    **{kind: partial(read_other, kind) for kind in OTHER_KINDS},
+}
 
 
 def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     """Read an image file; its kind is told by its content, not by its suffix.
 
-    Parameters
-    ----------
-    path : str or Path
-        A PNG, TIFF, JPEG, WebP, JPEG 2000, JPEG XL, BMP or Netpbm file.
-    label : str, optional
-        What to call it in messages. Default: its path.
-
-    Returns
-    -------
-    ImageFile
-        Checked as far as its headers go; pixels are decoded when asked for.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, empty, damaged, too large, or of a kind that is not read; one line,
-        with what to do about it.
-    MemoryLimitError
-        If it would not fit into memory.
+    It is checked as far as its headers go: pixels are decoded when asked for. What is missing,
+    damaged, too large or of a kind that is not read is refused in one line, which begins with the
+    label (default: the path) and says what to do about it.
 
     Examples
     --------
@@ -73,61 +62,19 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     return replace(image, sha256=hashlib.sha256(data).hexdigest())
 
 
-def write_image(
-    path: str | Path,
-    pages: NDArray[Any] | Iterable[NDArray[Any]],
-    like: ImageFile,
-    *,
-    format: str = "same",
-) -> None:
-    """Write pixels as a file like the one they came from, whole or not at all.
-
-    Parameters
-    ----------
-    path : str or Path
-        Replaced if it exists.
-    pages, like, format
-        As for `encode_image`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    ConfigError
-        If the format cannot hold the pixels.
-    """
+def write_image(path: str | Path, pages: Pages, like: ImageFile, *, format: str = "same") -> None:
+    """Write pixels as a file like the one they came from, whole or not at all."""
     with atomic_write(path) as file:
         encode_image(file, pages, like, format=format)
 
 
-def encode_image(
-    file: IO[bytes],
-    pages: NDArray[Any] | Iterable[NDArray[Any]],
-    like: ImageFile,
-    *,
-    format: str = "same",
-) -> None:
+def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    Metadata is kept and pixels stay in stored order. JPEG is written at quality 95 with full
-    chroma; all others lose nothing.
-
-    Parameters
-    ----------
-    file : binary file
-        Open for writing, at its start; for TIFF able to seek.
-    pages : ndarray, or iterable of ndarray
-        One array for each page of `like`, of its shape and dtype; read one at a time.
-    like : ImageFile
-    format : {"same", "png", "tiff"}
-        Another format to write. PNG holds one page and no floats.
-
-    Raises
-    ------
-    ConfigError
-        If the format cannot hold the pixels.
-    ValueError
-        If pages are missing, or differ from those of `like` in shape or dtype.
+    The file is open at its start, and for TIFF able to seek. Pages have the shapes and types of
+    those of `like` (else ValueError), and are taken one at a time; pixels stay in stored order.
+    JPEG is written at quality 95 with full chroma; all others lose nothing. ConfigError if
+    another format than "same" cannot hold the pixels.
     """
     target = target_format(like, format)
     checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
@@ -151,18 +98,17 @@ def target_format(like: ImageFile, format: str) -> str:
         raise ConfigError(
             f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
         )
-    if format == "same":
-        return like.format
-    if format == "png" and (len(like.pages) > 1 or like.pages[0].dtype.kind == "f"):
-        what = f"{len(like.pages)} pages" if len(like.pages) > 1 else "floats"
-        raise ConfigError(f"{like.label}: has {what}, which PNG cannot hold; leave out --format.")
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
-    if format == "png" and premultiplied and like.pages[0].alpha:
-        raise ConfigError(
-            f"{like.label}: its colours are multiplied by their transparency, which PNG cannot "
-            "hold; leave out --format."
-        )
-    return format
+    what = ""
+    if len(like.pages) > 1:
+        what = f"has {len(like.pages)} pages"
+    elif like.pages[0].dtype.kind == "f":
+        what = "has floats"
+    elif premultiplied and like.pages[0].alpha:
+        what = "has colours multiplied by their transparency"
+    if format == "png" and what:
+        raise ConfigError(f"{like.label}: {what}, which PNG cannot hold; leave out --format.")
+    return like.format if format == "same" else format
 
 
 def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
@@ -175,7 +121,7 @@ def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray
         yield pixels
 
 
-def _read_bytes(path: Path, label: str) -> tuple[str, bytes]:
+def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
     """Return an image's kind and content; of a file of another kind only the head is read."""
     try:
         if path.is_dir():

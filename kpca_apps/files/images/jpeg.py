@@ -100,11 +100,13 @@ def require_whole(bare: bytes, label: str) -> None:
 def _decoded(bare: bytes, page: Page, label: str) -> NDArray[np.uint8]:
     with damage_refused(label):
         picture = JpegImageFile(io.BytesIO(bare))
-        pixels = np.array(picture)
-        if max(max(layer[1:3]) for layer in picture.layer) <= 2:
+        # libjxl knows no coarser colour; it is asked first, for it gives up early.
+        is_known = max(max(layer[1:3]) for layer in picture.layer) <= 2
+        if is_known:
             require_whole(bare, label)
-        else:
-            # libjxl knows no coarser colour: bits added to each scan must change no pixel.
+        pixels = np.array(picture)
+        if not is_known:
+            # Of a whole image, bits added to each scan change no pixel.
             longer = JpegImageFile(io.BytesIO(_SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", bare)))
             if not np.array_equal(np.array(longer), pixels):
                 raise ValueError("a scan ends too early")

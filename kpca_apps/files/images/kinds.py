@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-__all__ = [
-    "HEAD",
-    "IMAGE_SUFFIXES",
-    "SUFFIXES_OF",
-    "image_kind",
-    "is_image",
-    "refusal",
-]
+__all__ = ["HEAD", "IMAGE_SUFFIXES", "SUFFIXES_OF", "image_kind", "is_image", "refusal"]
 
 HEAD = 132  # bytes at the beginning of a file that tell its kind
 _HEIC = b"heic heix heim heis hevc hevx mif1 msf1".split()
@@ -118,13 +111,7 @@ def is_image(head: bytes, name: str) -> bool:
 
 
 def refusal(kind: str | None) -> str:
-    """Say that a kind of file is not read, and what to do: the end of a sentence with its name.
-
-    Examples
-    --------
-    >>> refusal("gif")[:34]
-    'is a GIF, which is not read; anima'
-    """
+    """Say that a kind of file is not read, and what to do: the end of a sentence with its name."""
     if kind in _NAMES:
         what, advice = _NAMES[kind]
         return f"is {what}, which is not read; {advice}."

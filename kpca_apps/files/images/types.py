@@ -66,27 +66,12 @@ class Metadata:
 class ImageFile:
     """An image file, checked as far as its headers go.
 
-    Attributes
-    ----------
-    label : str
-        The file as the user named it, fit for a one-line message.
-    format : str
-        Its kind by content, whatever the suffix: one of `kinds.SUFFIXES_OF`.
-    pages : tuple of Page
-        One, but for TIFF files of several pages.
-    metadata : Metadata
-        Of the first page.
-    page : callable
-        Decodes one page, from its number (from 0) to its pixels in stored order; InputError if
-        they are damaged or cut short.
-    notes : tuple of str
-        Whole sentences on what comes out other than it went in.
-    carried : tuple of (bytes, bytes)
-        PNG chunks, JPEG segments or boxes to write again: their type and content.
-    directories : tuple of Directory
-        The tags of each TIFF page.
-    sha256 : str
-        Hash of the file's bytes.
+    `label` is the file as the user named it, fit for a one-line message; `format` its kind by
+    content, one of `kinds.SUFFIXES_OF`; `metadata` that of the first page. `page` decodes a page,
+    from its number (from 0) to its pixels in stored order, or refuses those that are damaged or
+    cut short. `notes` are sentences on what comes out other than it went in, `carried` the type
+    and content of PNG chunks, JPEG segments or boxes to write again, `directories` the tags of
+    each TIFF page, and `sha256` is the hash of the file's bytes.
     """
 
     label: str
