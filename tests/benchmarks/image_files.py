@@ -3,7 +3,7 @@
 Some seventy files, made by Pillow, tifffile, imagecodecs, imageio and scikit-image, are read and
 written back with unchanged pixels, as their own kind::
 
-    python tests/benchmarks/image_files.py
+    python -m tests.benchmarks.image_files
 
 "read" is whether the pixels read are those that were put in (of packing with loss: those another
 decoder sees), "written" whether another decoder sees them in the file written (JPEG: within a few

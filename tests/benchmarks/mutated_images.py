@@ -4,8 +4,8 @@ Each file is one of some small ones with one kind of damage: bytes flipped, the 
 inserted or taken out, or a length, count or place in a header replaced. It is read, page by page,
 in another process with little memory. Seeds are fixed; the same numbers come again with::
 
-    python tests/benchmarks/mutated_images.py            # 5,000 files of each kind
-    python tests/benchmarks/mutated_images.py --files 500 --kinds png
+    python -m tests.benchmarks.mutated_images            # 5,000 files of each kind
+    python -m tests.benchmarks.mutated_images --files 500 --kinds png
 
 A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
 not. PNG has checksums: no changed pixel may pass. TIFF and JPEG have none, so bytes changed inside
