@@ -117,7 +117,7 @@ def _try_first(
     from kpca_apps.cli.denoise_steps import library_versions
     from kpca_apps.denoise.modes import LocalMode
     from kpca_apps.denoise.trial import try_strengths
-    from kpca_apps.files.images import read_image
+    from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising_text import in_units, trial_sentence, trial_title
     from kpca_apps.report.result_json import result_to_json
     from kpca_apps.report.text import plain

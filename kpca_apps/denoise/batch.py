@@ -35,7 +35,7 @@ from kpca_apps.denoise.references import find_references
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
 from kpca_apps.denoise.work import Denoise, Done, Task, work
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.files.images import FORMATS
+from kpca_apps.files.images.front_door import FORMATS
 from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["Progress", "Within", "make_folder", "run_batch"]
@@ -116,7 +116,7 @@ def run_batch(
     >>> import tempfile
     >>> import numpy as np
     >>> from types import SimpleNamespace
-    >>> from kpca_apps.files.png import write_png
+    >>> from kpca_apps.files.images.png import write_png
     >>> def halve(pixels, channel_axis):
     ...     return pixels / 2, SimpleNamespace(
     ...         noise="gaussian", sigma=1.0, estimated=False, correlated=False, data_range=255.0,

@@ -14,7 +14,7 @@ from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.naming import find_images
 from kpca_apps.denoise.work import colours_of
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.files.images import read_image
+from kpca_apps.files.images.front_door import read_image
 from kpca_apps.files.names import one_line
 
 __all__ = ["MeasuredFile", "are_all_alike", "measure_file", "read_examples", "widest_range"]

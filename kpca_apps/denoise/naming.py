@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.images import SUFFIXES
-from kpca_apps.files.images_kinds import (
+from kpca_apps.files.images.kinds import (
     HEAD,
     IMAGE_SUFFIXES,
     SUFFIXES_OF,
@@ -88,7 +87,10 @@ def plan_outputs(
     [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
     """
     found, notes = find_images(inputs, passed_over or out)
-    suffixes = [SUFFIXES.get(format) or _misnamed(source, name) for name, source in found]
+    suffixes = [
+        SUFFIXES_OF[format][0] if format in SUFFIXES_OF else _misnamed(source, name)
+        for name, source in found
+    ]
     outputs, renamed = _output_names([name for name, _ in found], suffixes)
     if format == "same":
         renamed = tuple(

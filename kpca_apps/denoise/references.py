@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 
 from kpca_apps.denoise.naming import Planned
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.images import ImageFile, read_image
-from kpca_apps.files.images_kinds import IMAGE_SUFFIXES
+from kpca_apps.files.images.front_door import read_image
+from kpca_apps.files.images.kinds import IMAGE_SUFFIXES
+from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
 
 __all__ = ["find_references", "read_reference"]

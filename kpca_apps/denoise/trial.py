@@ -14,7 +14,7 @@ from kpca_apps.denoise.previews import make_previews, turned
 from kpca_apps.denoise.result import Trial, TrialResult
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.work import as_stored, colours_of
-from kpca_apps.files.images_types import ImageFile
+from kpca_apps.files.images.types import ImageFile
 
 __all__ = ["strengths_of", "try_strengths"]
 

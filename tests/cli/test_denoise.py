@@ -23,7 +23,7 @@ from kpca_apps.denoise.local import KERNELS
 from kpca_apps.denoise.manifest import MANIFEST
 from kpca_apps.denoise.parameters import CONTENTS, QUALITIES
 from kpca_apps.denoise.settings import NOISES
-from kpca_apps.files.images import FORMATS
+from kpca_apps.files.images.front_door import FORMATS
 from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents
 

@@ -13,7 +13,8 @@ from kpca_apps.denoise.previews import make_previews
 from kpca_apps.denoise.settings import Settings
 from kpca_apps.denoise.trial import strengths_of, try_strengths
 from kpca_apps.denoise.white import Denoised
-from kpca_apps.files.images import ImageFile, read_image
+from kpca_apps.files.images.front_door import read_image
+from kpca_apps.files.images.types import ImageFile
 from tests.denoise.toy import save
 
 CROP = 64
