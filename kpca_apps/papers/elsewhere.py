@@ -26,12 +26,14 @@ ELSEWHERE: tuple[Place, ...] = (
     Place(
         "Kernel k-means, nearest neighbours, class means, discriminant",
         f"{_REPORT}, 7",
-        "kpca_apps.papers.methods; scikit-learn's own where there is no need of a kernel",
+        "scikit-learn's KMeans, KNeighborsClassifier and LinearDiscriminantAnalysis on "
+        "KernelPCA.transform; class_means, in kpca_apps.papers.methods",
     ),
     Place(
         "Linear SVM on components, multi-layer SVM, component regression",
         f"{_REPORT}, 4",
-        "kpca_apps.papers.methods",
+        "scikit-learn's LinearSVC, SVC and LinearRegression after KernelPCA in a pipeline; the "
+        "experiments usps and course show two of them",
     ),
     Place(
         "Reduced sets: of fewer points, exact for (x.y)^2, over a family of inputs",
@@ -54,16 +56,22 @@ ELSEWHERE: tuple[Place, ...] = (
         "not run: quoted there from other papers, on networks, nonlinear and virtual support "
         "vector machines, and tangent distances",
     ),
-    Place("Moments of higher order, projection pursuit", f"{_REPORT}, 7.1", "methods.moments"),
+    Place(
+        "Moments of higher order, projection pursuit",
+        f"{_REPORT}, 7.1",
+        "means of products of the columns of KernelPCA.transform; scikit-learn's FastICA on it",
+    ),
     Place(
         "Power method, subsets, cluster means, basic patterns, greedy and random features",
         "all",
-        "kpca_apps.papers.methods, each with the method of the engine to prefer",
+        'KernelPCA, with solver="krylov", fitted to a subset, or through landmarks ("kmeans", '
+        '"residual", "greedy"); cluster_means, in kpca_apps.papers.methods; RBFSampler and PCA of '
+        "scikit-learn",
     ),
     Place(
         "Hebbian networks, autoassociative networks, principal curves",
         f"{_STUDY}, VIII",
-        "methods.kernel_hebbian, with the linear kernel, is the network of Oja and Sanger; an "
+        "KernelPCA with the linear kernel finds what the network of Oja and Sanger learns; an "
         "autoassociative network is scikit-learn's MLPRegressor fitted to its own input; principal "
         "curves are not here",
     ),
