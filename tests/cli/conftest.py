@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,13 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
+
+
+class Terminal(io.StringIO):
+    """What a terminal would show."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console, column_lines, terminal_width
 from kpca_apps.cli.denoise_options import check_jobs, check_range
-from kpca_apps.cli.denoise_progress import say_failure
+from kpca_apps.cli.progress import say_failure
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
 
@@ -32,19 +32,7 @@ MAX_WHOLE = 400  # characters of a name that is shown whole
 
 
 def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
-    """Learn a dictionary and save it.
-
-    Parameters
-    ----------
-    console : Console
-    params : mapping
-        Of the command.
-
-    Raises
-    ------
-    KpcaError
-        If options, examples or the file to write are not as they should be.
-    """
+    """Learn a dictionary, with the parameters of the command, and save it."""
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.denoise.dictionary_view import choice_sentence
     from kpca_apps.denoise.examples import read_examples
@@ -107,13 +95,7 @@ def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
 def print_noise(
     console: Console, inputs: Sequence[str], data_range: float | None, as_json: bool
 ) -> int:
-    """Print a table of the noise of images, as data.
-
-    Returns
-    -------
-    int
-        How many could not be measured.
-    """
+    """Print a table of the noise of images, as data; return how many could not be measured."""
     from kpca_apps.denoise.examples import measure_file
     from kpca_apps.denoise.naming import find_images
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kpca_apps.cli.clock import REPORT_FILE, Clock
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.cli.shared import near
 from kpca_apps.engine.interrupts import interrupts_ignored
-from kpca_apps.errors import ConfigError, InputError, StoppedError
+from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
 
@@ -74,26 +74,14 @@ def run_experiments(
     """Run experiments and write their page, figures and numbers.
 
     Once they are run an interrupt waits until they are written. What an interrupted run has done
-    replaces no earlier result: it goes beside it.
-
-    Returns
-    -------
-    int
-        How many could not be run.
-
-    Raises
-    ------
-    ConfigError
-        If there is no experiment of that name.
-    InputError
-        If the data folder is none, or the only experiment asked for lacks its data.
-    StoppedError
-        If it was interrupted; what was done is written.
+    replaces no earlier result: it goes beside it. Returns how many could not be run.
     """
     chosen = _chosen(name)
     complete, partial = _folders(out or Path(f"kpca-papers-{name}"), force=force)
     _check_data(data)
-    from kpca_apps.cli.papers_runs import write_papers
+    # All that draws is imported before the first experiment, so that nothing that is missing is
+    # found when all are done.
+    from kpca_apps.report.gallery import gallery_figures, render_gallery
 
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
@@ -109,16 +97,19 @@ def run_experiments(
         elif result.n_failed == len(chosen):
             raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
         with console.stage("Drawing"):
-            write_papers(result, folder, clock)
+            try:
+                with folder as building:
+                    pages = [(REPORT_FILE, render_gallery(result))]
+                    write_result(building, result, pages, gallery_figures(result), clock)
+            except MemoryError:
+                raise RefusedError(
+                    "the memory of this machine does not suffice to draw the page: end other "
+                    "programs, or run the experiments one by one"
+                ) from None
     if interrupted:
         raise _interruption(result, folder, kept=folder is not complete)
     _say(console, result)
-    if as_json:
-        from kpca_apps.report.result_json import result_to_json
-
-        console.data(result_to_json(result))
-    else:
-        console.data_path(near(folder.path) / REPORT_FILE)
+    print_result(console, folder.path, result, as_json)
     return result.n_failed
 
 
@@ -158,7 +149,7 @@ def _gathered(
     left = [not_run(one, "interrupted before it was done.") for one in chosen[len(done) :]]
     return gathered(
         [*done, *left],
-        command=reproduce(context, replacing=False),
+        command=reproduce(context),
         elsewhere=ELSEWHERE if len(chosen) > 1 else (),
     )
 
