@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +115,6 @@ def _escaped(word: str) -> str:
 
 def _word(name: str, value: object) -> str:
     """Write one value as a word of a command line."""
-    if isinstance(value, Enum):
-        return str(value.value)
     return _shown(str(value)) if name in _PATHS else str(value)
 
 

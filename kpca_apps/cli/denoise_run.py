@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +48,6 @@ class Batch:
     inputs: tuple[str, ...]
     planned: tuple[Planned, ...]
     out: Path
-    format: str
-    force: bool
-    reference: Path | None
     rivals: tuple[str, ...]
 
     @property
@@ -62,7 +58,7 @@ class Batch:
 
 def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode | DictionaryMode:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
-    params = {name: _plain(value) for name, value in context.params.items()}
+    params = context.params
     sigma, data_range = parse_sigma(params["sigma"]), params["data_range"]
     check_range(data_range)
     if params["model"] is None:
@@ -87,11 +83,16 @@ def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode 
 
 def plan_batch(params: Mapping[str, Any]) -> Batch:
     """List the images of a run, and refuse what cannot be, before any work."""
-    from kpca_apps.denoise.comparing import RIVALS
     from kpca_apps.denoise.naming import plan_outputs
+
+    rivals: tuple[str, ...] = ()
 
     if params["compare"] and params["reference"] is None:
         raise ConfigError("--compare needs clean images; name their folder by --reference")
+    if params["compare"]:
+        from kpca_apps.denoise.comparing import RIVALS
+
+        rivals = tuple(RIVALS)
     check_jobs(params["jobs"])
     out = Path(params["out"])
     # A shell's * names the folder of an earlier run too.
@@ -102,17 +103,8 @@ def plan_batch(params: Mapping[str, Any]) -> Batch:
             f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
             "be taken for inputs later; choose another with --out"
         )
-    kind = str(_plain(params["format"]))
-    planned, _ = plan_outputs(inputs, out / IMAGES, format=kind, passed_over=out)
-    return Batch(
-        inputs=tuple(inputs),
-        planned=planned,
-        out=out,
-        format=kind,
-        force=params["force"],
-        reference=params["reference"],
-        rivals=tuple(RIVALS) if params["compare"] else (),
-    )
+    planned, _ = plan_outputs(inputs, out / IMAGES, format=params["format"], passed_over=out)
+    return Batch(tuple(inputs), planned, out, rivals)
 
 
 def print_plan(console: Console, batch: Batch, as_json: bool) -> None:
@@ -337,7 +329,7 @@ def denoise_batch(
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.denoise.batch import run_batch
 
-    mode = chosen_mode(context, n_jobs=jobs[1])
+    mode, params = chosen_mode(context, n_jobs=jobs[1]), context.params
     n_done = 0
     weights = {one.name: size for one, size in zip(batch.planned, samples, strict=True)}
     try:
@@ -354,10 +346,10 @@ def denoise_batch(
                 batch.images,
                 mode.settings,
                 denoise=mode,
-                format=batch.format,
+                format=params["format"],
                 jobs=jobs[0],
-                force=batch.force,
-                reference=batch.reference,
+                force=params["force"],
+                reference=params["reference"],
                 rivals=batch.rivals,
                 progress=progress,
                 within=within,
@@ -371,7 +363,7 @@ def denoise_batch(
     return replace(
         result,
         notes=(*result.notes, *_unit_notes(mode.sigma, result), *_noise_notes(result)),
-        settings=_told(mode.settings, batch, context.params["model"]),
+        settings=_settings(mode.settings, batch, params),
         command=reproduce(context),
         versions=library_versions(),
     )
@@ -472,20 +464,19 @@ def _noise_range(result: DenoisingResult) -> str:
     return f"The noise was {low if low == high else f'{low} to {high}'} % of the range of values."
 
 
-def _told(settings: Mapping[str, Any], batch: Batch, model: Path | None) -> dict[str, Any]:
-    told = {**settings, "format": batch.format, "compare": list(batch.rivals)}
-    if model is not None:
-        told |= {"model": model.name, "model_sha256": settings["model"]}
-    if batch.reference is not None:
-        told["reference"] = batch.reference.name
-    return told
+def _settings(
+    settings: Mapping[str, Any], batch: Batch, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings that the report shows."""
+    shown = {**settings, "format": params["format"], "compare": list(batch.rivals)}
+    if params["model"] is not None:
+        shown |= {"model": params["model"].name, "model_sha256": settings["model"]}
+    if params["reference"] is not None:
+        shown["reference"] = params["reference"].name
+    return shown
 
 
 def is_given(context: typer.Context, name: str) -> bool:
     """Whether an option stands on the command line or in the config file."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value

@@ -89,7 +89,7 @@ def _asked(params: Mapping[str, Any]) -> tuple[Any, int | None, str | None]:
     """Return the executor, the number of workers and the scheduler."""
     asked, jobs = params.get("workers"), params.get("jobs")
     scheduler = params.get("scheduler")
-    kind = "threads" if asked is None else str(asked.value)
+    kind = "threads" if asked is None else str(asked)
     if scheduler is None:
         return kind, jobs, None
     if asked is not None and kind != "dask":
@@ -203,7 +203,7 @@ def finish(
     steps = next_steps(context, result, folder=folder.path.name, saved=saved)
     result = replace(result, next_steps=steps)
     with working(console, "Writing", table), folder as building:
-        scored = building / f"scored.{params['format'].value}"
+        scored = building / f"scored.{params['format']}"
         notes = write_scored_table(table, result, scored, execution)
         result = replace(result, warnings=(*result.warnings, *notes))
         if model is not None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_choices_are_those_of_the_application() -> None:
         options.FormatName: FORMATS,
     }
     for names, offered in choices.items():
-        assert {name.value for name in names} == set(offered)
+        assert set(get_args(names)) == set(offered)
 
 
 def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
