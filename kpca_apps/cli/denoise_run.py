@@ -157,8 +157,8 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
 
 def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:
     """Write the report of a batch, its data and its figures, beside the folder of the images."""
-    from kpca_apps.report.denoising import denoising_pages
-    from kpca_apps.report.denoising_text import has_figures
+    from kpca_apps.report.denoising.page import denoising_pages
+    from kpca_apps.report.denoising.text import has_figures
 
     figures: dict[str, bytes] = {}
     clock.told["seconds of images"] = {
@@ -169,7 +169,7 @@ def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -
     clock.told["resumed"] = result.n_resumed
     with folder as building:
         if has_figures(result):
-            from kpca_apps.report.denoising_figures import denoising_figures
+            from kpca_apps.report.denoising.figures import denoising_figures
 
             figures = denoising_figures(result)
         write_result(building, result, denoising_pages(result), figures, clock)
@@ -217,8 +217,8 @@ def _try_first(
     from kpca_apps.denoise.modes import LocalMode
     from kpca_apps.denoise.trial import try_strengths
     from kpca_apps.files.images import read_image
-    from kpca_apps.report.denoising import render_trial
-    from kpca_apps.report.denoising_text import in_units, trial_sentence, trial_title
+    from kpca_apps.report.denoising.page import render_trial
+    from kpca_apps.report.denoising.text import in_units, trial_sentence, trial_title
     from kpca_apps.report.text import plain
 
     clock, first = Clock(), batch.planned[0]
@@ -428,7 +428,7 @@ def _with_dictionary(context: typer.Context, result: DenoisingResult) -> Denoisi
 
 def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> None:
     """Say in a few lines what became of a batch; failures were said as they happened."""
-    from kpca_apps.report.denoising_text import headline, standing_sentences
+    from kpca_apps.report.denoising.text import headline, standing_sentences
     from kpca_apps.report.text import plain
 
     console.say(headline(result))
@@ -451,7 +451,7 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
 
 def _noise_range(result: DenoisingResult) -> str:
     """Say how strong the noise taken out was, where the headline speaks of something else."""
-    from kpca_apps.report.denoising_text import is_left
+    from kpca_apps.report.denoising.text import is_left
 
     shares = [
         100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)

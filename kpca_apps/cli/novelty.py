@@ -328,9 +328,9 @@ def compare(
                 rows, told, command=reproduce(context, replacing=True), execution=execution
             )
     clock.lap("comparing")
-    from kpca_apps.report.curves import verdict
-    from kpca_apps.report.figures import comparison_figures
-    from kpca_apps.report.render import render_comparison
+    from kpca_apps.report.novelty.figures import comparison_figures
+    from kpca_apps.report.novelty.page import render_comparison
+    from kpca_apps.report.novelty.text import verdict
 
     for number, evaluation in enumerate(result.evaluations, 1):
         for method in evaluation.methods:

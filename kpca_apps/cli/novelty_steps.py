@@ -193,10 +193,10 @@ def finish(
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.novelty.model import save_model
     from kpca_apps.novelty.scored_table import write_scored_table
-    from kpca_apps.report.figures import screening_figures
-    from kpca_apps.report.hidden import without_hidden
-    from kpca_apps.report.render import render_screening
-    from kpca_apps.report.text import headline, plain
+    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.page import render_screening
+    from kpca_apps.report.novelty.text import headline, without_hidden
+    from kpca_apps.report.text import plain
 
     params = context.params
     saved = None if model is None else MODEL_FILE
@@ -241,7 +241,7 @@ def finish(
 
 def _labels_text(evaluation: Evaluation) -> str:
     """Say how well the scores tell the rows that are labelled as outliers, and beside whom."""
-    from kpca_apps.report.curves import PRECISION, ROC, verdict
+    from kpca_apps.report.novelty.text import PRECISION, ROC, verdict
 
     ours = next(curve for curve in evaluation.methods if curve.ours)
     areas = f"{ROC.label} {ours.auroc:.3f}, {PRECISION.label} {ours.auprc:.3f}."
@@ -257,7 +257,7 @@ def _threshold_text(result: ScreeningResult) -> str:
     info = result.threshold
     if not math.isfinite(info.value):
         return info.statement
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
@@ -267,7 +267,7 @@ def _threshold_text(result: ScreeningResult) -> str:
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     from kpca_apps.novelty.flagging import rate_statement
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     rule, detector = model.rule, model.detector
     what = (
@@ -300,7 +300,7 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
 
 def place(row: RankedRow, result: ScreeningResult) -> str:
     """Say in one line which row it is, and where it stands."""
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     name = f" ({one_line(row.id, 60)})" if row.id else ""
     line = f", line {row.line}" if row.line is not None else ""

@@ -44,7 +44,7 @@ def print_list(console: Console, as_json: bool) -> None:
 
 def _list_lines(found: list[Experiment], width: int) -> list[str]:
     """Lay out names, data and titles; titles are wrapped, so that a terminal does not."""
-    from kpca_apps.report.gallery_text import work_of
+    from kpca_apps.report.papers.text import work_of
 
     cells = {one.name: (one.name, ", ".join(one.data) or "none") for one in found}
     heads = column_lines([("name", "data"), *cells.values()])
@@ -81,7 +81,7 @@ def run_experiments(
     _check_data(data)
     # All that draws is imported before the first experiment, so that nothing that is missing is
     # found when all are done.
-    from kpca_apps.report.gallery import gallery_figures, render_gallery
+    from kpca_apps.report.papers.page import gallery_figures, render_gallery
 
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
@@ -218,7 +218,7 @@ def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Rep
 
 
 def _tell(console: Console, one: Reproduction) -> None:
-    from kpca_apps.report.gallery_text import standing
+    from kpca_apps.report.papers.text import standing
 
     if one.failed:
         say_line(f"not run: {one.name}: {one.failed}")
@@ -229,7 +229,7 @@ def _tell(console: Console, one: Reproduction) -> None:
 
 
 def _say(console: Console, result: GalleryResult) -> None:
-    from kpca_apps.report.gallery_text import headline, left_out
+    from kpca_apps.report.papers.text import headline, left_out
 
     console.say(headline(result))
     # Of one experiment its own line has said so.

@@ -304,7 +304,7 @@ def test_no_link_leads_results_out_of_the_folder(kpca: Run) -> None:
 
 def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
     code = (
-        "import sys, kpca_apps.cli.denoise_run, kpca_apps.report.denoising;"
+        "import sys, kpca_apps.cli.denoise_run, kpca_apps.report.denoising.page;"
         "print({'matplotlib', 'numba', 'scipy', 'sklearn'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

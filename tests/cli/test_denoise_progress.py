@@ -119,7 +119,7 @@ def test_a_disk_full_at_the_report_leaves_the_images(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("kpca_apps.report.denoising.denoising_pages", full)
+        patch.setattr("kpca_apps.report.denoising.page.denoising_pages", full)
         done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "no space left on its disk" in done.err
@@ -186,7 +186,7 @@ def test_an_interrupt_in_the_report_leaves_the_images(
     def interrupted(result: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kpca_apps.report.denoising.denoising_pages", interrupted)
+    monkeypatch.setattr("kpca_apps.report.denoising.page.denoising_pages", interrupted)
     done = kpca("run", "in", *GIVEN)
     assert (done.code, "the images are done and the report is not" in done.err) == (130, True)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]

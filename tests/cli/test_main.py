@@ -199,7 +199,7 @@ def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
     def ask_to_end(result: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("kpca_apps.report.render.render_screening", ask_to_end)
+    monkeypatch.setattr("kpca_apps.report.novelty.page.render_screening", ask_to_end)
     before, handler = sorted(folder.iterdir()), signal.getsignal(signal.SIGTERM)
     done = kpca("screen", "birds.csv")
     assert (done.code, done.err) == (130, "error: interrupted; nothing was written\n")

@@ -15,7 +15,7 @@ from kpca_apps.papers import registry
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import all_experiments
 from kpca_apps.papers.result import Outcome
-from kpca_apps.report import gallery
+from kpca_apps.report.papers import page as gallery
 from tests.cli.conftest import Run
 
 
@@ -271,9 +271,9 @@ def test_what_draws_is_imported_before_the_first_experiment(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _with(monkeypatch, AssertionError("an experiment was run"))
-    monkeypatch.setitem(sys.modules, "kpca_apps.report.gallery", None)
+    monkeypatch.setitem(sys.modules, "kpca_apps.report.papers.page", None)
     done = kpca("run", "course")
-    assert done.code == 1 and "kpca_apps.report.gallery" in done.err
+    assert done.code == 1 and "kpca_apps.report.papers.page" in done.err
 
 
 def test_a_bug_in_the_only_experiment_is_said_to_be_one(

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome
-from kpca_apps.report.denoising_text import METHODS, compared_images
+from kpca_apps.report.denoising.text import METHODS, compared_images
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
@@ -21,7 +21,7 @@ from kpca_apps.report.drawing import (
 )
 from kpca_apps.report.text import count, join
 
-__all__ = ["denoising_drawings", "denoising_figures"]
+__all__ = ["MOST_NAMED", "denoising_drawings", "denoising_figures"]
 
 MOST_NAMED = 40  # lines that still have room for a name
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches

@@ -26,7 +26,6 @@ MARKS: dict[Verdict, str] = {
     "not run": "\u2013",
 }
 """A sign for each verdict, so that it is not told by colour alone."""
-
 DIGITS = 4
 FEW = 4  # claims, of which nothing need be said in sum
 

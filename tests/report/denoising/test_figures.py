@@ -10,11 +10,7 @@ import pytest
 from PIL import Image
 
 from kpca_apps.denoise.result import DenoisingResult
-from kpca_apps.report.denoising_figures import (
-    MOST_NAMED,
-    denoising_drawings,
-    denoising_figures,
-)
+from kpca_apps.report.denoising.figures import MOST_NAMED, denoising_drawings, denoising_figures
 from tests.report.denoising_examples import compared, failed, image, many
 
 

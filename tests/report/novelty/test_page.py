@@ -8,9 +8,9 @@ from importlib import resources
 
 import pytest
 
-from kpca_apps.report.curves import verdict
 from kpca_apps.report.drawing import PALETTE
-from kpca_apps.report.render import render_comparison, render_screening
+from kpca_apps.report.novelty.page import render_comparison, render_screening
+from kpca_apps.report.novelty.text import verdict
 from kpca_apps.report.text import count
 from tests.report import examples
 from tests.report.pages import Page, rendered

@@ -27,7 +27,6 @@ __all__ = [
     "headline_parts",
     "in_units",
     "is_left",
-    "kind_text",
     "level_text",
     "likeness_sentence",
     "looks_like",

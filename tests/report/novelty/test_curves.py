@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kpca_apps.report.curves import PRECISION, ROC, standing, verdict
+from kpca_apps.report.novelty.text import PRECISION, ROC, standing, verdict
 from tests.report import examples
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality, Residual
-from kpca_apps.report.denoising import render_denoising
-from kpca_apps.report.denoising_text import (
+from kpca_apps.report.denoising.page import render_denoising
+from kpca_apps.report.denoising.text import (
     best_rival,
     decibels,
     dictionary_sentence,

@@ -1,11 +1,13 @@
-"""What the templates see of a batch: outcomes turned into short, ready text and addresses."""
+"""What denoising gave as self-contained HTML pages."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kpca_apps.denoise.result import (
@@ -16,10 +18,14 @@ from kpca_apps.denoise.result import (
     ImagePreviews,
     Preview,
     Quality,
+    TrialResult,
 )
-from kpca_apps.report.denoising_text import (
+from kpca_apps.report.denoising.text import (
     METHODS,
     decibels,
+    dictionary_sentence,
+    has_figures,
+    headline_parts,
     in_units,
     is_left,
     level_text,
@@ -29,28 +35,226 @@ from kpca_apps.report.denoising_text import (
     reason_text,
     residual_sentence,
     similarity,
+    standing_sentences,
+    trial_sentence,
+    trial_title,
 )
-from kpca_apps.report.text import count, cut, plural
+from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
+from kpca_apps.report.text import count, cut, join, number, plain, plural
 
-__all__ = [
-    "FailureView",
-    "ImageView",
-    "LikenessRow",
-    "Shown",
-    "change_of",
-    "failure_views",
-    "image_views",
-    "likeness_rows",
-    "likeness_total",
-    "shown",
-]
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
 
+__all__ = ["MAX_TOGETHER", "denoising_pages", "render_denoising", "render_trial"]
+
+MAX_TOGETHER = 12  # images whose pictures stand in one page
+MAX_BYTES = 4_500_000  # of the pictures in one page
+MAX_FAILURES_ON_TOP = 8
+MAX_FAILURES = 500
+MAX_NOTES = 50
+TILE = 72  # CSS pixels of a component's picture
+MODES = {
+    "local": "local, from similar patches within each image",
+    "dictionary": "dictionary, from what clean examples have in common",
+}
+UNSET = {"sigma": "measured on each image", "data_range": "told by the type of the values"}
+PARTS = ("denoising.css", "slider.js")
 MAX_NAME = 200
-MAX_NOTES = 20
+MAX_IMAGE_NOTES = 20
 SMALL, THUMB = 256, 80  # CSS pixels that a crop and a picture in a list may take
 MAX_ZOOM = 16
 TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
+
+
+def render_denoising(result: DenoisingResult, *, images: str = "../images") -> dict[str, str]:
+    """Render a batch as pages that need nothing beside themselves.
+
+    Parameters
+    ----------
+    result : DenoisingResult
+    images : str
+        Address of the folder of denoised files, from the folder of the report.
+
+    Returns
+    -------
+    dict of str to str
+        File name in the folder of the report to HTML: ``"report.html"``, and for a large batch
+        ``"details/0001.html"`` and so on, one an image.
+    """
+    return dict(denoising_pages(result, images=images))
+
+
+def denoising_pages(
+    result: DenoisingResult, *, images: str = "../images"
+) -> Iterator[tuple[str, str]]:
+    """Yield the pages of `render_denoising` one by one: together they may be large.
+
+    Parameters
+    ----------
+    result : DenoisingResult
+    images : str
+        As for `render_denoising`.
+
+    Yields
+    ------
+    name, html : str
+    """
+    apart = _is_large(result)
+    views = image_views(result, images, apart=apart)
+    yield "report.html", _overview(result, views, apart)
+    if not apart:
+        return
+    inner = image_views(result, f"../{images}", apart=True)
+    for view in inner:
+        yield (
+            view.page,
+            make_page(
+                "details.html.j2",
+                parts=PARTS,
+                title=view.name,
+                view=view,
+                n_all=len(inner),
+                previous=inner[view.number - 2] if view.number > 1 else None,
+                following=inner[view.number] if view.number < len(inner) else None,
+            ),
+        )
+
+
+def render_trial(result: TrialResult) -> str:
+    """Render strengths tried on a crop as a page that needs nothing beside itself.
+
+    Parameters
+    ----------
+    result : TrialResult
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    sentence = trial_sentence(result)
+    return make_page(
+        "trial.html.j2",
+        parts=PARTS,
+        title=plain(sentence),
+        sentence=sentence,
+        result=result,
+        noise=noise_sentence(result) if result.established else "",
+        before=shown(result.before),
+        trials=[
+            {
+                "trial": trial,
+                "title": trial_title(trial),
+                "after": shown(trial.after),
+                "residual": shown(trial.residual),
+                "taken": in_units(result, trial.residual_sd),
+            }
+            for trial in result.trials
+        ],
+        **_how(result),
+    )
+
+
+def _overview(result: DenoisingResult, views: list[ImageView], apart: bool) -> str:
+    sentence = headline_parts(result)
+    failures = failure_views(result)
+    notes = [cut(text, MAX_SENTENCE) for text in result.notes[:MAX_NOTES]]
+    return make_page(
+        "denoising.html.j2",
+        parts=PARTS,
+        title=plain(sentence),
+        sentence=sentence,
+        standing=standing_sentences(result),
+        failures=failures[:MAX_FAILURES_ON_TOP],
+        more_failures=failures[MAX_FAILURES_ON_TOP:MAX_FAILURES],
+        n_failed=len(failures),
+        notes=notes,
+        views=views,
+        apart=apart,
+        extremes=_extremes(result, views),
+        likeness=likeness_rows(result, views),
+        total=likeness_total(result),
+        drawings=_drawings(result),
+        dictionary=result.dictionary,
+        dictionary_words=dictionary_sentence(result.dictionary) if result.dictionary else "",
+        tiles=_tiles(result),
+        **_how(result),
+    )
+
+
+def _is_large(result: DenoisingResult) -> bool:
+    """Tell whether the pictures of a batch are too many for one page."""
+    done = [image for image in result.images if image.previews is not None]
+    return len(done) > MAX_TOGETHER or sum(map(_size, done)) > MAX_BYTES
+
+
+def _size(image: ImageOutcome) -> int:
+    """Return the bytes of an image's pictures."""
+    previews = image.previews
+    if previews is None:
+        return 0
+    pieces = [p for c in previews.crops for p in (c.before, c.after, c.reference) if p is not None]
+    whole = [previews.before, previews.after, previews.residual]
+    return sum(len(picture.data) for picture in (*whole, *pieces))
+
+
+def _extremes(result: DenoisingResult, views: list[ImageView]) -> list[tuple[str, ImageView]]:
+    """Return the image that was changed most and the one that was changed least, if at all."""
+    done = [image for image in result.images if image.status == "ok"]
+    changed = [
+        (change_of(image), view)
+        for image, view in zip(done, views, strict=True)
+        if not is_left(image)
+    ]
+    if len(changed) < 2:
+        return []
+    most, least = max(changed, key=itemgetter(0)), min(changed, key=itemgetter(0))
+    if most is least:
+        return []
+    return [("Changed most", most[1]), ("Changed least", least[1])]
+
+
+def _tiles(result: DenoisingResult) -> list[dict[str, Any]]:
+    """Return the components of a dictionary, ready to show."""
+    components = result.dictionary.components if result.dictionary else ()
+    return [
+        {
+            "number": component.number,
+            "share": f"{number(100 * component.share, 2)} %",
+            "below": shown(component.below, TILE),
+            "above": shown(component.above, TILE),
+        }
+        for component in components
+    ]
+
+
+def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
+    """Gather what is folded away at the end."""
+    return {
+        "command": result.command,
+        "settings": [(key, _setting(key, value)) for key, value in sorted(result.settings.items())],
+        "versions": sorted(result.versions.items()),
+    }
+
+
+def _setting(key: str, value: object) -> str:
+    """Write a setting in words where its value alone would be a riddle."""
+    if key == "compare":
+        names = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+        return join([METHODS.get(name, str(name)) for name in names]) or "with nothing"
+    if value is None and key in UNSET:
+        return UNSET[key]
+    return MODES.get(str(value), setting_text(value)) if key == "mode" else setting_text(value)
+
+
+def _drawings(result: DenoisingResult) -> dict[str, Drawing]:
+    """Draw figures only where there are some: what draws them takes most of a second to load."""
+    if not has_figures(result):
+        return {}
+    from kpca_apps.report.denoising.figures import denoising_drawings
+
+    return denoising_drawings(result)
 
 
 @dataclass(frozen=True)
@@ -211,7 +415,7 @@ def _image(
     return ImageView(
         number=number,
         name=cut(image.name, MAX_NAME),
-        size=_size(image),
+        size=_facts(image),
         page=f"details/{number:04d}.html" if apart else f"#image-{number}",
         file=f"{images.rstrip('/')}/{address}" if image.output else "",
         level=_level(image),
@@ -223,7 +427,7 @@ def _image(
         is_doubted=not image.established,
         has_impulses=image.impulses,
         sentences=_sentences(image, has_strength),
-        notes=tuple(cut(note, 400) for note in image.notes[:MAX_NOTES]),
+        notes=tuple(cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]),
         before=shown(previews.before) if previews else None,
         after=shown(previews.after) if previews else None,
         residual=shown(previews.residual) if previews else None,
@@ -264,7 +468,7 @@ def _sentences(image: ImageOutcome, has_strength: bool) -> tuple[str, ...]:
     return tuple(text for text in sentences if text)
 
 
-def _size(image: ImageOutcome) -> str:
+def _facts(image: ImageOutcome) -> str:
     height, width = image.shape[:2] if len(image.shape) > 1 else (0, 0)
     channels = image.shape[2] if len(image.shape) == 3 else 1
     kind = {1: "grey", 2: "grey with alpha", 3: "colour", 4: "colour with alpha"}

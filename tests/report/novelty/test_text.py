@@ -8,19 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.result import Reason
-from kpca_apps.report.hidden import without_hidden
+from kpca_apps.report.novelty.text import headline, scores_text, without_hidden
 from kpca_apps.report.text import (
     Verbatim,
     count,
     cut,
-    headline,
     join,
     number,
     ordinal,
     percent,
     plain,
     plural,
-    scores_text,
     writable,
 )
 from tests.report import examples

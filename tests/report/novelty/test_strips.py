@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, Reason
-from kpca_apps.report.strips import WIDTH, strip_of
+from kpca_apps.report.novelty.page import WIDTH, strip_of
 
 EDGES = np.linspace(0.0, 10.0, 11)
 COUNTS = np.array([1.0, 2, 3, 4, 5, 5, 4, 3, 2, 1])

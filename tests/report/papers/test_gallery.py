@@ -17,11 +17,9 @@ from scipy.ndimage import label
 from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, close_to
 from kpca_apps.report.drawing import PALETTE
-from kpca_apps.report.gallery import gallery_figures, render_gallery
-from kpca_apps.report.gallery_figures import MAX_POINTS, draw
-from kpca_apps.report.gallery_rows import FULL_WIDTH, GAP, rows_of
-from kpca_apps.report.gallery_text import cell, headline, left_out, most_of_the_rest, standing
-from kpca_apps.report.gallery_words import claim_lines, table_view
+from kpca_apps.report.papers.figures import FULL_WIDTH, GAP, MAX_POINTS, draw, rows_of
+from kpca_apps.report.papers.page import claim_lines, gallery_figures, render_gallery, table_view
+from kpca_apps.report.papers.text import cell, headline, left_out, most_of_the_rest, standing
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples
 from tests.report.pages import Page

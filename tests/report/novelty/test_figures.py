@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 from kpca_apps.novelty.result import ScoreMark, ScoreScale
-from kpca_apps.report.components import component_map, evenly, scree
-from kpca_apps.report.contours import score_contours
-from kpca_apps.report.distribution import flagged_against_threshold, score_distribution
 from kpca_apps.report.drawing import house_style, to_svg
-from kpca_apps.report.figures import comparison_figures, screening_figures
+from kpca_apps.report.novelty.figures import (
+    comparison_figures,
+    component_map,
+    evenly,
+    flagged_against_threshold,
+    score_contours,
+    score_distribution,
+    scree,
+    screening_figures,
+)
 from kpca_apps.report.text import join
 from tests.report import examples
 
