@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kpca_apps.denoise.result import Preview
-from kpca_apps.report.text import Verbatim, count, cut, number, plural, writable
+from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural, writable
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -72,6 +72,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "count": count,
         "number": number,
+        "percent": percent,
         "plural": plural,
         "cut": cut,
         "sentence": _sentence,

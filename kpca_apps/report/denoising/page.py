@@ -59,6 +59,7 @@ MODES = {
 }
 UNSET = {"sigma": "measured on each image", "data_range": "told by the type of the values"}
 PARTS = ("denoising.css", "slider.js")
+View = dict[str, Any]  # what a template sees of one thing, in short, ready text
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
 SMALL, THUMB = 256, 80  # CSS pixels that a crop and a picture in a list may take
@@ -68,19 +69,10 @@ MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
 def render_denoising(result: DenoisingResult, *, images: str = "../images") -> dict[str, str]:
-    """Render a batch as pages that need nothing beside themselves.
+    """Render a batch as pages that need nothing beside themselves, by their name in the folder.
 
-    Parameters
-    ----------
-    result : DenoisingResult
-    images : str
-        Address of the folder of denoised files, from the folder of the report.
-
-    Returns
-    -------
-    dict of str to str
-        File name in the folder of the report to HTML: ``"report.html"``, and for a large batch
-        ``"details/0001.html"`` and so on, one an image.
+    That is ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
+    image; `images` is the address of the denoised files from there.
     """
     return dict(denoising_pages(result, images=images))
 
@@ -88,51 +80,30 @@ def render_denoising(result: DenoisingResult, *, images: str = "../images") -> d
 def denoising_pages(
     result: DenoisingResult, *, images: str = "../images"
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pages of `render_denoising` one by one: together they may be large.
-
-    Parameters
-    ----------
-    result : DenoisingResult
-    images : str
-        As for `render_denoising`.
-
-    Yields
-    ------
-    name, html : str
-    """
+    """Yield the pages of `render_denoising` one by one: together they may be large."""
     apart = _is_large(result)
-    views = image_views(result, images, apart=apart)
+    views = _views(result, images, apart=apart)
     yield "report.html", _overview(result, views, apart)
     if not apart:
         return
-    inner = image_views(result, f"../{images}", apart=True)
-    for view in inner:
+    inner = _views(result, f"../{images}", apart=True)
+    for place, view in enumerate(inner):
         yield (
-            view.page,
+            view["page"],
             make_page(
                 "details.html.j2",
                 parts=PARTS,
-                title=view.name,
+                title=view["name"],
                 view=view,
                 n_all=len(inner),
-                previous=inner[view.number - 2] if view.number > 1 else None,
-                following=inner[view.number] if view.number < len(inner) else None,
+                previous=inner[place - 1] if place else None,
+                following=inner[place + 1] if place + 1 < len(inner) else None,
             ),
         )
 
 
 def render_trial(result: TrialResult) -> str:
-    """Render strengths tried on a crop as a page that needs nothing beside itself.
-
-    Parameters
-    ----------
-    result : TrialResult
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Render strengths tried on a crop as a page that needs nothing beside itself."""
     sentence = trial_sentence(result)
     return make_page(
         "trial.html.j2",
@@ -156,9 +127,9 @@ def render_trial(result: TrialResult) -> str:
     )
 
 
-def _overview(result: DenoisingResult, views: list[ImageView], apart: bool) -> str:
+def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
     sentence = headline_parts(result)
-    failures = failure_views(result)
+    failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
     notes = [cut(text, MAX_SENTENCE) for text in result.notes[:MAX_NOTES]]
     return make_page(
         "denoising.html.j2",
@@ -173,8 +144,8 @@ def _overview(result: DenoisingResult, views: list[ImageView], apart: bool) -> s
         views=views,
         apart=apart,
         extremes=_extremes(result, views),
-        likeness=likeness_rows(result, views),
-        total=likeness_total(result),
+        likeness=_likeness(result, views),
+        total=_cells(result.mean_comparison) if result.mean_comparison else None,
         drawings=_drawings(result),
         dictionary=result.dictionary,
         dictionary_words=dictionary_sentence(result.dictionary) if result.dictionary else "",
@@ -199,7 +170,7 @@ def _size(image: ImageOutcome) -> int:
     return sum(len(picture.data) for picture in (*whole, *pieces))
 
 
-def _extremes(result: DenoisingResult, views: list[ImageView]) -> list[tuple[str, ImageView]]:
+def _extremes(result: DenoisingResult, views: list[View]) -> list[tuple[str, View]]:
     """Return the image that was changed most and the one that was changed least, if at all."""
     done = [image for image in result.images if image.status == "ok"]
     changed = [
@@ -278,106 +249,13 @@ class Shown:
         return "short" if self.width > 4 * self.height or self.height < MIN_HEIGHT else "wide"
 
 
-@dataclass(frozen=True)
-class CropView:
-    """A piece of an image, ready to show: (label, picture) from before to after."""
-
-    title: str
-    pieces: tuple[tuple[str, Shown], ...]
-
-
-@dataclass(frozen=True)
-class ImageView:
-    """One denoised image, ready to show.
-
-    Attributes
-    ----------
-    number : int
-        From 1, in the order of the batch.
-    name, size : str
-    page : str
-        Address of the page that shows it whole, from the report; a fragment of the report itself
-        where that does.
-    file : str
-        Address of the denoised file, from the folder of the report.
-    level, taken : str
-        Noise and what was taken out, on their scale.
-    level_value, taken_value : float
-        The same as shares of the range of values, to sort by.
-    looks : str
-        What the residual looks like, or that the image was left as it was; a mark of impulses.
-    is_structured : bool
-    is_doubted, has_impulses : bool
-        Whether no noise could be established; whether single pixels stand out.
-    sentences, notes : tuple of str
-    before, after, residual : Shown or None
-    thumb : Shown or None
-    crops : tuple of CropView
-    glance : CropView or None
-        The first crop without the clean image: before and after at one glance.
-    """
-
-    number: int
-    name: str
-    size: str
-    page: str
-    file: str
-    level: str
-    taken: str
-    level_value: float
-    taken_value: float
-    looks: str
-    is_structured: bool
-    is_doubted: bool
-    has_impulses: bool
-    sentences: tuple[str, ...]
-    notes: tuple[str, ...]
-    before: Shown | None
-    after: Shown | None
-    residual: Shown | None
-    thumb: Shown | None
-    crops: tuple[CropView, ...]
-    glance: CropView | None
-
-
-@dataclass(frozen=True)
-class FailureView:
-    """An image that could not be denoised."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class LikenessRow:
-    """One image beside its reference: for each method PSNR, SSIM, its value, and if it leads."""
-
-    name: str
-    page: str
-    cells: tuple[tuple[str, str, str, float, bool], ...]
-
-
-def image_views(result: DenoisingResult, images: str, *, apart: bool) -> list[ImageView]:
-    """Return the denoised images, ready to show.
-
-    Parameters
-    ----------
-    result : DenoisingResult
-    images : str
-        Address of the folder of denoised files, from the folder of the report.
-    apart : bool
-        Whether each image has a page of its own.
-    """
+def _views(result: DenoisingResult, images: str, *, apart: bool) -> list[View]:
+    """Return the denoised images, ready to show; `apart`, each on a page of its own."""
     done = [image for image in result.images if image.status == "ok"]
     return [
         _image(image, number, images, apart, has_strength=result.dictionary is None)
         for number, image in enumerate(done, 1)
     ]
-
-
-def failure_views(result: DenoisingResult) -> list[FailureView]:
-    """Return the images that failed, ready to show."""
-    return [FailureView(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
 
 
 def change_of(image: ImageOutcome) -> float:
@@ -409,32 +287,32 @@ def _thumb(picture: Preview) -> Shown:
 
 def _image(
     image: ImageOutcome, number: int, images: str, apart: bool, *, has_strength: bool
-) -> ImageView:
+) -> View:
     previews = image.previews
     address = quote(os.fsencode(image.output), safe="/")
-    return ImageView(
-        number=number,
-        name=cut(image.name, MAX_NAME),
-        size=_facts(image),
-        page=f"details/{number:04d}.html" if apart else f"#image-{number}",
-        file=f"{images.rstrip('/')}/{address}" if image.output else "",
-        level=_level(image),
-        taken="" if image.residual is None else in_units(image, image.residual.sd),
-        level_value=_share(image),
-        taken_value=change_of(image),
-        looks=_looks(image),
-        is_structured=image.residual is not None and image.residual.structured,
-        is_doubted=not image.established,
-        has_impulses=image.impulses,
-        sentences=_sentences(image, has_strength),
-        notes=tuple(cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]),
-        before=shown(previews.before) if previews else None,
-        after=shown(previews.after) if previews else None,
-        residual=shown(previews.residual) if previews else None,
-        thumb=_thumb(previews.thumb) if previews else None,
-        crops=_crops(previews) if previews else (),
-        glance=_glance(previews) if previews else None,
-    )
+    return {
+        "number": number,
+        "name": cut(image.name, MAX_NAME),
+        "size": _facts(image),
+        "page": f"details/{number:04d}.html" if apart else f"#image-{number}",
+        "file": f"{images.rstrip('/')}/{address}" if image.output else "",
+        "level": _level(image),
+        "taken": "" if image.residual is None else in_units(image, image.residual.sd),
+        "level_value": _share(image),
+        "taken_value": change_of(image),
+        "looks": _looks(image),
+        "is_structured": image.residual is not None and image.residual.structured,
+        "is_doubted": not image.established,
+        "has_impulses": image.impulses,
+        "sentences": _sentences(image, has_strength),
+        "notes": [cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]],
+        "before": shown(previews.before) if previews else None,
+        "after": shown(previews.after) if previews else None,
+        "residual": shown(previews.residual) if previews else None,
+        "thumb": _thumb(previews.thumb) if previews else None,
+        "crops": _crops(previews) if previews else [],
+        "glance": _glance(previews) if previews else None,
+    }
 
 
 def _level(image: ImageOutcome) -> str:
@@ -484,12 +362,12 @@ def _facts(image: ImageOutcome) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _crops(previews: ImagePreviews) -> tuple[CropView, ...]:
+def _crops(previews: ImagePreviews) -> list[View]:
     """Return the crops, unless they show no more than the view of the whole."""
     if not _is_whole(previews):
-        return tuple(_crop(crop, TITLES.get(crop.kind, crop.kind)) for crop in previews.crops)
+        return [_crop(crop, TITLES.get(crop.kind, crop.kind)) for crop in previews.crops]
     with_reference = [crop for crop in previews.crops if crop.reference is not None]
-    return tuple(_crop(crop, "Beside the clean image") for crop in with_reference)
+    return [_crop(crop, "Beside the clean image") for crop in with_reference]
 
 
 def _is_whole(previews: ImagePreviews) -> bool:
@@ -498,46 +376,40 @@ def _is_whole(previews: ImagePreviews) -> bool:
     return len(sizes) == 1
 
 
-def _glance(previews: ImagePreviews) -> CropView | None:
+def _glance(previews: ImagePreviews) -> View | None:
+    """Return the first crop without the clean image: before and after at one glance."""
     if not previews.crops:
         return None
     return _crop(replace(previews.crops[0], reference=None), "A piece")
 
 
-def _crop(crop: Crop, title: str) -> CropView:
+def _crop(crop: Crop, title: str) -> View:
+    """Return a piece of an image, ready to show: (label, picture) from before to after."""
     pieces = [("before", crop.before), ("after", crop.after)]
     if crop.reference is not None:
         pieces.append(("clean", crop.reference))
-    return CropView(
-        title=title,
-        pieces=tuple((label, shown(piece, SMALL)) for label, piece in pieces),
-    )
+    return {"title": title, "pieces": [(label, shown(piece, SMALL)) for label, piece in pieces]}
 
 
-def likeness_rows(result: DenoisingResult, views: Sequence[ImageView]) -> list[LikenessRow]:
+def _likeness(result: DenoisingResult, views: Sequence[View]) -> list[View]:
     """Return each image with a reference as a line of the table of PSNR and SSIM."""
     done = [image for image in result.images if image.status == "ok"]
     return [
-        LikenessRow(view.name, view.page, _cells(image.comparison))
+        {"name": view["name"], "page": view["page"], "cells": _cells(image.comparison)}
         for image, view in zip(done, views, strict=True)
         if image.comparison is not None
     ]
 
 
-def likeness_total(result: DenoisingResult) -> LikenessRow | None:
-    """Return the line of means."""
-    mean = result.mean_comparison
-    return None if mean is None else LikenessRow("mean", "", _cells(mean))
-
-
-def _cells(comparison: Comparison) -> tuple[tuple[str, str, str, float, bool], ...]:
+def _cells(comparison: Comparison) -> list[tuple[str, str, str, float, bool]]:
+    """Return for each method its name, PSNR, SSIM, the value to sort by, and whether it leads."""
     methods: Mapping[str, Quality] = {
         "noisy": comparison.noisy,
         "denoised": comparison.denoised,
         **comparison.rivals,
     }
     best = max(quality.psnr for quality in methods.values())
-    return tuple(
+    return [
         (
             METHODS.get(name, name),
             decibels(quality.psnr),
@@ -546,4 +418,4 @@ def _cells(comparison: Comparison) -> tuple[tuple[str, str, str, float, bool], .
             quality.psnr == best,
         )
         for name, quality in methods.items()
-    )
+    ]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import escape
@@ -37,7 +36,7 @@ from kpca_apps.report.novelty.text import (
     without_hidden_columns,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, join, number, percent, plain
+from kpca_apps.report.text import count, cut, join, number, plain
 
 __all__ = ["WIDTH", "render_comparison", "render_screening", "strip_of"]
 
@@ -62,33 +61,25 @@ MAX_STRETCH = 1.0  # how many widths of the band the axis may grow to reach a va
 def render_screening(result: ScreeningResult) -> str:
     """Render a screening as a page that needs nothing beside itself.
 
-    Parameters
-    ----------
-    result : ScreeningResult
-        Result of a screening; values of hidden columns do not reach the page.
-
-    Returns
-    -------
-    str
-        HTML, under 1 MB however many rows, the same bytes for the same result.
+    Under 1 MB however many rows; values of hidden columns do not reach the page.
     """
     shown = without_hidden(result)
-    rows = row_views(shown, shown.ranked[:MAX_ROWS])
+    rows = _rows(shown, shown.ranked[:MAX_ROWS])
     sentence = headline(shown)
     return make_page(
         "screening.html.j2",
         result=shown,
         title=plain(sentence),
         sentence=sentence,
-        cards=row_views(shown, shown.oddest_of_each_kind[:N_CARDS]),
+        cards=_rows(shown, shown.oddest_of_each_kind[:N_CARDS]),
         patterns=[cut(pattern.sentence, MAX_SENTENCE) for pattern in shown.patterns[:MAX_PATTERNS]],
         n_patterns=len(shown.patterns),
         rows=rows,
         n_more_rows=len(shown.scores) - len(rows),
-        odd_cells=odd_cell_views(shown.odd_cells),
+        odd_cells=[_odd_cell(cell) for cell in shown.odd_cells],
         n_shown_cells=N_ODD_CELLS,
         cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
-        repeats=repeat_views(shown),
+        repeats=_repeats(shown),
         drawings=screening_drawings(shown),
         sources=[("Table", shown.source)]
         + ([("Reference", shown.reference)] if shown.reference else []),
@@ -97,18 +88,7 @@ def render_screening(result: ScreeningResult) -> str:
 
 
 def render_comparison(result: ComparisonResult) -> str:
-    """Render a comparison with rivals as a page that needs nothing beside itself.
-
-    Parameters
-    ----------
-    result : ComparisonResult
-        Methods judged against known labels.
-
-    Returns
-    -------
-    str
-        HTML, the same bytes for the same result.
-    """
+    """Render a comparison with rivals as a page that needs nothing beside itself."""
     return make_page(
         "comparison.html.j2",
         result=result,
@@ -127,7 +107,7 @@ def _shared(result: ScreeningResult | ComparisonResult) -> dict[str, Any]:
         "warnings": warnings[:MAX_NOTES],
         "top_warnings": warnings[:N_WARNINGS_ON_TOP],
         "n_warnings": len(warnings),
-        "columns": column_views(columns),
+        "columns": columns[:MAX_COLUMNS],
         "n_more_columns": max(len(columns) - MAX_COLUMNS, 0),
         "evaluations": [
             {
@@ -145,200 +125,75 @@ def _shared(result: ScreeningResult | ComparisonResult) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class ReasonView:
-    """One reason, ready to show; `seen` and `expected` are empty for hidden columns."""
-
-    column: str
-    share: str
-    seen: str
-    expected: str
-    about: str
-    hidden: bool
-    strip: Strip | None
-
-
-@dataclass(frozen=True)
-class CellView:
-    """One cell of a row of the input."""
-
-    column: str
-    text: str
-
-
-@dataclass(frozen=True)
-class RepeatView:
-    """One group of repeated rows, ready to show; `cells` hold what a row reads in a column."""
-
-    kind: str
-    rows: str
-    lines: str
-    columns: str
-    cells: str
-
-
-@dataclass(frozen=True)
-class RowView:
-    """One ranked row, ready to show; `rarity` is its p-value, or "1 in N"."""
-
-    rank: int
-    id: str
-    row: int
-    line: int | None
-    score: str
-    threshold: str
-    score_value: float
-    rarity: str
-    rarity_value: float | None
-    flagged: bool
-    reasons: tuple[ReasonView, ...]
-    hints: tuple[str, ...]
-    note: str
-    cells: tuple[CellView, ...]
-    n_more_cells: int
-
-
-@dataclass(frozen=True)
-class ColumnView:
-    """One line of the column plan."""
-
-    name: str
-    role: str
-    why: str
-    used: bool
-    hidden: bool
-    n_missing: int
-    n_distinct: int
-    share: float
-    share_text: str
-
-
-@dataclass(frozen=True)
-class OddCellView:
-    """One cell that is odd by itself; `more` says where else the same stands."""
-
-    place: int
-    more: str
-    column: str
-    kind: str
-    seen: str
-    sentence: str
-    suggestion: str
-
-
-def odd_cell_views(cells: tuple[OddCell, ...]) -> list[OddCellView]:
-    """Return the cells that are odd by themselves, ready to show."""
-    return [
-        OddCellView(
-            place=cell.row if cell.line is None else cell.line,
-            more=_more_places(cell),
-            column=cut(cell.column, MAX_CELL),
-            kind=cell.kind,
-            seen=cut(cell.seen),
-            sentence=cut(cell.sentence, MAX_HINT),
-            suggestion=cut(cell.suggestion),
-        )
-        for cell in cells
-    ]
-
-
-def _more_places(cell: OddCell) -> str:
-    """Say where else in the column the same stands."""
-    if cell.n_cells == 1:
-        return ""
+def _odd_cell(cell: OddCell) -> dict[str, Any]:
+    """Return a cell that is odd by itself, its place, and where else in the column it stands."""
     places = [count(place) for place in cell.more_places]
-    n_left = cell.n_cells - 1 - len(places)
-    return join([*places, f"{count(n_left)} more"] if n_left else places)
+    if n_left := cell.n_cells - 1 - len(places):
+        places.append(f"{count(n_left)} more")
+    place = cell.row if cell.line is None else cell.line
+    return vars(cell) | {"place": place, "more": join(places)}
 
 
-def row_views(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[RowView]:
+def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
+    """Return the groups of rows that repeat others, equal ones first."""
+    kinds = {"equal": result.duplicates.equal, "nearly equal": result.duplicates.near}
+    return [_repeat(group, kind) for kind, groups in kinds.items() for group in groups]
+
+
+def _repeat(group: RepeatedRows, kind: str) -> dict[str, str]:
+    more = group.n_rows - len(group.rows)
+    ending = f" and {count(more)} more" if more else ""
+    texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
+    return {
+        "kind": kind,
+        "rows": ", ".join(map(count, group.rows)) + ending,
+        "lines": "" if group.lines is None else ", ".join(map(count, group.lines)) + ending,
+        "columns": cut(", ".join(group.columns), MAX_CELL),
+        "cells": cut("; ".join(texts), MAX_CELL),
+    }
+
+
+def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
     """Return some ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
 
 
-def repeat_views(result: ScreeningResult) -> list[RepeatView]:
-    """Return the groups of rows that repeat others, ready to show, equal ones first."""
-    found = result.duplicates
-    return [
-        *(_repeat(group, "equal") for group in found.equal),
-        *(_repeat(group, "nearly equal") for group in found.near),
-    ]
-
-
-def _repeat(group: RepeatedRows, kind: str) -> RepeatView:
-    more = group.n_rows - len(group.rows)
-    ending = f" and {count(more)} more" if more else ""
-    texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
-    return RepeatView(
-        kind=kind,
-        rows=", ".join(map(count, group.rows)) + ending,
-        lines="" if group.lines is None else ", ".join(map(count, group.lines)) + ending,
-        columns=cut(", ".join(group.columns), MAX_CELL),
-        cells=cut("; ".join(texts), MAX_CELL),
-    )
-
-
-def column_views(columns: tuple[ColumnProfile, ...]) -> list[ColumnView]:
-    """Return the first columns of the plan, ready to show."""
-    return [
-        ColumnView(
-            name=cut(column.name, MAX_CELL),
-            role=column.role,
-            why=cut(column.why, MAX_CELL),
-            used=column.used,
-            hidden=column.hidden,
-            n_missing=column.n_missing,
-            n_distinct=column.n_distinct,
-            share=column.reason_share,
-            share_text=percent(column.reason_share) if column.used else "",
-        )
-        for column in columns[:MAX_COLUMNS]
-    ]
-
-
-def _row(row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]) -> RowView:
+def _row(
+    row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
+) -> dict[str, Any]:
     cells = _affordable(row.cells)
-    return RowView(
-        rank=row.rank,
-        id=cut(row.id or "", MAX_CELL),
-        row=row.row,
-        line=row.line,
-        score=score,
-        threshold=threshold,
-        score_value=row.score,
-        rarity=_rarity(row),
-        rarity_value=row.p_value if row.rarity is None else row.rarity.share,
-        flagged=row.flagged,
-        reasons=tuple(
+    p_value = "" if row.p_value is None else number(row.p_value, keep_zeros=True)
+    return vars(row) | {
+        "id": cut(row.id or "", MAX_CELL),
+        "score": score,
+        "threshold": threshold,
+        "score_value": row.score,
+        "rarity": p_value if row.rarity is None else row.rarity.words,
+        "rarity_value": row.p_value if row.rarity is None else row.rarity.share,
+        "reasons": [
             _reason(reason, share, profiles.get(reason.column))
             for reason, share in reason_shares(row)[:MAX_REASONS]
-        ),
-        hints=tuple(cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]),
-        note=_note(row),
-        cells=cells,
-        n_more_cells=len(row.cells) - len(cells),
-    )
+        ],
+        "hints": [cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]],
+        "note": _note(row),
+        "cells": cells,
+        "n_more_cells": len(row.cells) - len(cells),
+    }
 
 
-def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> ReasonView:
+def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> dict[str, Any]:
     about, expected = expected_text(reason)
-    return ReasonView(
-        column=cut(reason.column, MAX_CELL),
-        share=share,
-        seen="missing" if is_missing(reason.seen) else cut(reason.seen),
-        expected="no value" if is_missing(reason.expected) else expected,
-        about=about,
-        hidden=profile is not None and profile.hidden,
-        strip=strip_of(reason, profile),
-    )
-
-
-def _rarity(row: RankedRow) -> str:
-    if row.rarity is not None:
-        return row.rarity.words
-    return "" if row.p_value is None else number(row.p_value, keep_zeros=True)
+    return {
+        "column": cut(reason.column, MAX_CELL),
+        "share": share,
+        "seen": "missing" if is_missing(reason.seen) else cut(reason.seen),
+        "expected": "no value" if is_missing(reason.expected) else expected,
+        "about": about,
+        "hidden": profile is not None and profile.hidden,
+        "strip": strip_of(reason, profile),
+    }
 
 
 def _note(row: RankedRow) -> str:
@@ -350,21 +205,20 @@ def _note(row: RankedRow) -> str:
     return "Reasons were not worked out this far down."
 
 
-def _affordable(cells: tuple[tuple[str, str], ...]) -> tuple[CellView, ...]:
+def _affordable(cells: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     """Keep the leading cells whose text fits the budget of a row."""
-    kept: list[CellView] = []
+    kept: list[tuple[str, str]] = []
     spent = 0
-    for name, text in cells:
-        cell = CellView(cut(name, MAX_CELL), cut(text, MAX_CELL))
-        spent += len(str(escape(cell.column) + escape(cell.text)).encode()) + 60
+    for cell in cells:
+        name, text = (cut(part, MAX_CELL) for part in cell)
+        spent += len(str(escape(name) + escape(text)).encode()) + 60
         if spent > ROW_BUDGET:
             break
-        kept.append(cell)
-    return tuple(kept)
+        kept.append((name, text))
+    return kept
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A value on a strip: its place, and -1 or 1 where it lies beyond that end, else 0."""
 
     x: float
@@ -372,8 +226,7 @@ class Mark:
     beyond: int = 0
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A bar of a category strip: left edge, top, width and height."""
 
     x: float
@@ -382,8 +235,7 @@ class Bar:
     height: float
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(NamedTuple):
     """Geometry of one strip: a band (SVG path) or bars, and up to two marks."""
 
     band: str
@@ -393,20 +245,7 @@ class Strip:
 
 
 def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
-    """Lay out the strip of one reason.
-
-    Parameters
-    ----------
-    reason : Reason
-        The value seen and the value expected.
-    profile : ColumnProfile or None
-        The column, with its distribution.
-
-    Returns
-    -------
-    Strip or None
-        ``None`` where there is nothing to draw: free text, hidden or missing values.
-    """
+    """Lay out the strip of one reason; None for free text, hidden or missing values."""
     distribution = None if profile is None else profile.distribution
     if distribution is None or (reason.seen_value is None and reason.expected_value is None):
         return None
