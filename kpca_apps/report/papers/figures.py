@@ -16,6 +16,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator, NullLocator
 from numpy.typing import NDArray
+from skimage.measure import approximate_polygon
 
 from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
 from kpca_apps.report.drawing import PALETTE, Drawing, house_style, new_axes, plain_ticks
@@ -53,16 +54,7 @@ FLATTEST, TALLEST = 0.35, 1.5  # panels of isolines: height over width
 
 
 def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
-    """Draw one figure of an experiment.
-
-    Parameters
-    ----------
-    figure : Isolines, Scatter, Curves or Pictures
-    name : str
-        File name without suffix.
-    size : (float, float)
-        Width and height in inches.
-    """
+    """Draw one figure of an experiment, `size` inches wide and high."""
     with house_style():
         if isinstance(figure, Isolines):
             return draw_isolines(figure, name, size)
@@ -176,16 +168,7 @@ def _name(put: Callable[..., object], captions: Sequence[str], side: int, gap: i
 
 
 def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Drawing:
-    """Draw the lines of each component in a panel of its own.
-
-    Parameters
-    ----------
-    shown : Isolines
-    name : str
-        File name without suffix.
-    size : (float, float)
-        Width and height in inches.
-    """
+    """Draw the lines of each component in a panel of its own."""
     figure, panels = _panels(len(shown.values), size)
     for axes, values, caption in zip(panels, shown.values, shown.captions, strict=False):
         draw_dots(axes, shown.points, shown.labels, MAX_DOTS, float(np.ptp(shown.x)))
@@ -232,16 +215,8 @@ def draw_dots(
 ) -> None:
     """Draw rows as marks: one path a group, which takes a third of the bytes of markers.
 
-    Parameters
-    ----------
-    axes : Axes
-    points : ndarray of shape (n, 2)
-    labels : ndarray of int, shape (n,)
-        Groups; each has a colour, and one of three marks.
-    most : int
-        Rows drawn; of more, some evenly spaced.
-    extent : float
-        Width of the axes, in units of the points.
+    Of more than `most` rows some evenly spaced are drawn; each group has a colour and one of three
+    marks. `extent` is the width of the axes, in units of the points.
     """
     places = evenly(np.arange(len(points)), most)
     for group in np.unique(labels[places]):
@@ -291,25 +266,8 @@ def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
 def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
     """Leave out points of a line that stand less than two thousandths of the panel off it."""
     scale = np.array([np.ptp(x), np.ptp(y)])
-    kept = np.zeros(len(line), dtype=bool)
-    kept[[0, -1]] = True
-    spans = [(0, len(line) - 1)]
-    while spans:
-        first, last = spans.pop()
-        if last - first < 2:
-            continue
-        part = (line[first : last + 1] - line[first]) / scale
-        along = part[-1]
-        length = float(np.hypot(*along))
-        if length > 0:
-            gaps = np.abs(part[:, 0] * along[1] - part[:, 1] * along[0]) / length
-        else:
-            gaps = np.hypot(part[:, 0], part[:, 1])
-        far = int(gaps.argmax())
-        if gaps[far] > 2e-3:
-            kept[first + far] = True
-            spans += [(first, first + far), (first + far, last)]
-    return line[kept]
+    simpler: Matrix = approximate_polygon(line / scale, 2e-3) * scale
+    return simpler
 
 
 def drawn(n: int, most: int) -> str:
@@ -319,15 +277,7 @@ def drawn(n: int, most: int) -> str:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where one figure stands.
-
-    Attributes
-    ----------
-    place : int
-        Of the figure in its experiment, from 0.
-    width, height : float
-        In inches.
-    """
+    """Where one figure stands: its place in its experiment, from 0, and its inches."""
 
     place: int
     width: float
@@ -370,16 +320,7 @@ def _shape(figure: Figure) -> float:
 
 
 def rows_of(figures: Sequence[Figure]) -> list[tuple[Spot, ...]]:
-    """Arrange figures in rows, in their order; two or more that would stand alone stand together.
-
-    Parameters
-    ----------
-    figures : sequence of Figure
-
-    Returns
-    -------
-    list of tuple of Spot
-    """
+    """Arrange figures in rows, in their order; those that would stand alone stand together."""
     runs = [list(run) for _, run in groupby(range(len(figures)), lambda i: _is_wide(figures[i]))]
     alone = [run for run in runs if len(run) == 1 and not _is_wide(figures[run[0]])]
     for run in alone[1:]:

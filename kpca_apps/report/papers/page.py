@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from string import ascii_lowercase
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -26,8 +26,9 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-__all__ = ["claim_lines", "gallery_figures", "render_gallery", "table_view"]
+__all__ = ["claim_lines", "gallery_figures", "numeric_columns", "render_gallery"]
 
+View = dict[str, Any]  # what the template sees of one thing
 THUMBNAIL = 72.0, 60.0
 BROAD = 1.6  # width over height from which a figure is not put beside another on a small screen
 # A number, a per cent, or what stands where there is none; two may be joined.
@@ -36,67 +37,8 @@ NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
 NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A figure as the page holds it; its caption tells what no earlier one of the section told."""
-
-    spot: Spot
-    drawing: Drawing
-    svg: Markup
-    caption: str
-
-    @property
-    def is_broad(self) -> bool:
-        """Whether it is too flat to share a narrow row."""
-        return self.spot.shape > BROAD
-
-
-@dataclass(frozen=True)
-class _Thumbnail:
-    """A part of a figure to know it again by, shown a second time: it takes no bytes.
-
-    Attributes
-    ----------
-    figure : str
-        Id of what is drawn.
-    window : tuple of float
-        Left, top, width and height of the part, in points of the figure.
-    place : tuple of float
-        Where that stands in the thumbnail.
-    """
-
-    figure: str
-    window: tuple[float, ...]
-    place: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class _Section:
-    """What the page shows of one experiment."""
-
-    reproduction: Reproduction
-    standing: str
-    marks: tuple[str, ...]
-    claims: tuple[ClaimLine, ...]
-    notes: tuple[tuple[str, str], ...]
-    tables: tuple[TableView, ...]
-    rows: tuple[tuple[_Shown, ...], ...]
-    last: _Shown | None
-    thumbnail: _Thumbnail | None
-
-
 def render_gallery(result: GalleryResult) -> str:
-    """Render experiments as a page that needs nothing beside itself.
-
-    Parameters
-    ----------
-    result : GalleryResult
-
-    Returns
-    -------
-    str
-        HTML, the same bytes for the same result.
-    """
+    """Render experiments as a page that needs nothing beside itself."""
     sections = [_section(one) for one in result.reproductions]
     sentence = headline(result)
     return make_page(
@@ -115,17 +57,7 @@ def render_gallery(result: GalleryResult) -> str:
 
 
 def gallery_figures(result: GalleryResult) -> dict[str, bytes]:
-    """Draw every figure as a file.
-
-    Parameters
-    ----------
-    result : GalleryResult
-
-    Returns
-    -------
-    dict of str to bytes
-        File name without suffix, such as ``"clusters-1"``, to PNG, twice screen size.
-    """
+    """Draw every figure as a file: name without suffix, such as ``"clusters-1"``, to PNG."""
     return {
         drawing.name: to_png(drawing)
         for one in result.reproductions
@@ -146,32 +78,42 @@ def _drawn(name: str, outcome: Outcome) -> Iterator[tuple[tuple[Spot, ...], list
         )
 
 
-def _section(one: Reproduction) -> _Section:
+def _section(one: Reproduction) -> View:
+    """Return what the page shows of one experiment."""
     told: set[str] = set()
     rows = [
-        tuple(
-            _Shown(at, drawing, _with_handle(drawing), _untold(drawing.caption, told))
-            for at, drawing in zip(row, drawings, strict=True)
-        )
+        [_shown(at, drawing, told) for at, drawing in zip(row, drawings, strict=True)]
         for row, drawings in _drawn(one.name, one.outcome)
     ]
-    by_name = {shown.drawing.name: shown for row in rows for shown in row}
+    drawings = {shown["drawing"].name: shown["drawing"] for row in rows for shown in row}
     # A narrow figure that would stand alone stands beside a table.
-    last = next((row for row in rows if len(row) == 1 and not row[0].spot.is_full), None)
+    last = next((row for row in rows if len(row) == 1 and not row[0]["spot"].is_full), None)
     if last is not None:
         rows.remove(last)
     lines, notes = claim_lines(one.outcome.claims)
-    return _Section(
-        one,
-        standing(one),
-        tuple(MARKS[claim.verdict] for claim in one.outcome.claims),
-        lines,
-        notes,
-        tuple(map(table_view, one.outcome.tables)),
-        tuple(rows),
-        last and last[0],
-        _thumbnail(one, by_name),
-    )
+    return {
+        "reproduction": one,
+        "standing": standing(one),
+        "marks": [MARKS[claim.verdict] for claim in one.outcome.claims],
+        "claims": lines,
+        "notes": notes,
+        "tables": [(table, numeric_columns(table)) for table in one.outcome.tables],
+        "rows": rows,
+        "last": last and last[0],
+        "thumbnail": _thumbnail(one, drawings),
+    }
+
+
+def _shown(spot: Spot, drawing: Drawing, told: set[str]) -> View:
+    """Return a figure as the page holds it, with a name by which a thumbnail can show it again."""
+    svg = str(to_svg(drawing)).replace("<g>", f'<g id="{drawing.name}-drawn">', 1)
+    return {
+        "spot": spot,
+        "drawing": drawing,
+        "svg": Markup(svg),
+        "caption": _untold(drawing.caption, told),
+        "is_broad": spot.shape > BROAD,
+    }
 
 
 def _untold(caption: str, told: set[str]) -> str:
@@ -181,20 +123,19 @@ def _untold(caption: str, told: set[str]) -> str:
     return " ".join(sentences)
 
 
-def _with_handle(drawing: Drawing) -> Markup:
-    """Return a drawing as SVG with a name by which a thumbnail can show it again."""
-    return Markup(str(to_svg(drawing)).replace("<g>", f'<g id="{drawing.name}-drawn">', 1))
+def _thumbnail(one: Reproduction, drawings: dict[str, Drawing]) -> View | None:
+    """Cut the first panel out of the figure that is most easily known again: it takes no bytes.
 
-
-def _thumbnail(one: Reproduction, by_name: dict[str, _Shown]) -> _Thumbnail | None:
-    """Cut the first panel out of the figure that is most easily known again."""
+    The window is left, top, width and height of the part, in points of the figure; the place is
+    where that stands in the thumbnail.
+    """
     figures = one.outcome.figures
     if not figures:
         return None
     panels = [len(f.values) if isinstance(f, Isolines) else 0 for f in figures]
     pictures = [isinstance(figure, Pictures) for figure in figures]
     place = pictures.index(True) if any(pictures) else panels.index(max(panels))
-    canvas = by_name[f"{one.name}-{place + 1}"].drawing.figure
+    canvas = drawings[f"{one.name}-{place + 1}"].figure
     box = canvas.axes[0].get_position()
     across, down = (72.0 * float(side) for side in canvas.get_size_inches())
     width, height = box.width * across, box.height * down
@@ -202,38 +143,28 @@ def _thumbnail(one: Reproduction, by_name: dict[str, _Shown]) -> _Thumbnail | No
         width, height = min(width, height * THUMBNAIL[0] / THUMBNAIL[1]), height
     scale = min(THUMBNAIL[0] / width, THUMBNAIL[1] / height)
     size = width * scale, height * scale
-    return _Thumbnail(
-        f"{one.name}-{place + 1}-drawn",
-        _rounded(box.x0 * across, (1.0 - box.y1) * down, width, height),
-        _rounded((THUMBNAIL[0] - size[0]) / 2.0, (THUMBNAIL[1] - size[1]) / 2.0, *size),
-    )
+    place_of = (THUMBNAIL[0] - size[0]) / 2.0, (THUMBNAIL[1] - size[1]) / 2.0
+    window = box.x0 * across, (1.0 - box.y1) * down, width, height
+    return {
+        "figure": f"{one.name}-{place + 1}-drawn",
+        "window": [round(value, 1) for value in window],
+        "place": [round(value, 1) for value in (*place_of, *size)],
+    }
 
 
-def _rounded(*values: float) -> tuple[float, ...]:
-    return tuple(round(value, 1) for value in values)
-
-
-def _by_paper(sections: list[_Section]) -> dict[str, list[_Section]]:
+def _by_paper(sections: list[View]) -> dict[str, list[View]]:
     """Gather the sections by the work they are of."""
-    found: dict[str, list[_Section]] = {}
+    found: dict[str, list[View]] = {}
     for section in sections:
-        found.setdefault(work_of(section.reproduction.paper)[0], []).append(section)
+        found.setdefault(work_of(section["reproduction"].paper)[0], []).append(section)
     return found
 
 
-@dataclass(frozen=True)
-class ClaimLine:
+class ClaimLine(NamedTuple):
     """One claim as a line of a table.
 
-    Attributes
-    ----------
-    what, paper, ours, tolerance, mark, verdict : str
-    origin : str
-        Where the value to come near is from, and of which text; empty if read in the paper.
-    why : str
-        What of the condition or the reason is not told under the table.
-    note : str
-        Letters of the notes under the table that tell the rest; empty if there is none.
+    `why` is what of the condition or the reason is not told under the table, `note` the letters of
+    the notes there that tell the rest.
     """
 
     what: str
@@ -247,35 +178,12 @@ class ClaimLine:
     note: str
 
 
-@dataclass(frozen=True)
-class TableView:
-    """A table, and which of its columns hold numbers.
-
-    Attributes
-    ----------
-    table : Table
-    numeric : tuple of bool
-        One for each column.
-    """
-
-    table: Table
-    numeric: tuple[bool, ...]
-
-
 def claim_lines(
     claims: tuple[Claim, ...],
 ) -> tuple[tuple[ClaimLine, ...], tuple[tuple[str, str], ...]]:
     """Lay out claims; what several have in common is told once.
 
-    Parameters
-    ----------
-    claims : tuple of Claim
-
-    Returns
-    -------
-    lines : tuple of ClaimLine
-    notes : tuple of (str, str)
-        Letter and text of what more than one claim has for a condition or reason.
+    The notes are letter and text of what more than one claim has for a condition or reason.
 
     Examples
     --------
@@ -290,7 +198,7 @@ def claim_lines(
         ClaimLine(
             one.what,
             cell(one.paper, one.tolerance, known=True),
-            "; ".join(_origin_of(one)),
+            "; ".join(filter(None, ("" if one.origin == "the paper" else one.origin, one.source))),
             cell(one.ours, one.tolerance),
             tolerance(one),
             MARKS[one.verdict],
@@ -303,26 +211,16 @@ def claim_lines(
     return lines, tuple((letter, why) for why, letter in letters.items())
 
 
-def _origin_of(claim: Claim) -> list[str]:
-    """Return the words under the value to come near."""
-    origin = "" if claim.origin == "the paper" else claim.origin
-    return [words for words in (origin, claim.source) if words]
-
-
-def table_view(table: Table) -> TableView:
+def numeric_columns(table: Table) -> list[bool]:
     """Tell the columns of numbers, which stand on the right, from those of words.
-
-    Parameters
-    ----------
-    table : Table
 
     Examples
     --------
-    >>> table_view(Table("", ("a", "b"), (("PCA", "8.7 / 8.57"), ("Parzen", "n.a.")))).numeric
-    (False, True)
+    >>> numeric_columns(Table("", ("a", "b"), (("PCA", "8.7 / 8.57"), ("Parzen", "n.a."))))
+    [False, True]
     """
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
-    return TableView(table, tuple(all(map(_is_number, column)) for column in columns))
+    return [all(map(_is_number, column)) for column in columns]
 
 
 def _is_number(text: str) -> bool:

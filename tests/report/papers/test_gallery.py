@@ -18,7 +18,12 @@ from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction, close_to
 from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.papers.figures import FULL_WIDTH, GAP, MAX_POINTS, draw, rows_of
-from kpca_apps.report.papers.page import claim_lines, gallery_figures, render_gallery, table_view
+from kpca_apps.report.papers.page import (
+    claim_lines,
+    gallery_figures,
+    numeric_columns,
+    render_gallery,
+)
 from kpca_apps.report.papers.text import cell, headline, left_out, most_of_the_rest, standing
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples
@@ -316,9 +321,9 @@ def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
         ("0.05", "paper", "2,058", "8.7 / 8.57", "-1.2e-05", "\u00b1 0.1", "n.a."),
         ("0.05", "ours", "917", "n.a.", "3", "0.7 \u00b1 0.1", ""),
     )
-    numeric = table_view(Table("t", ("",) * 7, rows)).numeric
-    assert numeric == (True, False, True, True, True, True, True)
-    assert table_view(Table("t", ("a",), (("q 50",), ("3-4",)))).numeric == (False,)
+    numeric = numeric_columns(Table("t", ("",) * 7, rows))
+    assert numeric == [True, False, True, True, True, True, True]
+    assert numeric_columns(Table("t", ("a",), (("q 50",), ("3-4",)))) == [False]
     outcome = Outcome((), tables=(Table("Errors", ("kernel", "error"), (("x", "1"),), "In all."),))
     html = render_gallery(GalleryResult((Reproduction("one", "p", "One", outcome),)))
     assert '<td>x</td><td class="n">1</td>' in html and "In all." in html
