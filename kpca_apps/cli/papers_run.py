@@ -143,8 +143,8 @@ def _gathered(
     context: typer.Context, chosen: list[Experiment], done: list[Reproduction]
 ) -> GalleryResult:
     """Gather what was done, and what an interrupt left undone."""
-    from kpca_apps.papers.elsewhere import ELSEWHERE
-    from kpca_apps.papers.running import gathered, not_run
+    from kpca_apps.papers.registry import gathered, not_run
+    from kpca_apps.papers.texts import ELSEWHERE
 
     left = [not_run(one, "interrupted before it was done.") for one in chosen[len(done) :]]
     return gathered(
@@ -205,8 +205,8 @@ def _run(
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
     """Run one experiment; what goes wrong in it does not lose the others."""
     from kpca_apps.papers.data import PaperData
-    from kpca_apps.papers.running import not_run
-    from kpca_apps.papers.running import reproduce as run_one
+    from kpca_apps.papers.registry import not_run
+    from kpca_apps.papers.registry import reproduce as run_one
 
     try:
         return run_one(experiment, PaperData(data))
