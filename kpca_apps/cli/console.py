@@ -40,13 +40,7 @@ SHARES = "share: of all that the score drops when the values seen are replaced b
 
 @dataclass(frozen=True)
 class Console:
-    """Where a command speaks.
-
-    Attributes
-    ----------
-    quiet : bool
-        Whether only errors are said.
-    """
+    """Where a command speaks; with `quiet` only errors are said."""
 
     quiet: bool = False
 

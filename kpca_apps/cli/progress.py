@@ -51,21 +51,10 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
 def image_progress(
     console: Console, weights: Mapping[str, int]
 ) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
-    """Show how far a batch of images is.
+    """Show how far a batch is, of which each image is a part of some weight, resumed ones none.
 
-    Parameters
-    ----------
-    console : Console
-    weights : mapping of str to int
-        What each image is of the work, by name; those done by an earlier run are none of it.
-
-    Yields
-    ------
-    show : callable
-        Takes the outcome of each image as it is done.
-    within : callable or None
-        Takes the name of an image and the share of it that is done, from any thread; None where
-        that is not shown.
+    Yielded are what takes the outcome of each image as it is done, and what takes the name of an
+    image and the share of it that is done, from any thread; None where that is not shown.
     """
     if not _is_shown(console):
         yield (

@@ -76,18 +76,10 @@ REFERENCE = re.compile(r"(url\(#|^#)")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its words.
+    """A figure in the colours of `PALETTE`, with its words.
 
-    Attributes
-    ----------
-    name : str
-        File name without suffix, and prefix of the ids inside the SVG.
-    title : str
-        What is drawn.
-    caption : str
-        What to see in it; understandable without the figure.
-    figure : Figure
-        Drawn in the colours of `PALETTE`.
+    `name` is its file name without suffix, and the prefix of the ids inside the SVG; `caption` says
+    what to see in it, understandable without the figure.
     """
 
     name: str

@@ -31,14 +31,7 @@ class Verbatim(str):
 def number(value: float, digits: int = 3, *, keep_zeros: bool = False) -> str:
     """Write a number with as many significant digits as a reader needs.
 
-    Parameters
-    ----------
-    value : float
-        Any number; infinities and NaN get words.
-    digits : int
-        Significant digits; whole numbers above them keep all of theirs.
-    keep_zeros : bool
-        Whether ``0.4`` is written ``0.400``, for columns of figures.
+    Whole numbers above them keep all of theirs; `keep_zeros` writes ``0.4`` as ``0.400``.
 
     Examples
     --------

@@ -35,18 +35,7 @@ OTHER = ("D", "green", "green")
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
-    """Draw the figures of a batch as files.
-
-    Parameters
-    ----------
-    result : DenoisingResult
-
-    Returns
-    -------
-    dict of str to bytes
-        File name without suffix (``"noise"`` for two images or more, ``"psnr"`` with clean images)
-        to PNG, twice screen size.
-    """
+    """Draw the figures of a batch as files: ``"noise"`` and ``"psnr"``, if they apply, to PNG."""
     return {drawing.name: to_png(drawing) for drawing in denoising_drawings(result).values()}
 
 

@@ -76,14 +76,6 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
 def headline(result: DenoisingResult) -> str:
     """Say what became of a batch in one plain sentence.
 
-    Parameters
-    ----------
-    result : DenoisingResult
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> def image(name, sigma):
@@ -278,18 +270,9 @@ def looks_like(image: ImageOutcome) -> str:
 
 
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
-    """Say how much was taken out, and whether it looks like noise.
+    """Say how much was taken out, if that was measured, and whether it looks like noise.
 
-    Parameters
-    ----------
-    image : ImageOutcome
-    has_strength : bool
-        Whether a lower strength can be asked for; a dictionary has none.
-
-    Returns
-    -------
-    str
-        Empty if it was not measured.
+    `has_strength` tells whether a lower strength can be asked for; a dictionary has none.
     """
     residual = image.residual
     if residual is None:

@@ -81,18 +81,9 @@ def evaluation_drawings(evaluations: tuple[Evaluation, ...]) -> list[tuple[Drawi
 
 
 def screening_figures(result: ScreeningResult) -> dict[str, bytes]:
-    """Draw the figures of a screening as files.
+    """Draw the figures of a screening as files: name without suffix to PNG, twice screen size.
 
-    Parameters
-    ----------
-    result : ScreeningResult
-        Result of a screening; hidden columns stay hidden.
-
-    Returns
-    -------
-    dict of str to bytes
-        File name without suffix (``"scores"``, ``"threshold"``, ``"map"``, ``"scree"``, with two
-        columns ``"contours"``, with labels ``"roc"`` and ``"pr"``) to PNG, twice screen size.
+    Hidden columns stay hidden.
     """
     shown = without_hidden(result)
     drawings = [*screening_drawings(shown).values(), *_flat(shown.evaluations)]

@@ -45,28 +45,12 @@ WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
     """Write scores and their threshold alike, with decimals enough to tell apart all that differ.
 
-    Parameters
-    ----------
-    scores : sequence of float
-        Scores shown beside the threshold.
-    threshold : float
-        May be infinite, where none could be set.
-
-    Returns
-    -------
-    texts : list of str
-        One a score, all with the same number of decimals.
-    threshold_text : str
-        The threshold, likewise; ``none`` where it is infinite.
-
     Examples
     --------
     >>> scores_text([1.1052, 1.1043], 1.104)
     (['1.1052', '1.1043'], '1.1040')
     >>> scores_text([51234.5, 2.15043, 2.15041], 1.2)
     (['51,234.50000', '2.15043', '2.15041'], '1.20000')
-    >>> scores_text([0.8, 0.3], 0.5)
-    (['0.800', '0.300'], '0.500')
     >>> scores_text([0.8], float("inf"))
     (['0.800'], 'none')
     """
@@ -126,18 +110,7 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
 
 
 def headline(result: ScreeningResult) -> list[str]:
-    """Say what was found in one sentence, in parts; `Verbatim` parts came from the table.
-
-    Parameters
-    ----------
-    result : ScreeningResult
-        Result of a screening.
-
-    Returns
-    -------
-    list of str
-        Parts of the sentence, to be joined without separator.
-    """
+    """Say what was found in one sentence, in parts; `Verbatim` parts came from the table."""
     n_rows, n_flagged = result.n_rows, result.n_flagged
     found = _found(n_rows, n_flagged)
     if not result.ranked:
@@ -229,17 +202,7 @@ PRECISION = Area("average precision", "auprc")
 def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
     """Say in one sentence which place our detector takes in every test, by one of the areas.
 
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        The tests, in the order of the page.
-    area : Area
-        The area they are judged by.
-
-    Returns
-    -------
-    str
-        Empty where there is no rival to compare with.
+    It is empty where there is no rival to compare with.
     """
     judged = [(number, *_sides(e)) for number, e in enumerate(evaluations, 1)]
     places = {
@@ -270,16 +233,7 @@ def _standing(ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
 def verdict(evaluation: Evaluation) -> str:
     """Say where our detector stands by both areas, rivals named.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Methods judged against the same labels.
-
-    Returns
-    -------
-    str
-        A sentence, and a hint where the known outliers look usual; empty where there is no rival
-        to compare with and nothing to hint at.
+    A hint follows where the known outliers look usual.
     """
     ours, rivals = _sides(evaluation)
     if ours is None:
@@ -306,10 +260,7 @@ def _sides(evaluation: Evaluation) -> tuple[Curves | None, list[Curves]]:
 def _beside(
     ours: Curves, rivals: Sequence[Curves], area: Area
 ) -> tuple[list[Curves], list[Curves], list[Curves]]:
-    """Return the rivals ahead of us, level with us and behind us; areas that read alike are level.
-
-    Each best first.
-    """
+    """Return the rivals ahead, level (their areas read alike) and behind, each best first."""
     own = round(area.of(ours), 3)
     ranked = sorted(rivals, key=lambda rival: (-area.of(rival), rival.name))
     signs = [float(np.sign(round(area.of(rival), 3) - own)) for rival in ranked]
@@ -334,18 +285,10 @@ def _place(name: str, ours: Curves, rivals: Sequence[Curves], area: Area) -> str
 
 
 def without_hidden(result: ScreeningResult) -> ScreeningResult:
-    """Return the result with every value of a hidden column taken out.
+    """Return the result with every value of a column marked ``hidden`` taken out.
 
-    Parameters
-    ----------
-    result : ScreeningResult
-        Result whose columns may be marked ``hidden``; only their names may be shown.
-
-    Returns
-    -------
-    ScreeningResult
-        The same result without their cells, distributions, identifiers and hints, and without
-        their values in reasons, odd cells and repeated rows.
+    Its name stays; its cells, distribution, identifiers and hints do not, nor its values in
+    reasons, odd cells and repeated rows.
     """
     names = frozenset(column.name for column in result.columns if column.hidden)
     if not names:

@@ -31,12 +31,7 @@ FEW = 4  # claims, of which nothing need be said in sum
 
 
 def headline(result: GalleryResult) -> str:
-    """Say in one sentence how much of the papers came out.
-
-    Parameters
-    ----------
-    result : GalleryResult
-    """
+    """Say in one sentence how much of the papers came out."""
     judged = {verdict: result.count(verdict) for verdict in MARKS}
     n_all = sum(judged.values()) - judged["not run"]
     if not n_all:
@@ -57,12 +52,7 @@ def headline(result: GalleryResult) -> str:
 
 
 def left_out(result: GalleryResult) -> str:
-    """Say how many experiments gave nothing; empty if all did.
-
-    Parameters
-    ----------
-    result : GalleryResult
-    """
+    """Say how many experiments gave nothing; empty if all did."""
     n_all, lost = len(result.reproductions), [one.name for one in result.untried]
     told = []
     if result.n_failed:
@@ -75,15 +65,8 @@ def left_out(result: GalleryResult) -> str:
 def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:
     """Name the experiment under which most claims stand that did not come out, if there is one.
 
-    Parameters
-    ----------
-    result : GalleryResult
-
-    Returns
-    -------
-    tuple of (int, int, Reproduction) or None
-        Claims of that experiment that did not come out, those of all, and the experiment; None
-        unless it has more than half of several.
+    Returned are its claims that did not come out, those of all, and the experiment; None unless it
+    has more than half of several.
     """
     failing = {
         one.name: sum(claim.verdict == "not reproduced" for claim in one.outcome.claims)
@@ -97,12 +80,7 @@ def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | N
 
 
 def standing(reproduction: Reproduction) -> str:
-    """Say how many claims of one experiment came out.
-
-    Parameters
-    ----------
-    reproduction : Reproduction
-    """
+    """Say how many claims of one experiment came out."""
     claims = reproduction.outcome.claims
     told = []
     for verdict in MARKS:
@@ -127,13 +105,8 @@ def work_of(paper: str) -> tuple[str, str]:
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
     """Write a value of a claim with the decimals that its tolerance asks for; words stay.
 
-    Parameters
-    ----------
-    value : float or str
-    tolerance : float or None
-    known : bool
-        Whether the value is quoted: it has the decimals that it is given with, and those that
-        the tolerance knows of, for a zero at the end.
+    A value that is `known`, being quoted, has the decimals that it is given with, and those that
+    the tolerance knows of, for a zero at the end.
 
     Examples
     --------
