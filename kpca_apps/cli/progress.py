@@ -70,6 +70,7 @@ def image_progress(
         progress.TaskProgressColumn(),
         progress.TimeElapsedColumn(),
         progress.TimeRemainingColumn(),
+        progress.TextColumn("left"),
     )
     left, done = dict(weights), dict.fromkeys(weights, 0.0)
     n_done = n_failed = 0

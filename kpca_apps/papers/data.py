@@ -30,6 +30,8 @@ from kpca_apps.errors import InputError
 __all__ = [
     "FILES",
     "MOST_BYTES",
+    "Labels",
+    "Matrix",
     "MissingDataError",
     "PaperData",
     "PaperFile",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import NearestCentroid
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.papers.data import Labels, Matrix
 from kpca_apps.papers.figures import Curves, Isolines
 
 __all__ = [
@@ -25,8 +25,6 @@ __all__ = [
     "within_share",
 ]
 
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 GRID = 60
 """Points of a grid along each side."""

@@ -107,10 +107,11 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
     return figure, list(axes)
 
 
-def plain_ticks(axis: Axis) -> None:
+def plain_ticks(*axes: Axis) -> None:
     """Write tick labels as plain numbers, without offsets or powers."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_formatter(NullFormatter())
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def shown(name: str, length: int = 40) -> str:

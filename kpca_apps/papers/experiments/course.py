@@ -15,12 +15,11 @@ kept is high, and what is left over low. Errors are those of the rows the means 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from sklearn.linear_model import LinearRegression
 
 from kpca_apps.engine.kernels import Kernel, Linear, Polynomial
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Figure, Isolines, Scatter
 from kpca_apps.papers.measuring import (
@@ -35,8 +34,6 @@ from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 ENGLISH, SPANISH = "the notes in English", "the notes in Spanish"
 

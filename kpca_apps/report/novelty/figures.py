@@ -199,8 +199,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
         )
     axes.set_xlabel("if the threshold stood here")
     axes.set_ylabel("rows flagged")
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(
         "threshold",
         "How many rows if the threshold moved",
@@ -272,8 +271,7 @@ def component_map(points: ComponentMap) -> Drawing:
     axes.set_xlabel(f"kernel component 1 ({first} of the variance)")
     axes.set_ylabel(f"kernel component 2 ({second})")
     axes.locator_params(nbins=4)
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     oddest = [int(place) for place in order[:N_LABELLED] if points.rank[place] > 0]
     labelled = _label_ranks(axes, points, oddest, flagged)
     n_drawn = len(usual) + len(flagged)
@@ -353,8 +351,7 @@ def scree(points: ComponentMap) -> Drawing:
     bottom.set_yticks([0, 0.5, 1.0])
     bottom.set_ylabel("share kept")
     bottom.set_xlabel("kernel component")
-    plain_ticks(bottom.xaxis)
-    plain_ticks(bottom.yaxis)
+    plain_ticks(bottom.xaxis, bottom.yaxis)
     is_hard = bool(np.isin(points.gains, (0.0, 1.0)).all())
     kept = (
         _hard_cut(int(points.gains.sum()))
@@ -417,8 +414,7 @@ def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
     axes.set_xlabel(shown(contours.x_name))
     axes.set_ylabel(shown(contours.y_name))
     axes.locator_params(nbins=5)
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     caption = (
         "The score over the two columns: the darker the ground, the more novel a row would be "
         "there. "
@@ -491,8 +487,7 @@ def _finish(axes: Axes, x_label: str, y_label: str) -> None:
     axes.set_ylim(-0.01, 1.03)
     axes.set_xticks([0, 0.5, 1])
     axes.set_yticks([0, 0.5, 1])
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     handles, labels = axes.get_legend_handles_labels()

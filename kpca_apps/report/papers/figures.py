@@ -79,8 +79,7 @@ def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
     axes.set_xlabel(words(shown.x_label))
     axes.set_ylabel(words(shown.y_label))
     axes.locator_params(nbins=5)
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(name, shown.title, drawn(len(shown.points), MAX_POINTS).strip(), figure)
 
 
@@ -114,8 +113,7 @@ def _curves(shown: Curves, name: str, size: Size) -> Drawing:
     axes.set_ylabel(words(shown.y_label))
     if not shown.log_x and not shown.log_y:
         axes.locator_params(nbins=6)
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     if len(shown.series) > 1:
         longest = max(map(len, shown.series))
         figure.legend(
@@ -205,8 +203,7 @@ def _panels(n: int, size: tuple[float, float]) -> tuple[Canvas, list[Axes]]:
     for axes in grid[:n]:
         axes.locator_params(nbins=4)
         axes.tick_params(length=0, labelsize=7)
-        plain_ticks(axes.xaxis)
-        plain_ticks(axes.yaxis)
+        plain_ticks(axes.xaxis, axes.yaxis)
     return figure, list(grid[:n])
 
 
