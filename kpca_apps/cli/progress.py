@@ -82,8 +82,10 @@ def image_progress(
             bar.update(task, completed=worked, total=sum(left.values()), n_done=n_done)
 
         def within(name: str, share: float) -> None:
-            done[name] = max(done[name], share)
-            update()
+            # A file that has come since the batch was planned is no part of the bar.
+            if name in done:
+                done[name] = max(done[name], share)
+                update()
 
         def show(outcome: ImageOutcome) -> None:
             nonlocal n_done, n_failed
@@ -94,10 +96,9 @@ def image_progress(
                 elif n_failed == MOST_FAILURES + 1:
                     say_line("More failures are listed in the report.")
             n_done += 1
-            if outcome.resumed:
+            if outcome.resumed and outcome.name in left:
                 left[outcome.name] = 0
-            done[outcome.name] = 1.0
-            update()
+            within(outcome.name, 1.0)
 
         yield show, within
 
