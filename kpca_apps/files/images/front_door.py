@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.output import atomic_write
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.images.kinds import HEAD, image_kind, refusal
 from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
@@ -22,6 +21,7 @@ from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff,
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.output import atomic_write
 
 __all__ = ["FORMATS", "encode_image", "read_image", "target_format", "write_image"]
 
