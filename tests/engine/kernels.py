@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -17,8 +15,11 @@ from kpca_apps.engine.kernels import (
     Polynomial,
     ScaledInputs,
     Sigmoid,
+    Translated,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
+from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.papers.kernels.iterated import Iterated
+from kpca_apps.papers.kernels.mapped import MappedInputs
 
 DISTANCE_KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),

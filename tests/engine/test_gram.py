@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.gram import about_mean, about_origin, centre_in_place, gram_matrix
-from kpca_apps.engine.kernels import RBF, Linear, kernel_from_state
-from kpca_apps.engine.mapped_inputs import Translated
+from kpca_apps.engine.kernels import RBF, Linear, Translated, kernel_from_state
 
 from .kernels import normal_rows
 

@@ -14,10 +14,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kpca_apps.engine import kernel_pca_preimages
+from kpca_apps.engine import kernel_pca
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid
-from kpca_apps.engine.mapped_inputs import Translated
+from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid, Translated
 from kpca_apps.engine.preimage_ridge import learn_preimage
 
 from .kernels import normal_rows
@@ -175,7 +174,7 @@ def test_a_fit_learns_nothing_that_is_not_asked_for(monkeypatch):
         calls.append(given)
         return learn_preimage(*given, **options)
 
-    monkeypatch.setattr(kernel_pca_preimages, "learn_preimage", counted)
+    monkeypatch.setattr(kernel_pca, "learn_preimage", counted)
     X = normal_rows(40)
     model = KernelPCA(3, kernel="sigmoid", gamma=0.01, alpha=0.1).fit(X)
     T = model.transform(X)

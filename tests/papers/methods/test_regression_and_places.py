@@ -6,8 +6,8 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression
 
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+from kpca_apps.papers.kernels.iterated import Iterated
 from kpca_apps.papers.methods.component_regression import regress_on_components
 from kpca_apps.papers.methods.iterated_gaussian import iterated_gaussian
 from kpca_apps.papers.methods.neighbourhood import neighbourhood_components

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.ndimage import gaussian_filter
 
-from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
 
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+ORACLES = Path(__file__).resolve().parents[2] / "oracles"
 
 
 def images(n, height, width, seed=0):

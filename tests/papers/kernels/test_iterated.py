@@ -8,12 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
+from kpca_apps.papers.kernels.iterated import Iterated
+from tests.engine.kernels import normal_rows
 
-from .kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+ORACLES = Path(__file__).resolve().parents[2] / "oracles"
 
 
 def test_over_an_even_grid_it_is_the_integral_of_the_oracle():
