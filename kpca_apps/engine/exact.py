@@ -1,4 +1,4 @@
-"""Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or made anew.
+"""Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or recomputed.
 
 With phi~ the images less their mean, C = 1/n sum_i phi~(x_i) phi~(x_i)' their covariance and K~
 their Gram matrix (`kpca_apps.engine.gram`), the components are V = sum_i alpha_i phi~(x_i) with

@@ -1,4 +1,4 @@
-"""A Gram matrix in half: panels of its upper triangle, kept or made anew for every product."""
+"""A Gram matrix in half: panels of its upper triangle, kept or recomputed for every product."""
 
 from __future__ import annotations
 

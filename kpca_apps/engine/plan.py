@@ -1,6 +1,6 @@
 """Which way a fit takes, and the memory it needs, before anything is allocated.
 
-Exact with a stored Gram matrix, exact with one whose values are made anew, or through landmarks.
+Exact with a stored Gram matrix, exact with one recomputed for every product, or through landmarks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ExactPlan:
     q: int  # components at most
     solver: Solver
     precision: Resolved  # of kernel values and products
-    stored: bool  # whether the Gram matrix is kept, or its values made anew for every product
+    stored: bool  # whether the Gram matrix is kept, or recomputed for every product
     n_bytes: int  # at the largest, beyond the rows
 
     def describe(self) -> str:

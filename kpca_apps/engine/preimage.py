@@ -30,10 +30,9 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
+from kpca_apps.engine.blocks import in_order, map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.products import LOWEST_EXPONENT, rbf_exponents, squared_lengths
 from kpca_apps.engine.subspace import KernelSubspace
@@ -80,7 +79,9 @@ class PreImages:
     points: Matrix  # (n, d)
     iterations: NDArray[np.int64]  # steps taken by the attempt that was kept
     converged: Flags  # whether the steps had become negligible
-    restarted: Flags  # whether the first start failed, and a stored point took its place
+    # Whether the first start failed (its denominator vanished, or it ended farther off than it
+    # began) and the iteration was begun again at a stored point.
+    restarted: Flags
     residual: Matrix  # rho(z), squared feature-space units; NaN for an indefinite kernel
 
     @classmethod
@@ -185,11 +186,8 @@ def map_blocks(
 ) -> list[Part]:
     """Apply a function to ranges of rows cut at fixed places, in order, at one BLAS thread."""
     with one_blas_thread():
-        ranges = [slice(s, min(s + BLOCK, n)) for s in range(0, max(n, 1), BLOCK)]
-        parts: list[Part] = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(function)(rows) for rows in ranges
-        )
-    return parts
+        starts = range(0, max(n, 1), BLOCK)
+        return list(in_order(lambda s: function(slice(s, min(s + BLOCK, n))), starts, n_jobs))
 
 
 def batch_of(index: Index) -> Index:

@@ -10,7 +10,7 @@ import pytest
 
 from kpca_apps.engine import plan as planning
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Sigmoid
+from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.plan import plan_exact
 from kpca_apps.errors import MemoryLimitError
 
@@ -58,6 +58,26 @@ def test_estimates_grow_with_the_work():
     assert needed(2000, None) > needed(2000, 5)
     assert needed(1000, 5, kernel=Sigmoid(1.0)) > needed(1000, 5)
     assert planning.nystroem_bytes(2000, 5) > planning.nystroem_bytes(1000, 5)
+
+
+def test_plans_describe_themselves():
+    exact = planning.ExactPlan(9000, 50, "krylov", "float32", True, 200_000_000)
+    assert exact.describe() == (
+        "exact, n = 9000, q = 50: krylov in float32, Gram matrix stored, 200 MB"
+    )
+    through = planning.NystroemPlan(10**6, 500, "kmeans", "float32", 40_000_000)
+    assert through.describe() == (
+        "nystroem, n = 1000000, 500 landmarks (kmeans), kernel values in float32, 40 MB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d", "way"),
+    [(RBF(1.0), 20, "kmeans"), (RBF(1.0), 2, "rpcholesky"), (RBF(1.0) + Linear(), 20, "residual")],
+)
+def test_landmarks_are_drawn_as_suits_kernel_and_columns(kernel, d, way):
+    assert planning.choose_landmarks(kernel, d) == way
+    assert planning.choose_landmarks(kernel, d, "greedy") == "greedy"
 
 
 FITS = {
