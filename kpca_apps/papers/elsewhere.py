@@ -21,7 +21,7 @@ ELSEWHERE: tuple[Place, ...] = (
     Place(
         "Kernels of images, local and iterated kernels",
         f"{_REPORT}, B",
-        "kpca_apps.papers.kernels, for KernelPCA(kernel=...)",
+        "kernels.images, kernels.mapped and kernels.iterated, for KernelPCA(kernel=...)",
     ),
     Place(
         "Kernel k-means, nearest neighbours, class means, discriminant",
@@ -36,12 +36,12 @@ ELSEWHERE: tuple[Place, ...] = (
     Place(
         "Reduced sets: of fewer points, exact for (x.y)^2, over a family of inputs",
         f"{_REPORT}, 4.4 and 4.5",
-        "KernelPCA.compress, and parametrised_set, in kpca_apps.papers.methods",
+        "KernelPCA.compress; methods.parametrised_set for a family of inputs",
     ),
     Place(
         "Pre-images of eigenvectors by learned regression",
         f"{_REPORT}, 4.6",
-        "eigenvector_preimages, in kpca_apps.papers.methods",
+        "methods.eigenvector_preimages",
     ),
     Place(
         "The basic idea, contour lines of a nonlinear component",
