@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +16,7 @@ from kpca_apps.engine.gram import (
     gram_matrix,
 )
 from kpca_apps.engine.kernels import RBF, Linear, Translated, kernel_from_state
-
-from .kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from tests.engine.examples import ORACLES, normal_rows
 
 
 @pytest.fixture(scope="module")

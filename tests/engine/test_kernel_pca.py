@@ -20,8 +20,7 @@ from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
 from kpca_apps.engine.plan import LARGEST_EXACT
 from kpca_apps.errors import KpcaWarning, MemoryLimitError
-
-from .kernels import curved_rows, normal_rows
+from tests.engine.examples import curved_rows, normal_rows
 
 ESTIMATORS = [
     KernelPCA(),

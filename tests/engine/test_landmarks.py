@@ -22,8 +22,7 @@ from kpca_apps.engine.nystroem import LandmarkBasis, Missed
 from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
 from kpca_apps.engine.plan import choose_regime
 from kpca_apps.errors import MemoryLimitError
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 def drawn(X, m, seed=0, **options):

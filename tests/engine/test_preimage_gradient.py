@@ -10,8 +10,7 @@ from kpca_apps.engine.kernel_algebra import Kernel
 from kpca_apps.engine.kernels import RBF, Linear, Scaled, Sigmoid
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.engine.preimage_gradient import gradient_descent
-
-from .kernels import KERNELS, PSD_KERNELS, normal_rows
+from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
 
 
 class Unknown(Kernel):

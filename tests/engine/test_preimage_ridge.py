@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +17,7 @@ from kpca_apps.engine import kernel_pca
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid, Translated
 from kpca_apps.engine.preimage_ridge import learn_preimage
-
-from .kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from tests.engine.examples import ORACLES, normal_rows
 
 
 def test_iris_oracle():

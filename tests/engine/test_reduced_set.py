@@ -10,9 +10,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Polynomial, Sigmoid
 from kpca_apps.engine.reduced_set import reduced_set, square_expansion
-
-from .kernels import PSD_KERNELS, curved_rows, normal_rows
-from .test_exact import ORACLES
+from tests.engine.examples import ORACLES, PSD_KERNELS, curved_rows, normal_rows
 
 
 def exact(kernel, X, **options):

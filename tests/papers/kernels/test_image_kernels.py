@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ from scipy.ndimage import gaussian_filter
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
-
-ORACLES = Path(__file__).resolve().parents[2] / "oracles"
+from tests.engine.examples import ORACLES
 
 
 def images(n, height, width, seed=0):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +9,7 @@ from numpy.testing import assert_allclose
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.papers.kernels.iterated import Iterated
-from tests.engine.kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parents[2] / "oracles"
+from tests.engine.examples import ORACLES, normal_rows
 
 
 def test_over_an_even_grid_it_is_the_integral_of_the_oracle():

@@ -8,7 +8,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage_ridge import learn_preimage
 from kpca_apps.papers.methods.eigenvector_preimages import eigenvector_preimages
-from tests.engine.kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 def test_of_the_linear_kernel_are_the_principal_axes():

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.papers.methods.mercer import mercer_check
-from tests.engine.kernels import KERNELS, normal_rows
+from tests.engine.examples import KERNELS, normal_rows
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

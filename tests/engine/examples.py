@@ -1,6 +1,8 @@
-"""Kernels that the tests of this room run through, and data for them."""
+"""Kernels that the tests of this room run through, data for them, and where the oracles are."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from kpca_apps.engine.kernels import (
 from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
 from kpca_apps.papers.kernels.iterated import Iterated
 from kpca_apps.papers.kernels.mapped import MappedInputs
+
+ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 
 DISTANCE_KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),
