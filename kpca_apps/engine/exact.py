@@ -1,7 +1,7 @@
 """Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or recomputed.
 
 With phi~ the images less their mean, C = 1/n sum_i phi~(x_i) phi~(x_i)' their covariance and K~
-their Gram matrix (`kpca_apps.engine.gram`), the components are V = sum_i alpha_i phi~(x_i) with
+their Gram matrix (see `centre_in_place`), the components are V = sum_i alpha_i phi~(x_i) with
 
     C V = lambda V,  that is  K~ alpha = n lambda alpha,  and  n lambda alpha'alpha = 1,
 
