@@ -24,23 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack) -> Any:
-    """Return a client with at least one worker.
+    """Return a client, with at least one worker, of a scheduler or of a cluster on this machine.
 
-    Parameters
-    ----------
-    n_workers : int or None
-        Of a cluster on this machine.
-    scheduler : str or None
-        Address of a scheduler, instead of such a cluster.
-    opened : ExitStack
-        Takes what has to be closed, also after an error.
-
-    Raises
-    ------
-    ConfigError
-        If Dask is not installed.
-    RefusedError
-        If no scheduler answers, or it has no workers.
+    ``opened`` takes what has to be closed, also after an error. ConfigError if Dask is not
+    installed, RefusedError if no scheduler answers or it has no workers.
     """
     try:
         distributed: Any = importlib.import_module("distributed")

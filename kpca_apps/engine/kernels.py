@@ -36,15 +36,21 @@ from kpca_apps.engine.kernel_algebra import (
     AddRows,
     Kernel,
     KernelRows,
+    LinearlyMapped,
     OnColumns,
+    Recentred,
     Scaled,
     ScaledInputs,
     Sum,
+    Translated,
     Values,
+    WeightedGradient,
+    Wrapped,
     as_integer,
     as_number,
 )
 from kpca_apps.engine.products import (
+    LOWEST_EXPONENT,
     Exponents,
     lowest_exponent,
     power,
@@ -62,20 +68,66 @@ __all__ = [
     "KernelRows",
     "Laplacian",
     "Linear",
+    "LinearlyMapped",
     "MultiscaleRBF",
     "OnColumns",
     "Polynomial",
+    "Recentred",
     "Scaled",
     "ScaledInputs",
     "Sigmoid",
     "Sum",
+    "Translated",
+    "Wrapped",
 ]
 
 Matrix = NDArray[np.float64]
 
 
+class _OfDistance(Kernel):
+    """A kernel that falls with the distance, from 1."""
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return np.ones(len(X))
+
+    @property
+    def falls_with_distance(self) -> bool:
+        return True
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return True
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return False
+
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        """Fix Z in k'(s), s the squared distance."""
+        raise NotImplementedError
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        slopes, centre = self._slopes(Z), Z.mean(axis=0)
+        stacked = np.column_stack([Z - centre, np.ones(len(Z))])
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            sums = (C * slopes(X)) @ stacked
+            gradients: Matrix = 2.0 * (sums[:, -1:] * (X - centre) - sums[:, :-1])
+            return gradients
+
+        return rows
+
+
+class _OfProduct(Kernel):
+    """A kernel of the inner product of two rows of any length."""
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
-class RBF(Kernel):
+class RBF(_OfDistance):
     """The Gaussian kernel exp(-gamma |x - y|^2).
 
     Parameters
@@ -108,15 +160,16 @@ class RBF(Kernel):
 
         return rows
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return np.ones(len(X))
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        values = self.against(Z)
+        return lambda X: -self.gamma * values(X)
 
     def describe(self) -> str:
         return f"exp(-{self.gamma:.6g} |x - y|^2)"
 
 
 @dataclass(frozen=True)
-class MultiscaleRBF(Kernel):
+class MultiscaleRBF(_OfDistance):
     """The mean of exp(-p gamma |x - y|^2) over several integers p.
 
     Several widths at little more than the price of one: the exponential is taken once, the other
@@ -168,8 +221,18 @@ class MultiscaleRBF(Kernel):
         )
         return exponents, tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return np.ones(len(X))
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
+        n = len(self.powers)
+
+        def slopes(X: Matrix) -> Matrix:
+            e = exponents(X)
+            total = np.zeros_like(e)
+            for p in self.powers:
+                total -= p * self.gamma / n * np.exp(p * e)
+            return total
+
+        return slopes
 
     def describe(self) -> str:
         widths = ", ".join(str(value) for value in self.powers)
@@ -177,7 +240,7 @@ class MultiscaleRBF(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(_OfDistance):
     """The kernel exp(-gamma r), r the Euclidean or the Manhattan distance.
 
     Parameters
@@ -212,8 +275,27 @@ class Laplacian(Kernel):
 
         return rows
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return np.ones(len(X))
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        values = self.against(Z)
+
+        def slopes(X: Matrix) -> Matrix:
+            distances = cdist(X, Z)
+            apart = distances > 0.0
+            return np.where(apart, -0.5 * self.gamma * values(X) / np.where(apart, distances, 1), 0)
+
+        return slopes
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        if self.distance == "euclidean":
+            return super().weighted_gradient(Z)
+        values = self.against(Z)
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            weights = -self.gamma * C * values(X)
+            signs = (np.sign(X[:, [j]] - Z[:, j]) for j in range(X.shape[1]))
+            return np.column_stack([np.einsum("ij,ij->i", weights, s) for s in signs])
+
+        return rows
 
     def describe(self) -> str:
         bars = "|x - y|" if self.distance == "euclidean" else "|x - y|_1"
@@ -221,7 +303,7 @@ class Laplacian(Kernel):
 
 
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(_OfProduct):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
@@ -252,12 +334,23 @@ class Polynomial(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         return power(self.gamma * squared_lengths(X) + self.coef0, self.degree)
 
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        return lambda X, C: (C * self._slope(X @ Z.T)) @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * self._slope(squared_lengths(X))[:, None] * X
+
+    def _slope(self, products: Matrix) -> Matrix:
+        base = self.gamma * products + self.coef0
+        slope: Matrix = self.degree * self.gamma * base ** (self.degree - 1)
+        return slope
+
     def describe(self) -> str:
         return f"({self.gamma:.6g} x.y + {self.coef0:.6g})^{self.degree}"
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(_OfProduct):
     """The inner product x.y: kernel PCA with it is PCA.
 
     The eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' other than 0 are those of K~/n, and
@@ -270,12 +363,22 @@ class Linear(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(X)
 
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return True
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        return lambda X, C: C @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * X
+
     def describe(self) -> str:
         return "x.y"
 
 
 @dataclass(frozen=True)
-class Cosine(Kernel):
+class Cosine(_OfProduct):
     """The cosine x.y / (|x| |y|) of the angle between two rows; 0 for a row of zeros."""
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
@@ -285,12 +388,24 @@ class Cosine(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(unit_rows(X))
 
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        directions = unit_rows(Z)
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            lengths = np.sqrt(squared_lengths(X))[:, None]
+            own = unit_rows(X)
+            pull = C @ directions
+            pull -= np.einsum("ij,ij->i", pull, own)[:, None] * own
+            return np.where(lengths > 0.0, pull / np.where(lengths > 0, lengths, 1), 0)
+
+        return rows
+
     def describe(self) -> str:
         return "x.y / (|x| |y|)"
 
 
 @dataclass(frozen=True)
-class Sigmoid(Kernel):
+class Sigmoid(_OfProduct):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
     Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2), so
@@ -323,6 +438,13 @@ class Sigmoid(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         values: Matrix = np.tanh(self.gamma * squared_lengths(X) + self.coef0)
         return values
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        values = self.against(Z)
+        return lambda X, C: (C * self.gamma * (1.0 - values(X) ** 2)) @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * self.gamma * (1.0 - self.diagonal(X) ** 2)[:, None] * X
 
     def describe(self) -> str:
         return f"tanh({self.gamma:.6g} x.y + {self.coef0:.6g})"

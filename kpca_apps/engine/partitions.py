@@ -3,17 +3,6 @@
 Four executors do the same work: one after the other, threads, processes, and Dask. What a part is
 and what is made of it does not depend on the executor, and results are combined in one order: so
 answers agree, to the bit for any number of threads.
-
-Examples
---------
->>> from operator import add
->>> import numpy as np
->>> rows = np.arange(10.0).reshape(5, 2)
->>> with Workers("threads", n_workers=2) as workers:
-...     parts = row_parts(len(rows), 2)
-...     sums = workers.map_partitions(lambda part: rows[part.start : part.stop].sum(), parts)
-...     float(tree_reduce(add, sums))
-45.0
 """
 
 from __future__ import annotations
@@ -64,13 +53,7 @@ class RowPart:
 
 
 def row_parts(n: int, rows: int) -> list[RowPart]:
-    """Cut ``n`` rows at multiples of ``rows``, whatever the number of workers.
-
-    Examples
-    --------
-    >>> [(part.start, part.stop) for part in row_parts(5, 2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Cut ``n`` rows at multiples of ``rows``, whatever the number of workers."""
     if rows < 1:
         raise ValueError(f"A part needs at least one row, got {rows}.")
     starts = range(0, n, rows)
@@ -80,17 +63,7 @@ def row_parts(n: int, rows: int) -> list[RowPart]:
 def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[Result]) -> Result:
     """Combine results by pairs of neighbours, in one order whatever the executor.
 
-    At most log2 of their number are held: an iterator may be given.
-
-    Raises
-    ------
-    ValueError
-        If there is no result.
-
-    Examples
-    --------
-    >>> tree_reduce(lambda a, b: f"({a}{b})", "abcde")
-    '(((ab)(cd))e)'
+    At most log2 of their number are held: an iterator may be given. ValueError if there is none.
     """
     waiting: list[tuple[int, Result]] = []
     for result in results:

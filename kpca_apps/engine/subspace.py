@@ -36,59 +36,39 @@ class KernelSubspace:
         project               t(x) = W' k_Z(x) - b
         reconstruction error  E(x) = k(x,x) - 2 beta' k_Z(x) + c - sum_a g_a t_a(x)^2
         expansion of P phi(x)        W (g * t(x)) + beta
-
-    Parameters
-    ----------
-    kernel : Kernel
-    points : ndarray of shape (p, d)
-        The points Z the directions are made of.
-    weights : ndarray of shape (p, q)
-        W; column a holds the coefficients of component a, a unit vector in feature space.
-    offset : ndarray of shape (q,)
-        b, the projections of the mean.
-    mean_weights : ndarray of shape (p,)
-        beta, the coefficients of the mean; zeros for an uncentred fit.
-    mean_norm : float
-        c, the squared length of the mean in feature space.
-    variances : ndarray of shape (q,)
-        Feature-space variance along each component, decreasing (in modulus).
-    n : int
-        Number of rows the subspace was fitted on.
-    gain : ndarray of shape (q,)
-        g in [0, 1]; all 1 is Hoffmann's hard cut, variance / (variance + rho) a soft cut.
-
-    Notes
-    -----
-    With V_a = sum_j W_ja phi(z_j) and phi~ the image less the mean, t_a(x) = <V_a, phi~(x)> [2]_,
-    and P phi(x) = mean + sum_a t_a V_a [3]_. The offset does what centring the Gram matrix of new
-    rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]_).
-
-    Read with that, eq. (7) of [3]_ is V'x of centred x, not Vx; in eq. (20) the indices of the two
-    middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means by
-    eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on Phi(t)
-    on the left of eq. (51) of [2]_. The English course notes' step 4, x'v, is phi(x)'v, and their
-    eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what section
-    4.6 of [2]_ calls no longer possible, for want of pre-images, is so in input space
-    (`kpca_apps.engine.preimage`); in feature space reconstruction is complete.
-
-    References
-    ----------
-    .. [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel
-       eigenvalue problem, Neural Computation 10, 1299-1319.
-    .. [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24
-       and 51-54.
-    .. [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 20-25.
-    .. [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
     """
 
+    # With V_a = sum_j W_ja phi(z_j) and phi~ the image less the mean, t_a(x) = <V_a, phi~(x)> [2],
+    # and P phi(x) = mean + sum_a t_a V_a [3]. The offset does what centring the Gram matrix of new
+    # rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]).
+    #
+    # Read with that, eq. (7) of [3] is V'x of centred x, not Vx; in eq. (20) the indices of the two
+    # middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means
+    # by eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on
+    # Phi(t) on the left of eq. (51) of [2]. The English course notes' step 4, x'v, is phi(x)'v, and
+    # their eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what
+    # section 4.6 of [2] calls no longer possible, for want of pre-images, is so in input space
+    # (`kpca_apps.engine.preimage`); in feature space reconstruction is complete.
+    #
+    # [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel eigenvalue
+    #     problem, Neural Computation 10, 1299-1319.
+    # [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24,
+    #     51-54.
+    # [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 20-25.
+    # [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+
     kernel: Kernel
-    points: Annotated[Matrix, "p d", SQUARABLE]
+    points: Annotated[Matrix, "p d", SQUARABLE]  # Z, what the directions are made of
+    # W; column a has the coefficients of component a, of length 1.
     weights: Annotated[Matrix, "p q", SQUARABLE]
-    offset: Annotated[Matrix, "q", SQUARABLE]
+    offset: Annotated[Matrix, "q", SQUARABLE]  # b, projections of the mean
+    # beta, coefficients of the mean; zeros for an uncentred fit.
     mean_weights: Annotated[Matrix, "p", SQUARABLE]
-    mean_norm: float
+    mean_norm: float  # c, squared length of the mean in feature space
+    # Along each component in feature space, decreasing (in modulus).
     variances: Annotated[Matrix, "q"]
-    n: int
+    n: int  # rows the subspace was fitted on
+    # g in [0, 1]; all 1 is Hoffmann's hard cut [4], else a soft cut.
     gain: Annotated[Matrix, "q", SQUARABLE]
 
     @property
@@ -106,13 +86,8 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the coordinates of rows on the components, shape ``(n, q)``.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        precision : {"float64", "float32"}
-            Of kernel values and their products.
-        n_jobs : int, optional
-            Threads; the result does not depend on it.
+        ``precision`` is that of kernel values and their products; the result does not depend on
+        ``n_jobs``.
         """
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
@@ -133,23 +108,11 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        clip : bool
-            Replace the tiny negative values that rounding leaves on the subspace by 0. The error
-            is a difference of terms the size of k(x, x): below about 1e-13 of it, 1e-5 in
-            float32, nothing is resolved.
-        precision : {"float64", "float32"}
-            Of kernel values and their products.
-        n_jobs : int, optional
-            Threads; the result does not depend on it.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is indefinite: then there is no distance to speak of.
+        ``clip`` replaces the tiny negative values that rounding leaves on the subspace by 0.
+        ValueError if the kernel is indefinite: then there is no distance to speak of.
         """
+        # The error is a difference of terms the size of k(x, x): below about 1e-13 of it, 1e-5 in
+        # float32, nothing is resolved.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         return np.maximum(error, 0.0, out=error) if clip else error
 
@@ -157,7 +120,7 @@ class KernelSubspace:
         """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
 
         Gains are part of the weights, and one product serves components and mean. Errors are not
-        clipped. Raises as `reconstruction_error`.
+        clipped.
         """
         products = self._products(np.sqrt(self.gain), precision)
 
@@ -172,12 +135,8 @@ class KernelSubspace:
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
         """Return the map from rows to their errors ``(b,)`` and to sum_a scale_a t_a^2 ``(b,)``.
 
-        Parameters
-        ----------
-        scale : ndarray of shape (q,)
-            One over variances, for a squared Mahalanobis distance.
-        precision
-            As in `errors`.
+        With one over the variances for ``scale``, shape ``(q,)``, that is a squared Mahalanobis
+        distance.
         """
         products = self._products(np.ones(self.n_components), precision)
         forms = np.column_stack([self.gain, scale]).astype(precision)
@@ -259,18 +218,7 @@ class KernelSubspace:
         self.__dict__.update(state)
 
     def expansion(self, T: Matrix) -> Matrix:
-        """Return the coefficients over ``points`` of the vectors with projections ``T``.
-
-        Parameters
-        ----------
-        T : ndarray of shape (n, q)
-            Projections, as `project` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            Row i holds gamma with P phi(x_i) = sum_j gamma_j phi(z_j).
-        """
+        """Return gamma ``(n, p)`` with P phi(x_i) = sum_j gamma_ij phi(z_j), from projections."""
         coefficients: Matrix = (T * self.gain) @ self.weights.T + self.mean_weights
         return coefficients
 
@@ -293,13 +241,7 @@ class KernelSubspace:
         return replace(self, gain=gain)
 
     def with_soft_cut(self, rho: float) -> KernelSubspace:
-        """Return the same subspace with gain variance / (variance + rho).
-
-        Parameters
-        ----------
-        rho : float > 0
-            The ridge, an absolute variance in feature space.
-        """
+        """Return the subspace with gain variance / (variance + rho), rho an absolute variance."""
         if not self.kernel.is_psd:
             raise ValueError("A soft cut needs a positive semi-definite kernel.")
         if not (np.isfinite(rho) and rho > 0.0):
@@ -311,11 +253,6 @@ def component_signs(columns: Matrix) -> Matrix:
     """Return for each column the sign of its largest entry by modulus, +1 for a column of zeros.
 
     Components times these signs have a sign that depends on the data alone.
-
-    Examples
-    --------
-    >>> component_signs(np.array([[1.0, 3.0], [-2.0, 1.0]]))
-    array([-1.,  1.])
     """
     if columns.size == 0:
         return np.ones(columns.shape[1])

@@ -246,8 +246,12 @@ class _Reader:
         """Make the dataclass derived from an abstract one whose name is given."""
         name = value.get("type") if isinstance(value, dict) else None
         kind: Any = next((kind for kind in _derived_from(base) if kind.__name__ == name), None)
-        if kind is None or self._depth > _DEEPEST:
-            raise ValueError(f"no {base.__name__} is called {name!r:.40}, or not so deep inside")
+        if kind is None:
+            raise ValueError(
+                f"no {base.__name__} is called {name!r:.40}: import the module that defines it"
+            )
+        if self._depth > _DEEPEST:
+            raise ValueError(f"{base.__name__} inside {base.__name__}, too deep")
         self._depth += 1
         made = self._built(msgspec.convert(value, _schema(kind), dec_hook=self._derived))
         self._depth -= 1

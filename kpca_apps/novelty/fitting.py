@@ -26,8 +26,8 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.gram import about_mean
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
-from kpca_apps.engine.memory import require_nystroem
 from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.plan import require_nystroem
 from kpca_apps.engine.precision import FLOAT64_ROWS, scores_agree
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.leave_one_out import (

@@ -75,7 +75,7 @@ ELSEWHERE: tuple[Place, ...] = (
     Place(
         "Kernels of images, local and iterated kernels",
         f"{_REPORT}, B",
-        "image_kernels and iterated, in kpca_apps.engine",
+        "kernels.images, kernels.mapped and kernels.iterated, for KernelPCA(kernel=...)",
     ),
     Place(
         "Kernel k-means, nearest neighbours, class means, discriminant",
@@ -92,12 +92,12 @@ ELSEWHERE: tuple[Place, ...] = (
     Place(
         "Reduced sets: of fewer points, exact for (x.y)^2, over a family of inputs",
         f"{_REPORT}, 4.4 and 4.5",
-        "reduced_set, square_kernel and parametrised_set, in kpca_apps.engine",
+        "KernelPCA.compress; methods.parametrised_set for a family of inputs",
     ),
     Place(
         "Pre-images of eigenvectors by learned regression",
         f"{_REPORT}, 4.6",
-        "eigenvector_preimages, in kpca_apps.engine",
+        "methods.eigenvector_preimages",
     ),
     Place(
         "The basic idea, contour lines of a nonlinear component",

@@ -19,8 +19,7 @@ from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_fr
 from kpca_apps.engine.partitions import Workers, _Flight, row_parts, tree_reduce
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.temporary import TemporaryPath, retired_path
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")

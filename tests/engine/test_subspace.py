@@ -10,9 +10,8 @@ from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError
+from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
 from tests.files.model_parts import from_file, model_from, parts_of
-
-from .kernels import KERNELS, PSD_KERNELS, normal_rows
 
 
 def exact(kernel, X, **options):

@@ -23,9 +23,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kpca_apps.engine.exact import ExactPlan, fit_exact
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.plan import ExactPlan
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components

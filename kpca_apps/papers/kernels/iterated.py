@@ -20,8 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, Values, as_table
+from kpca_apps.engine.kernel_algebra import Values, WeightedGradient
+from kpca_apps.engine.kernels import Kernel, KernelRows, Wrapped
 from kpca_apps.engine.products import squared_lengths
+from kpca_apps.papers.kernels.mapped import as_table
 
 __all__ = ["Iterated"]
 
@@ -29,7 +31,7 @@ Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Iterated(Kernel):
+class Iterated(Wrapped):
     """The iterated kernel over a sample: the mean over points z of k(x, z) k(z, y).
 
     The integral is taken over the distribution the points are drawn from. A kernel that is
@@ -58,8 +60,7 @@ class Iterated(Kernel):
     points: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"kernel must be a Kernel, got {self.kernel!r}.")
+        self._require_kernel()
         self._set(points=as_table("points", self.points))
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
@@ -77,6 +78,20 @@ class Iterated(Kernel):
 
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(self.kernel(X, np.array(self.points))) / len(self.points)
+
+    @property
+    def is_psd(self) -> bool:
+        return True
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        points = np.array(self.points)
+        inner, known = self.kernel.weighted_gradient(points), self.kernel(Z, points)
+        return lambda X, C: inner(X, C @ known / len(points))
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        points = np.array(self.points)
+        inner = self.kernel.weighted_gradient(points)
+        return inner(X, 2.0 / len(points) * self.kernel(X, points))
 
     def describe(self) -> str:
         return f"mean over {len(self.points)} points z of k(x, z) k(z, y), k = " + (

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +8,9 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.ndimage import gaussian_filter
 
-from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
+from tests.engine.examples import ORACLES
 
 
 def images(n, height, width, seed=0):

@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.mercer import mercer_check
-
-from .kernels import KERNELS, normal_rows
+from kpca_apps.papers.methods.mercer import mercer_check
+from tests.engine.examples import KERNELS, normal_rows
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

@@ -4,12 +4,11 @@ import numpy as np
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from kpca_apps.engine.eigenvector_preimages import eigenvector_preimages
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage_ridge import learn_preimage
-
-from .kernels import normal_rows
+from kpca_apps.papers.methods.eigenvector_preimages import eigenvector_preimages
+from tests.engine.examples import normal_rows
 
 
 def test_of_the_linear_kernel_are_the_principal_axes():

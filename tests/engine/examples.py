@@ -1,11 +1,11 @@
-"""Kernels that the tests of this room run through, and data for them."""
+"""Kernels that the tests of this room run through, data for them, and where the oracles are."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -17,8 +17,13 @@ from kpca_apps.engine.kernels import (
     Polynomial,
     ScaledInputs,
     Sigmoid,
+    Translated,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs, Translated
+from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.papers.kernels.iterated import Iterated
+from kpca_apps.papers.kernels.mapped import MappedInputs
+
+ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 
 DISTANCE_KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-
-from .kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from kpca_apps.papers.kernels.iterated import Iterated
+from tests.engine.examples import ORACLES, normal_rows
 
 
 def test_over_an_even_grid_it_is_the_integral_of_the_oracle():

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.kernel_algebra import Kernel, KernelRows, Values, as_integer, as_number
-from kpca_apps.engine.mapped_inputs import LinearlyMapped
+from kpca_apps.engine.kernel_algebra import Values, WeightedGradient, as_integer, as_number
+from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
 
 __all__ = ["ImageIntensity", "OverRegions", "SmoothedImage"]
 
@@ -47,6 +47,10 @@ class _ImageMap(LinearlyMapped):
     height: int
     width: int
 
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return None  # An image is what it is: its pixels stay where they are.
+
     @abstractmethod
     def _factors(self) -> tuple[Matrix, Matrix]:
         """Return R (r, height) and C (c, width); an image F becomes R F C'."""
@@ -59,7 +63,7 @@ class _ImageMap(LinearlyMapped):
             mapped: Matrix = R @ X.reshape(len(X), self.height, self.width) @ C.T
         return mapped.reshape(len(X), -1)
 
-    def pull_back(self, G: Matrix) -> Matrix:
+    def pull_back(self, G: Matrix, d: int) -> Matrix:
         R, C = self._factors()
         gradients: Matrix = R.T @ G.reshape(len(G), len(R), len(C)) @ C
         return gradients.reshape(len(G), -1)
@@ -188,7 +192,7 @@ class SmoothedImage(_ImageMap):
 
 
 @dataclass(frozen=True)
-class OverRegions(Kernel):
+class OverRegions(Wrapped):
     """The sum of a kernel over square regions of an image: k = sum_i k(x_i, y_i).
 
     With `Polynomial(d)` inside, this is the sum of k_i^d: correlations of d pixels, but only of
@@ -225,8 +229,7 @@ class OverRegions(Kernel):
     step: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"kernel must be a Kernel, got {self.kernel!r}.")
+        self._require_kernel()
         for name in ("height", "width", "size", "step"):
             self._set(**{name: as_integer(name, getattr(self, name), at_least=1)})
         left = [(side - self.size) % self.step for side in (self.height, self.width)]
@@ -271,9 +274,22 @@ class OverRegions(Kernel):
             f"{self.height} x {self.width} images of {self.kernel.describe()}"
         )
 
-    @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        parts = [(part, self.kernel.weighted_gradient(Z[:, part])) for part in self.regions()]
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            gradients = np.zeros_like(X)
+            for part, inner in parts:
+                gradients[:, part] += inner(X[:, part], C)
+            return gradients
+
+        return rows
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        gradients = np.zeros_like(X)
+        for part in self.regions():
+            gradients[:, part] += self.kernel.diagonal_gradient(X[:, part])
+        return gradients
 
 
 def _sampling(side: int, q: int) -> Matrix:

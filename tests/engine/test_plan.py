@@ -8,32 +8,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kpca_apps.engine import memory
-from kpca_apps.engine.exact import plan_exact
+from kpca_apps.engine import plan as planning
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Sigmoid
+from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
+from kpca_apps.engine.plan import plan_exact
 from kpca_apps.errors import MemoryLimitError
 
 
 def test_default_budget_is_a_quarter_of_what_is_available(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
-    assert memory.default_budget() == 250
+    monkeypatch.setattr(planning, "available_bytes", lambda: 1000)
+    assert planning.default_budget() == 250
 
 
 def test_refusal_names_size_budget_and_way_out():
     with pytest.raises(MemoryLimitError) as refusal:
-        memory.require(3 * 10**9, 2 * 10**6, "The thing", "use less")
+        planning.require(3 * 10**9, 2 * 10**6, "The thing", "use less")
     assert str(refusal.value) == (
         "The thing needs 3.0 GB, the budget is 2 MB: use less, or raise memory_budget."
     )
     assert refusal.value.exit_code == 4
-    memory.require(10, 10, "The thing", "use less")
+    planning.require(10, 10, "The thing", "use less")
 
 
 def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**6)
+    monkeypatch.setattr(planning, "available_bytes", lambda: 8 * 10**6)
     with pytest.raises(MemoryLimitError) as refusal:
-        memory.require_nystroem(10_000, 5)
+        planning.require_nystroem(10_000, 5)
     assert str(refusal.value) == (
         "A Nystrom fit with 10000 landmarks needs 3.5 GB, a quarter of the available memory is "
         "2 MB: use fewer landmarks."
@@ -41,10 +41,10 @@ def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
 
 
 def test_a_nystroem_fit_is_refused_by_its_estimate():
-    needed = memory.nystroem_fit_bytes(500, 7)
-    memory.require_nystroem(500, 7, needed)
+    needed = planning.nystroem_bytes(500, 7)
+    planning.require_nystroem(500, 7, needed)
     with pytest.raises(MemoryLimitError, match=r"500 landmarks .* use fewer landmarks, or raise"):
-        memory.require_nystroem(500, 7, needed - 1)
+        planning.require_nystroem(500, 7, needed - 1)
 
 
 def test_estimates_grow_with_the_work():
@@ -57,7 +57,27 @@ def test_estimates_grow_with_the_work():
     assert needed(2000, 5, precision="float32") < needed(2000, 5)
     assert needed(2000, None) > needed(2000, 5)
     assert needed(1000, 5, kernel=Sigmoid(1.0)) > needed(1000, 5)
-    assert memory.nystroem_fit_bytes(2000, 5) > memory.nystroem_fit_bytes(1000, 5)
+    assert planning.nystroem_bytes(2000, 5) > planning.nystroem_bytes(1000, 5)
+
+
+def test_plans_describe_themselves():
+    exact = planning.ExactPlan(9000, 50, "krylov", "float32", True, 200_000_000)
+    assert exact.describe() == (
+        "exact, n = 9000, q = 50: krylov in float32, Gram matrix stored, 200 MB"
+    )
+    through = planning.NystroemPlan(10**6, 500, "kmeans", "float32", 40_000_000)
+    assert through.describe() == (
+        "nystroem, n = 1000000, 500 landmarks (kmeans), kernel values in float32, 40 MB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d", "way"),
+    [(RBF(1.0), 20, "kmeans"), (RBF(1.0), 2, "rpcholesky"), (RBF(1.0) + Linear(), 20, "residual")],
+)
+def test_landmarks_are_drawn_as_suits_kernel_and_columns(kernel, d, way):
+    assert planning.choose_landmarks(kernel, d) == way
+    assert planning.choose_landmarks(kernel, d, "greedy") == "greedy"
 
 
 FITS = {
@@ -70,10 +90,10 @@ MEASURE = """
 import sys
 import numpy as np
 from pathlib import Path
-from kpca_apps.engine.exact import fit_exact, plan_exact
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.regime import choose_regime
+from kpca_apps.engine.plan import choose_regime, plan_exact
 
 def memory(kind):
     lines = Path("/proc/self/status").read_text().splitlines()
