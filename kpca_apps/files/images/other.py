@@ -46,7 +46,7 @@ def read_other(kind: str, data: bytes, label: str) -> ImageFile:
     with damage_refused(label):
         size = stated_size(kind, data)
         check_size(label, size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
-        require_memory(label, 8 * size[0] * size[1])
+        require_memory(label, 4 * size[0] * size[1])
         read = _read_by_pillow if kind in _NAMES else _read_by_imagecodecs
         pixels, metadata, notes, carried = read(kind, data, label)
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
