@@ -1,4 +1,4 @@
-"""Damage thousands of PNG, TIFF and JPEG files and count what the readers make of them.
+"""Damage thousands of image files and count what the readers make of them.
 
 Each file is one of some small ones with one kind of damage: bytes flipped, the end cut off, bytes
 inserted or taken out, or a length, count or place in a header replaced. It is read, page by page,
@@ -8,7 +8,7 @@ in another process with little memory. Seeds are fixed; the same numbers come ag
     python -m tests.benchmarks.mutated_images --files 500 --kinds png
 
 A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
-not. PNG has checksums: no changed pixel may pass. TIFF and JPEG have none, so bytes changed inside
+not. PNG has checksums: no changed pixel may pass. The others have none, so bytes changed inside
 the pixels cannot be told ("different"), but a file that was cut off must not be read with other
 pixels ("cut"). Where bytes were taken out of the middle ("removed"), strips of a TIFF lie beyond
 the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import imagecodecs
 import numpy as np
 import tifffile
 from PIL import Image
@@ -55,6 +56,7 @@ BEARABLE = {
     "png": {"refused", "same"},
     "tiff": {"refused", "same", "different"},
     "jpeg": {"refused", "same", "different", "removed"},
+    "other": {"refused", "same", "different", "removed"},
 }
 
 
@@ -104,6 +106,19 @@ def originals(kind: str) -> list[bytes]:
             saved(picture(200, 240, 3), "JPEG", subsampling=0, optimize=True),
             saved(picture(700, 1000, 3), "JPEG", quality=95, subsampling=0),
         ]
+    if kind == "other":
+        return [
+            saved(colour, "WEBP", lossless=True),
+            saved(colour, "WEBP", exif=exif),
+            imagecodecs.jpeg2k_encode(colour, level=0, reversible=True),
+            imagecodecs.jpeg2k_encode(deep, level=0, reversible=True, codecformat="j2k"),
+            imagecodecs.jpegxl_encode(colour, lossless=True, usecontainer=True),
+            imagecodecs.jpegxl_encode(deep, lossless=True),
+            saved(grey, "BMP"),
+            saved(colour, "BMP", "P"),
+            saved(colour, "PPM"),
+            saved(deep, "PPM"),
+        ]
     pages = io.BytesIO()
     with tifffile.TiffWriter(pages, bigtiff=True, byteorder=">") as writer:
         for number in range(3):
@@ -139,6 +154,8 @@ def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
                 found += [(place + 5, 2), (place + 7, 2), (place + 9, 1)]
             place += 2 + int.from_bytes(whole[place + 2 : place + 4], "big")
         return [*found, (place + 2, 2)]
+    if kind == "other":
+        return [(place, 4) for place in range(64)]
     with tifffile.TiffFile(io.BytesIO(whole)) as file:
         wide = 8 if file.is_bigtiff else 4
         found = [(8 if file.is_bigtiff else 4, wide)]
@@ -276,7 +293,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--files", type=int, default=5000, help="of each kind")
-    parser.add_argument("--kinds", nargs="+", default=["png", "tiff", "jpeg"])
+    parser.add_argument("--kinds", nargs="+", default=["png", "tiff", "jpeg", "other"])
     parser.add_argument("--keep", type=Path, help="a folder for the files that went wrong")
     given = parser.parse_args()
     rows, n_bad = [], 0

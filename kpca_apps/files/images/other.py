@@ -46,7 +46,7 @@ def read_other(kind: str, data: bytes, label: str) -> ImageFile:
     with damage_refused(label):
         size = stated_size(kind, data)
         check_size(label, size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
-        require_memory(label, 8 * size[0] * size[1])
+        require_memory(label, 4 * size[0] * size[1])
         read = _read_by_pillow if kind in _NAMES else _read_by_imagecodecs
         pixels, metadata, notes, carried = read(kind, data, label)
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
@@ -67,15 +67,15 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
         info, mode, refused = picture.info, picture.mode, ""
         levels = re.sub(rb"#[^\n]*", b"", data[:1000]).split()[3:4] if kind == "netpbm" else []
         if mode == "1":
-            refused = "1 bit a pixel"
+            refused = "1 bit a pixel, which leaves no grey; scan or save it as 8-bit grey"
         elif kind == "bmp" and mode == "RGBA":
-            refused = "transparency"
+            refused = "transparency; convert it to PNG or TIFF first"
         elif kind == "netpbm" and mode != "F" and levels not in ([b"255"], [b"65535"]):
-            refused = "few levels"
+            refused = "few levels; convert it to PNG or TIFF first"
         elif mode == "RGB" and levels == [b"65535"]:
-            refused = "16-bit colours, of which Pillow keeps 8"
+            refused = "16-bit colours, of which Pillow keeps 8; convert it to PNG or TIFF first"
         if refused:
-            raise InputError(f"{label}: has {refused}; convert it to PNG or TIFF first.")
+            raise InputError(f"{label}: has {refused}.")
         pixels = np.array(picture.convert("RGB") if mode == "P" else picture)
     notes = []
     if mode == "P":

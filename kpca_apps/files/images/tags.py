@@ -33,7 +33,7 @@ _POINTERS = frozenset({34665, 34853, 40965})
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
-_MAX_TAGS, _MAX_PAGES = 4096, 100_000
+_MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
 # Bytes of tags read for each byte of the file; in a sound file they do not overlap.
 _MAX_OVERLAP = 4
 
@@ -86,8 +86,8 @@ class Directory:
         found = self.tags.get(tag)
         if found is None or not found.count or found.kind not in _INTEGERS:
             return default
-        code = f"{self.layout.order}{found.count}{_INTEGERS[found.kind]}"
-        return struct.unpack(code, found.data)
+        code = f"{self.layout.order}{min(found.count, _MAX_INTEGERS)}{_INTEGERS[found.kind]}"
+        return struct.unpack_from(code, found.data)
 
     def integer(self, tag: int, default: int) -> int:
         """Return the first of a tag's integers; see `integers`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import imagecodecs
 import numpy as np
@@ -71,20 +71,15 @@ _DROPPED |= {BITS, FORMAT, HEIGHT, PACKING, PLANAR, PREDICTOR, SAMPLES, WIDTH}
 
 
 class _Structure(NamedTuple):
-    """How the pixels of a page lie in the file: blocks are strips or tiles."""
+    """Where the pixels of a page lie in the file: blocks are strips or tiles."""
 
     page: Page
-    order: Literal["<", ">"]
-    meaning: int
+    tags: Directory
     packing: int
-    predictor: int
-    bits_turned: bool
-    planar: bool
-    tiled: bool
+    samples: int  # channels of a block
     block: tuple[int, int]
     places: tuple[int, ...]
     sizes: tuple[int, ...]
-    tables: bytes
 
 
 def read_tiff(data: bytes, label: str) -> ImageFile:
@@ -163,11 +158,10 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
             f"{label}: its compression (TIFF scheme {packing}) is not read; save it with LZW, "
             "Deflate or no compression."
         )
-    predictor = 1 if packing in _UNPREDICTED else integer(PREDICTOR, 1)
-    if predictor not in (1, 2, 3 if page.dtype.kind == "f" else 2):
+    predictor = integer(PREDICTOR, 1)
+    if packing not in _UNPREDICTED and predictor not in (1, 2, 3)[: 2 + (page.dtype.kind == "f")]:
         raise InputError(f"{label}: its predictor {predictor} is not read; save it without one.")
-    tiled = TILES in directory.tags
-    if tiled:
+    if TILES in directory.tags:
         tall, wide = integer(TILE_HEIGHT, 0), integer(TILE_WIDTH, 0)
         places, sizes = integers(TILES), integers(TILE_BYTES)
     else:
@@ -176,29 +170,16 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
     packed = min(sum(sizes), n_bytes)
     pixel_bytes = page.channels * page.dtype.itemsize
     check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing])
-    planar = page.channels > 1 and integer(PLANAR, 1) == 2
+    samples = 1 if integer(PLANAR, 1) == 2 else page.channels
     expected = 0
     if tall > 0 and wide > 0 and tall * wide <= 4 * height * width + (1 << 20):
-        expected = -(-height // tall) * -(-width // wide) * (page.channels if planar else 1)
+        expected = -(-height // tall) * -(-width // wide) * (page.channels // samples)
     places, sizes = places[:expected], sizes[:expected]
     if not expected or len(places) < expected or len(sizes) < expected:
         raise InputError(f"{label}: its strips or tiles are damaged; fetch the file again.")
     if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
         raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
-    return _Structure(
-        page=page,
-        order=directory.layout.order,
-        meaning=integer(MEANING, 1),
-        packing=packing,
-        predictor=predictor,
-        bits_turned=integer(FILL_ORDER, 1) == 2 and packing not in _IMAGES,
-        planar=planar,
-        tiled=tiled,
-        block=(tall, wide),
-        places=places,
-        sizes=sizes,
-        tables=directory.tags[JPEG_TABLES].data if JPEG_TABLES in directory.tags else b"",
-    )
+    return _Structure(page, directory, packing, samples, (tall, wide), places, sizes)
 
 
 def _page(directory: Directory, label: str) -> Page:
@@ -234,8 +215,7 @@ def _page(directory: Directory, label: str) -> Page:
 
 
 def _decoded(data: bytes, structure: _Structure, label: str) -> NDArray[Any]:
-    page, (tall, wide) = structure.page, structure.block
-    samples = 1 if structure.planar else page.channels
+    page, samples, (tall, wide) = structure.page, structure.samples, structure.block
     whole = np.empty((page.height, page.width, page.channels), page.dtype)
     blocks = zip(structure.places, structure.sizes, strict=True)
     decoded = _image_block if structure.packing in _IMAGES else _block
@@ -245,56 +225,57 @@ def _decoded(data: bytes, structure: _Structure, label: str) -> NDArray[Any]:
                 place, size = next(blocks)
                 target = whole[top : top + tall, left : left + wide, channel : channel + samples]
                 # The last strip is cut; tiles are whole and padded.
-                n_rows = tall if structure.tiled else len(target)
+                n_rows = tall if TILES in structure.tags.tags else len(target)
                 with damage_refused(label):
                     values = decoded(data[place : place + size], structure, n_rows, label)
                     values = values.reshape(-1, wide, samples)
                 target[...] = values[: target.shape[0], : target.shape[1]]
-    if structure.meaning == 0 and page.dtype.kind == "u":
+    if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
     return whole[..., 0] if page.channels == 1 else whole
 
 
 def _block(packed: bytes, structure: _Structure, n_rows: int, label: str) -> NDArray[Any]:
     """Decode a strip or tile of packed bytes."""
-    page, (tall, wide) = structure.page, structure.block
-    row = wide * (1 if structure.planar else page.channels)
-    raw: Any = packed
-    if structure.bits_turned:
-        raw = imagecodecs.bitorder_decode(packed)
+    dtype, (tall, wide) = structure.page.dtype, structure.block
+    row, raw = wide * structure.samples, packed
+    if structure.tags.integer(FILL_ORDER, 1) == 2:
+        raw = bytes(imagecodecs.bitorder_decode(raw))
     if structure.packing != PLAIN:
-        most = tall * row * page.dtype.itemsize + _SLACK
-        raw = TIFF.DECOMPRESSORS[structure.packing](bytes(raw), out=most)
+        most = tall * row * dtype.itemsize + _SLACK
+        raw = TIFF.DECOMPRESSORS[structure.packing](raw, out=most)
+    predictor = structure.tags.integer(PREDICTOR, 1)
+    predictor = 1 if structure.packing in _UNPREDICTED else predictor
     # What the predictor of floats has mixed up is in no byte order.
-    dtype = page.dtype if structure.predictor == 3 else page.dtype.newbyteorder(structure.order)
-    values = np.frombuffer(raw, dtype, n_rows * row).astype(page.dtype)
-    values = values.reshape(n_rows, wide, -1)
-    if structure.predictor == 3:
+    stored = dtype if predictor == 3 else dtype.newbyteorder(structure.tags.layout.order)
+    values = np.frombuffer(raw, stored, n_rows * row).astype(dtype).reshape(n_rows, wide, -1)
+    if predictor == 3:
         return np.asarray(imagecodecs.floatpred_decode(values, axis=1))
-    if structure.predictor == 2:
-        numbers = values.view(f"u{page.dtype.itemsize}")
-        return imagecodecs.delta_decode(numbers, axis=1).view(page.dtype)
+    if predictor == 2:
+        numbers = values.view(f"u{dtype.itemsize}")
+        return imagecodecs.delta_decode(numbers, axis=1).view(dtype)
     return values
 
 
 def _image_block(packed: bytes, structure: _Structure, n_rows: int, label: str) -> NDArray[Any]:
     """Decode a strip or tile that is an image of another kind, of no more pixels than it may."""
-    kind, channels = _IMAGES[structure.packing], 1 if structure.planar else structure.page.channels
+    kind, samples, tags = _IMAGES[structure.packing], structure.samples, structure.tags.tags
     height, width = stated_size(kind, packed)
     if not n_rows <= height <= structure.block[0] or width != structure.block[1]:
         raise ValueError(f"a block of {width} x {height} pixels")
     if kind == "jpeg":
-        packed = structure.tables[:-2] + packed[2 * bool(structure.tables) :]
+        if JPEG_TABLES in tags:
+            packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
         require_whole(packed, label)
-        stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.meaning)
+        stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
             packed, colorspace=stored, outcolorspace="RGB" if stored else None
         )
     elif kind == "webp":
-        values = imagecodecs.webp_decode(packed, hasalpha=channels == 4)
+        values = imagecodecs.webp_decode(packed, hasalpha=samples == 4)
     else:
         values = TIFF.DECOMPRESSORS[structure.packing](packed)
-    if values.dtype != structure.page.dtype or values.size != height * width * channels:
+    if values.dtype != structure.page.dtype or values.size != height * width * samples:
         raise ValueError("a block of another type")
     return np.asarray(values)
 
