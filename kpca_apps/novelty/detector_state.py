@@ -64,7 +64,7 @@ class DetectorState:
     subspace: KernelSubspace
     views: ColumnViews | RawColumns
     neighbours: NeighbourRows
-    landmarks: Annotated[IntArray, "l"]
+    landmarks: Annotated[IntArray, "l", Meta(ge=0)]
     calibration_scores: Annotated[FloatArray, "c"]
     combined: CombinedScore | None
     rarity: Rarity | None
@@ -116,6 +116,8 @@ class DetectorState:
             "views": sees_all,
             "columns": rows.rows.shape[1] == d
             and all((columns < d).all() for columns in (*used, rows.as_is)),
+            "landmarks": (np.diff(self.landmarks, append=self.n_samples_fit) > 0).all()
+            and (self.ridge is None or len(self.landmarks) == len(self.subspace.points)),
             "calibration": self.calibration == due,
             "calibration scores": (self.calibration_scores.size > 0) == (due is not None),
             "rarity": self.rarity is None or (due is None and self.parameters.n_components is None),

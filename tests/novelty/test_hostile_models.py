@@ -183,6 +183,8 @@ def test_a_hard_cut_of_huge_numbers_is_refused(
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
+        ("landmarks", lambda a: np.arange(len(a) + 9)),
+        ("landmarks", lambda a: a[::-1].copy()),
         ("views.widths", lambda a: np.full_like(a, 1e-320)),
         ("views.scales.sd", np.zeros_like),
         ("combined.cells.usual", np.zeros_like),
