@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 __all__ = [
     "DECIMAL_MARKS",
     "THOUSANDS_MARKS",
     "NumberFormat",
+    "finite",
     "infer_number_format",
     "read_numbers",
 ]
@@ -66,16 +69,20 @@ class NumberFormat:
         return ", ".join(parts)
 
 
-def infer_number_format(cells: pl.Series, prefer_comma: bool = False) -> NumberFormat | None:
+def infer_number_format(
+    texts: pl.Series, prefer_comma: bool = False, counts: NDArray[np.int64] | None = None
+) -> NumberFormat | None:
     """Infer the format that reads most cells as numbers.
 
     Parameters
     ----------
-    cells : Series of String
-        Stripped cells, null where missing.
+    texts : Series of String
+        Stripped cells, or their distinct texts.
     prefer_comma : bool, default False
         Take the decimal comma where both marks read all cells, because other columns of the table
         are written so.
+    counts : (n,) int array, optional
+        In how many cells each text stands; in one by default.
 
     Returns
     -------
@@ -88,38 +95,44 @@ def infer_number_format(cells: pl.Series, prefer_comma: bool = False) -> NumberF
     >>> infer_number_format(pl.Series(["1.234,5", "0,25"])).describe()
     'decimal comma, thousands separated by "."'
     """
-    n_cells = cells.len() - cells.null_count()
-    if not prefer_comma and _finite(cells).is_not_null().sum() == n_cells:
-        return NumberFormat() if n_cells else None
-    bare = _bare(cells)
-    counts = [int(bare.str.contains(_pattern(*pair)).sum()) for pair in _CANDIDATES]
-    best = max(counts)
+    n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
+    cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
+    if not prefer_comma and not finite(cells["text"]).has_nulls():
+        return NumberFormat() if cells.height else None
+    cells = cells.with_columns(_bare(cells["text"]).alias("bare"))
+    reads = [cells["bare"].str.contains(_pattern(*pair)) for pair in _CANDIDATES]
+    n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
+    best = max(n_read)
     if best == 0:
         return None
-    readers = [pair for pair, count in zip(_CANDIDATES, counts, strict=True) if count == best]
+    readers = [pair for pair, count in zip(_CANDIDATES, n_read, strict=True) if count == best]
     # Marks that never occur separate nothing: "12" reads alike under every candidate.
     ambiguous = len({decimal for decimal, _ in readers}) > 1 and bool(
-        bare.str.contains(r"^[+-]?\d+[.,]\d{3}$").any()
+        cells["bare"].str.contains(r"^[+-]?\d+[.,]\d{3}$").any()
     )
     decimal, thousands = readers[0]
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
-    read = bare.filter(bare.str.contains(_pattern(decimal, thousands)).fill_null(False))
-    separated = _occurs(read, thousands)
+    read = cells["bare"].filter(reads[_CANDIDATES.index((decimal, thousands))])
+    separated = read.str.contains(thousands, literal=True).any()
+    unit = cells["text"].str.extract(f"({_UNIT})").fill_null("").alias("unit")
+    units = (
+        cells.group_by(unit).agg(pl.col("n").sum()).sort(["n", "unit"], descending=[True, False])
+    )
     return NumberFormat(
-        decimal=decimal if separated or _occurs(read, decimal) else ".",
+        decimal=decimal if separated or read.str.contains(decimal, literal=True).any() else ".",
         thousands=thousands if separated else "",
         ambiguous=ambiguous and (thousands == "," or prefer_comma),
-        units=_units(cells),
+        units=tuple(units["unit"]),
     )
 
 
-def read_numbers(cells: pl.Series, format: NumberFormat) -> pl.Series:
+def read_numbers(texts: pl.Series, format: NumberFormat) -> pl.Series:
     """Read cells as numbers.
 
     Parameters
     ----------
-    cells : Series of String
+    texts : Series of String
         Stripped cells, null where missing.
     format : NumberFormat
         The column's format.
@@ -134,30 +147,29 @@ def read_numbers(cells: pl.Series, format: NumberFormat) -> pl.Series:
     >>> read_numbers(pl.Series(["(1.5)", "12O", "3 %"]), NumberFormat()).to_list()
     [-1.5, None, 3.0]
     """
-    if format.decimal == "." and not format.thousands:
-        plain = _finite(cells)
-        if plain.null_count() == cells.null_count():
-            return plain
-    bare = _bare(cells)
+    bare = _bare(texts)
     fits = bare.str.contains(_pattern(format.decimal, format.thousands))
     if format.thousands:
         bare = bare.str.replace_all(format.thousands, "", literal=True)
     if format.decimal == ",":
         bare = bare.str.replace(",", ".", literal=True)
-    numbers = _finite(bare)
-    return pl.select(pl.when(fits).then(numbers)).to_series().rename(cells.name)
+    numbers = finite(bare)
+    return pl.select(pl.when(fits).then(numbers).alias(texts.name)).to_series()
 
 
-def _finite(cells: pl.Series) -> pl.Series:
-    """Cells as floats; null where they are none, or infinite ("inf", "1e999"), or "nan"."""
-    numbers = pl.lit(cells).cast(pl.Float64, strict=False)
-    return pl.select(pl.when(numbers.is_finite()).then(numbers)).to_series()
+def finite(texts: pl.Series) -> pl.Series:
+    """Plain numbers as floats; null for all else, also "inf", "1e999" and "nan"."""
+    numbers = texts.cast(pl.Float64, strict=False)
+    is_finite = numbers.is_finite()
+    if is_finite.all():
+        return numbers
+    return pl.select(pl.when(is_finite).then(numbers)).to_series()
 
 
-def _bare(cells: pl.Series) -> pl.Series:
+def _bare(texts: pl.Series) -> pl.Series:
     """Cells with one kind of minus, space and apostrophe, and without signs of units."""
     return (
-        cells.str.replace_all(_DASHES, "-")
+        texts.str.replace_all(_DASHES, "-")
         .str.replace_all(_SPACES, " ")
         .str.replace_all(r"\x{2019}", "'")
         .str.replace(r"^\(([^-()]+)\)$", "-$1")
@@ -168,22 +180,6 @@ def _bare(cells: pl.Series) -> pl.Series:
 
 def _pattern(decimal: str, thousands: str) -> str:
     """Return the regular expression of a number; thousands may be separated, but only in threes."""
-    point = rf"\{decimal}"
-    groups = rf"[1-9]\d{{0,2}}(?:{_escape(thousands)}\d{{3}})+|" if thousands else ""
-    whole = rf"(?:(?:{groups}\d+){point}?\d*|{point}\d+)"
-    return rf"^[+-]?{whole}(?:[eE][+-]?\d+)?$"
-
-
-def _escape(mark: str) -> str:
-    return rf"\{mark}" if mark == "." else mark
-
-
-def _occurs(cells: pl.Series, mark: str) -> bool:
-    return bool(mark) and bool(cells.str.contains(mark, literal=True).any())
-
-
-def _units(cells: pl.Series) -> tuple[str, ...]:
-    """Units that occur, most frequent first."""
-    found = cells.drop_nulls().str.extract(f"({_UNIT})").fill_null("")
-    counts = found.alias("unit").value_counts().sort(["count", "unit"], descending=[True, False])
-    return tuple(counts["unit"].to_list())
+    point, mark = rf"\{decimal}", r"\." if thousands == "." else thousands
+    groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+|" if thousands else ""
+    return rf"^[+-]?(?:(?:{groups}\d+){point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?$"

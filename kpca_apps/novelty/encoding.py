@@ -25,7 +25,7 @@ from kpca_apps.novelty.cell_faults import (
     places_of,
 )
 from kpca_apps.novelty.cell_rules import CellRules
-from kpca_apps.novelty.coders import LevelCoder, ValueCoder, read_column
+from kpca_apps.novelty.coders import LevelCoder, ValueCoder
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.odd_cells import OddValues, odd_cells
 from kpca_apps.novelty.profiles import count_missing, profile_columns
@@ -118,13 +118,15 @@ class TableEncoder:
         """
         coders: list[ValueCoder | LevelCoder] = []
         for spec in plan.used:
-            cells = table.frame[spec.name]
+            column = table.column(spec.name)
             if spec.role in LEVEL_ROLES:
-                coders.append(LevelCoder.fit(cells, spec))
+                coders.append(LevelCoder.fit(column, spec))
             else:
-                coders.append(ValueCoder.fit(cells, spec, gaps_tell=contaminated))
-        blocks = [c.encode(table.frame[c.spec.name])[:, : c.n_values] for c in coders]
-        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)))
+                coders.append(ValueCoder.fit(column, spec, gaps_tell=contaminated))
+        of_values = [coder for coder in coders if coder.n_values]
+        blocks = [c.encode(table.column(c.spec.name))[:, : c.n_values] for c in of_values]
+        values = np.hstack([np.empty((table.frame.height, 0)), *blocks])
+        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(values))
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:
@@ -174,7 +176,7 @@ class TableEncoder:
 
         What a row becomes depends on no other row.
         """
-        matrix = np.hstack([coder.encode(table.frame[coder.spec.name]) for coder in self.coders])
+        matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
         if np.isnan(matrix).any():
             columns = np.arange(matrix.shape[1])
             values = np.setdiff1d(columns, np.array(self.as_is, dtype=np.int64))
@@ -201,12 +203,11 @@ class TableEncoder:
         """
         places, used, odd = places_of(table, first_row), [], []
         for number, coder in enumerate(self.coders):
-            cells, spec = table.frame[coder.spec.name], coder.spec
-            readings = read_column(cells, spec)
-            used.append(ColumnFaults.of(cells, spec, readings, places))
+            column, spec = table.column(coder.spec.name), coder.spec
+            used.append(ColumnFaults.of(column, spec, places))
             if rules is not None:
                 rule = rules.columns[number]
-                odd.append(OddValues.found(cells, spec, readings, rule, first_row, places))
+                odd.append(OddValues.found(column, spec, rule, first_row, places))
         return CellFaults(tuple(used), count_missing(table, self.plan), tuple(odd))
 
     def odd_cells(
@@ -274,7 +275,7 @@ class TableEncoder:
         coder = self.coders[group]
         if coder.spec.hidden:
             return "(hidden)", None
-        return coder.seen(table.frame[coder.spec.name], row)
+        return coder.seen(table.column(coder.spec.name), row)
 
     def profiles(self, table: Table) -> tuple[ColumnProfile, ...]:
         """Say what each column of a table became and how its values lie, in its own order."""

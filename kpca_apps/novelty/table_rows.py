@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import cell_text
 from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoding import TableEncoder
 from kpca_apps.novelty.result import ColumnProfile, OddCell
@@ -45,8 +44,8 @@ class RowQuery:
         """Return their positions in a table, or in a part of it."""
         if self.line is not None:
             return np.flatnonzero(np.empty(0) if table.lines is None else table.lines == self.line)
-        cells = table.frame[self.column]
-        texts = [cell_text(cells, row).strip() for row in range(len(cells))]
+        column = table.column(self.column)
+        texts = [column.text(row).strip() for row in range(len(column))]
         return np.flatnonzero(np.array(texts) == self.text)
 
 
