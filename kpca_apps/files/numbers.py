@@ -22,6 +22,8 @@ __all__ = [
     "read_numbers",
 ]
 
+FloatArray = NDArray[np.float64]
+
 DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
 # Decimal mark and thousands separator; earlier wins where two read the same number of cells.
@@ -97,7 +99,7 @@ def infer_number_format(
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
-    if not prefer_comma and not finite(cells["text"]).has_nulls():
+    if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
     cells = cells.with_columns(_bare(cells["text"]).alias("bare"))
     reads = [cells["bare"].str.contains(_pattern(*pair)) for pair in _CANDIDATES]
@@ -127,7 +129,7 @@ def infer_number_format(
     )
 
 
-def read_numbers(texts: pl.Series, format: NumberFormat) -> pl.Series:
+def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     """Read cells as numbers.
 
     Parameters
@@ -139,31 +141,27 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> pl.Series:
 
     Returns
     -------
-    Series of Float64
-        Null where a cell is missing, does not fit the format, or is not finite.
+    (n,) array
+        NaN where a cell is missing, does not fit the format, or is not finite.
 
     Examples
     --------
-    >>> read_numbers(pl.Series(["(1.5)", "12O", "3 %"]), NumberFormat()).to_list()
-    [-1.5, None, 3.0]
+    >>> read_numbers(pl.Series(["(1.5)", "12O", "3 %"]), NumberFormat()).tolist()
+    [-1.5, nan, 3.0]
     """
     bare = _bare(texts)
-    fits = bare.str.contains(_pattern(format.decimal, format.thousands))
+    fits = bare.str.contains(_pattern(format.decimal, format.thousands)).fill_null(False)
     if format.thousands:
         bare = bare.str.replace_all(format.thousands, "", literal=True)
     if format.decimal == ",":
         bare = bare.str.replace(",", ".", literal=True)
-    numbers = finite(bare)
-    return pl.select(pl.when(fits).then(numbers).alias(texts.name)).to_series()
+    return np.where(fits.to_numpy(), finite(bare), np.nan)
 
 
-def finite(texts: pl.Series) -> pl.Series:
-    """Plain numbers as floats; null for all else, also "inf", "1e999" and "nan"."""
-    numbers = texts.cast(pl.Float64, strict=False)
-    is_finite = numbers.is_finite()
-    if is_finite.all():
-        return numbers
-    return pl.select(pl.when(is_finite).then(numbers)).to_series()
+def finite(texts: pl.Series) -> FloatArray:
+    """Plain numbers as floats; NaN for all else, also "inf", "1e999" and null."""
+    numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    return np.where(np.isinf(numbers), np.nan, numbers) if np.isinf(numbers).any() else numbers
 
 
 def _bare(texts: pl.Series) -> pl.Series:

@@ -181,7 +181,7 @@ class Column:
             large = np.abs(values) > _LARGEST
             if large.any():
                 values = np.where(large, np.nan, values)
-            unreadable = ~missing & np.isnan(values) if key is not None else np.zeros_like(missing)
+            unreadable = np.isnan(values) & ~missing & (key is not None)
             self._read[key] = Readings(values, missing, unreadable)
         return self._read[key]
 
@@ -220,11 +220,11 @@ class Column:
         is_number = self.cells.dtype.is_numeric()
         if isinstance(format, DateFormat) or not (is_number or self.cells.dtype == pl.String):
             return ""
-        if is_number or not read_numbers(self.texts, format).has_nulls():
+        if is_number or not np.isnan(read_numbers(self.texts, format)).any():
             return "larger than 1e100"
         marks = {".": "point", ",": "comma"}
         other = "," if format.decimal == "." else "."
-        if not read_numbers(self.texts, NumberFormat(other, format.decimal)).has_nulls():
+        if not np.isnan(read_numbers(self.texts, NumberFormat(other, format.decimal))).any():
             mark, expected = marks[other], marks[format.decimal]
             return f"written with a {mark} where the decimal mark is a {expected}"
         return ""
@@ -241,15 +241,14 @@ class Column:
             values, missing, places, texts = self._plain
             if len(places):
                 values = values.copy()
-                values[places] = _numbers(texts, format)
+                values[places] = read_numbers(texts, format)
             return values, missing
         if isinstance(format, DateFormat):
             levels = self.levels
             return levels.each(read_dates(levels.texts, format)[0], np.nan), levels.codes < 0
-        missing = self.texts.is_null().to_numpy()
-        return np.full(len(self), np.nan) if format is None else _numbers(
-            self.texts, format
-        ), missing
+        texts = self.texts
+        values = np.full(len(self), np.nan) if format is None else read_numbers(texts, format)
+        return values, texts.is_null().to_numpy()
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:
@@ -257,17 +256,14 @@ class Column:
 
         Most columns hold nothing else: their cells need no stripping and no look for words.
         """
-        numbers = finite(_written(self.cells))
-        values, missing = numbers.to_numpy(), np.zeros(len(self), dtype=np.bool_)
-        rest = np.flatnonzero(numbers.is_null().to_numpy())
+        cells = _written(self.cells)
+        values, missing = finite(cells), np.zeros(len(self), dtype=np.bool_)
+        rest = np.flatnonzero(np.isnan(values))
         if not len(rest):
             return values, missing, rest, pl.Series([], dtype=pl.String)
-        texts = _stripped(_written(self.cells).gather(rest))
-        missing[rest] = texts.is_null().to_numpy()
-        stripped = finite(texts)
-        values = values.copy()
-        values[rest] = stripped.fill_null(np.nan).to_numpy()
-        other = (texts.is_not_null() & stripped.is_null()).to_numpy()
+        texts, values = _stripped(cells.gather(rest)), values.copy()
+        missing[rest], values[rest] = texts.is_null().to_numpy(), finite(texts)
+        other = ~missing[rest] & np.isnan(values[rest])
         return values, missing, rest[other], texts.filter(other)
 
 
@@ -316,10 +312,6 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
         return cells.cast(pl.Float64).to_numpy(), False
     return None
-
-
-def _numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
-    return read_numbers(texts, format).fill_null(np.nan).to_numpy()
 
 
 def _written(cells: pl.Series) -> pl.Series:
