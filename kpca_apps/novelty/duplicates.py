@@ -71,7 +71,7 @@ def find_duplicates(rows: TableRows) -> DuplicateRows:
     hashes = rows.hashes()
     found = equal_rows(hashes, _MAX_JUDGED)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
-    candidates = rows.take(firsts)[0] if len(firsts) else None
+    candidates = rows.take(firsts) if len(firsts) else None
     cells = _CellSums.of(plan, sample, candidates)
     telling = [
         group
@@ -245,7 +245,7 @@ def _told_equal(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRo
     if not groups:
         return ()
     shown = [group[:MAX_PLACES] for group in groups]
-    lines = rows.take(np.concatenate(shown))[0].lines
+    lines = rows.take(np.concatenate(shown)).lines
     ends = np.cumsum([len(places) for places in shown])
     parts = [None] * len(shown) if lines is None else np.split(lines, ends[:-1])
     return tuple(

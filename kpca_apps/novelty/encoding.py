@@ -147,6 +147,11 @@ class TableEncoder:
             for column in group.columns[coder.n_values :]
         )
 
+    @property
+    def width(self) -> int:
+        """Columns of the matrix."""
+        return sum(coder.width for coder in self.coders)
+
     def encode(self, table: Table) -> EncodedTable:
         """Turn a table into numbers, columns matched by name.
 

@@ -60,7 +60,7 @@ def rank_rows(model: NoveltyModel, rows: TableRows, scores: FloatArray, *, known
         told_apart = np.flatnonzero(scores[positions] >= oddest)
         if not 0 < len(told_apart) <= MAX_TOLD_APART:
             return found
-        matrix = rows.take(positions[told_apart])[1]
+        matrix = rows.encoded(positions[told_apart])
         for start in range(0, len(told_apart), ROWS_A_BATCH):
             part = slice(start, start + ROWS_A_BATCH)
             standardised = model.detector.views_.standardised(matrix[part])

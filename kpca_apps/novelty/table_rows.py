@@ -77,8 +77,12 @@ class TableRows(RowSource, Protocol):
         """Rows read at a time; ``None`` for a table in memory."""
         ...
 
-    def take(self, positions: IntArray) -> tuple[Table, FloatArray]:
-        """Return some rows as they stand in the table, and encoded, in the order asked for."""
+    def take(self, positions: IntArray) -> Table:
+        """Return some rows as they stand in the table, in the order asked for."""
+        ...
+
+    def encoded(self, positions: IntArray) -> FloatArray:
+        """Return some rows encoded, shape (k, d), in the order asked for."""
         ...
 
     def find(self, query: RowQuery) -> IntArray:
@@ -129,9 +133,13 @@ class WholeTableRows(ArrayRows):
         self.source, self.columns = table.source, tuple(table.frame.columns)
         self._warnings = encoded.warnings
 
-    def take(self, positions: IntArray) -> tuple[Table, FloatArray]:
-        """Return some rows as they stand in the table, and encoded, in the order asked for."""
-        return rows_of(self.sample_table, positions), self.sample[positions]
+    def take(self, positions: IntArray) -> Table:
+        """Return some rows as they stand in the table, in the order asked for."""
+        return rows_of(self.sample_table, positions)
+
+    def encoded(self, positions: IntArray) -> FloatArray:
+        """Return some rows encoded, shape (k, d), in the order asked for."""
+        return self.sample[positions]
 
     def find(self, query: RowQuery) -> IntArray:
         """Return the positions of the rows that are meant."""
