@@ -25,8 +25,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.passes import NoveltyScores
-from kpca_apps.novelty.selection import eight_digits
 from kpca_apps.novelty.surprise.cells import CellModel, RowSurprise
 from kpca_apps.novelty.surprise.tails import ExponentialTail, UpperTail
 
