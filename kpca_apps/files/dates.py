@@ -49,17 +49,9 @@ _PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 class DateFormat:
     """How the dates of one column are written.
 
-    Attributes
-    ----------
-    day_first : bool
-        Whether 03/04/2008 is the 3rd of April.
-    decided_by : str
-        ``"cells"`` (some part above 12), ``"option"`` or ``"default"``; ``""`` where the order
-        never mattered.
-    has_time : bool
-        Whether any cell carries a time of day.
-    short_years : bool
-        Whether any year has two digits.
+    `day_first`: 03/04/2008 is the 3rd of April, which is `decided_by` the "cells" (some part above
+    12), an "option", the "default", or "" where it never mattered. `has_time`: some cell carries a
+    time of day; `short_years`: some year has two digits.
     """
 
     day_first: bool = False
@@ -68,38 +60,17 @@ class DateFormat:
     short_years: bool = False
 
     def describe(self) -> str:
-        """Name what had to be decided, for a report; ``""`` where nothing had.
-
-        Examples
-        --------
-        >>> DateFormat(day_first=True, decided_by="cells").describe()
-        'day before month'
-        """
+        """Name what had to be decided, for a report; ``""`` where nothing had."""
         order = "day before month" if self.day_first else "month before day"
         parts = [order] if self.decided_by else []
         return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
 
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
-    """Infer how dates are written.
+    """Infer how dates are written in stripped cells; ``None`` where none has the shape of a date.
 
-    Parameters
-    ----------
-    texts : Series of String
-        Stripped cells, null where missing.
-    day_first : bool or None
-        The order to take where the cells leave it open; ``None``: day first if the parts are
-        separated by dots (nobody writes the month first so), else month first.
-
-    Returns
-    -------
-    DateFormat or None
-        ``None`` where no cell has the shape of a date.
-
-    Examples
-    --------
-    >>> infer_date_format(pl.Series(["03/04/2008", "25/12/2008"])).day_first
-    True
+    Where the cells leave it open and nobody says whether the day is first, it is so if dots
+    separate the parts: nobody writes the month first so.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
     is_iso = np.isfinite(_iso_seconds(distinct))
@@ -120,28 +91,9 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
 
 
 def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Read cells as seconds since 1970-01-01 UTC.
+    """Read stripped cells as seconds since 1970-01-01 UTC, and tell which have the shape of a date.
 
-    Parameters
-    ----------
-    texts : Series of String
-        Stripped cells, null where missing.
-    format : DateFormat
-        The column's format.
-
-    Returns
-    -------
-    seconds : (n,) array
-        NaN where a cell is missing, has no shape of a date, or names a day that does not exist.
-        A time without an offset counts as UTC.
-    shaped : (n,) bool array
-        Cells with the shape of a date, possible or not.
-
-    Examples
-    --------
-    >>> seconds, shaped = read_dates(pl.Series(["1970-01-02", "1970-02-31", "soon"]), DateFormat())
-    >>> seconds.tolist(), shaped.tolist()
-    ([86400.0, nan, nan], [True, True, False])
+    NaN where there is none, or one of a day that does not exist. A time without an offset is UTC.
     """
     seconds = _iso_seconds(texts)
     shaped = np.isfinite(seconds)

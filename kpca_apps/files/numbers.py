@@ -37,16 +37,9 @@ _SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 class NumberFormat:
     """How the numbers of one column are written.
 
-    Attributes
-    ----------
-    decimal : str
-        The decimal mark, ``"."`` or ``","``.
-    thousands : str
-        The separator of thousands: ``","``, ``"."``, ``" "``, ``"'"`` or ``""`` for none.
-    ambiguous : bool
-        Whether the cells could be read another way ("1,234"), so that the choice must be stated.
-    units : tuple of str
-        Per cent and currency signs taken off; ``""`` stands for cells without one.
+    `decimal` is the mark, "." or ","; `thousands` their separator, "" for none; `ambiguous` whether
+    the cells could be read another way ("1,234"), so that the choice must be stated; `units` the
+    per cent and currency signs taken off, most frequent first ("" for cells without one).
     """
 
     decimal: str = "."
@@ -55,13 +48,7 @@ class NumberFormat:
     units: tuple[str, ...] = ("",)
 
     def describe(self) -> str:
-        """Name what is unusual about the format, for a report; ``""`` for plain numbers.
-
-        Examples
-        --------
-        >>> NumberFormat(",", ".", units=("%",)).describe()
-        'decimal comma, thousands separated by ".", written with %'
-        """
+        """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
         parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
@@ -74,28 +61,10 @@ class NumberFormat:
 def infer_number_format(
     texts: pl.Series, prefer_comma: bool = False, counts: NDArray[np.int64] | None = None
 ) -> NumberFormat | None:
-    """Infer the format that reads most cells as numbers.
+    """Infer the format that reads most cells as numbers; ``None`` where no cell at all reads so.
 
-    Parameters
-    ----------
-    texts : Series of String
-        Stripped cells, or their distinct texts.
-    prefer_comma : bool, default False
-        Take the decimal comma where both marks read all cells, because other columns of the table
-        are written so.
-    counts : (n,) int array, optional
-        In how many cells each text stands; in one by default.
-
-    Returns
-    -------
-    NumberFormat or None
-        ``None`` where no cell at all reads as a number. Whether enough of them do is for the
-        caller to decide (see `read_numbers`).
-
-    Examples
-    --------
-    >>> infer_number_format(pl.Series(["1.234,5", "0,25"])).describe()
-    'decimal comma, thousands separated by "."'
+    The cells are stripped texts, or distinct ones with the `counts` of their cells. `prefer_comma`
+    takes the decimal comma where both marks read all, because other columns are written so.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
@@ -130,25 +99,7 @@ def infer_number_format(
 
 
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
-    """Read cells as numbers.
-
-    Parameters
-    ----------
-    texts : Series of String
-        Stripped cells, null where missing.
-    format : NumberFormat
-        The column's format.
-
-    Returns
-    -------
-    (n,) array
-        NaN where a cell is missing, does not fit the format, or is not finite.
-
-    Examples
-    --------
-    >>> read_numbers(pl.Series(["(1.5)", "12O", "3 %"]), NumberFormat()).tolist()
-    [-1.5, nan, 3.0]
-    """
+    """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
     bare = _bare(texts)
     fits = bare.str.contains(_pattern(format.decimal, format.thousands)).fill_null(False)
     if format.thousands:
