@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from kpca_apps.novelty.surprise.tails import (
     ALLOWED,
     EXTREME_KNOTS,
-    HEIGHTS,
     FLOOR,
+    HEIGHTS,
     KNOTS,
     LARGEST_EXPONENT,
     SHARES,
