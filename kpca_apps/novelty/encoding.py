@@ -28,12 +28,12 @@ from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.coders import LevelCoder, ValueCoder
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.odd_cells import OddValues, odd_cells
-from kpca_apps.novelty.profiles import count_missing, profile_columns
-from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.novelty.profiles import count_missing
+from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.row_hashes import hash_rows
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, quoted
 
-__all__ = ["ColumnGroup", "EncodedTable", "TableEncoder"]
+__all__ = ["ColumnGroup", "Noted", "TableEncoder"]
 
 FloatArray = NDArray[np.float64]
 
@@ -47,19 +47,19 @@ class ColumnGroup:
 
 
 @dataclass(frozen=True)
-class EncodedTable:
-    """A table as numbers.
+class Noted:
+    """What the cells of a table, or of a part of it, hold.
 
     Attributes
     ----------
-    matrix : (n, d) array
-        Finite numbers, a row each.
-    warnings : tuple of str
-        What had to be done to the cells: whole sentences.
+    faults : CellFaults
+        Those that are no values, and odd ones.
+    hashes : (n,) array
+        Of the rows, to find equal ones.
     """
 
-    matrix: FloatArray
-    warnings: tuple[str, ...]
+    faults: CellFaults
+    hashes: NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class TableEncoder:
     (ColumnGroup(name='size', columns=(0, 1)), ColumnGroup(name='sex', columns=(2, 3, 4)))
     >>> encoder.as_is
     (1, 2, 3, 4)
-    >>> encoder.encode(table).matrix.round(2)[:, :2]
+    >>> encoder.matrix(table).round(2)[:, :2]
     array([[1.5, 0. ],
            [2. , 0. ],
            [2.5, 1. ],
@@ -152,30 +152,6 @@ class TableEncoder:
         """Columns of the matrix."""
         return sum(coder.width for coder in self.coders)
 
-    def encode(self, table: Table) -> EncodedTable:
-        """Turn a table into numbers, columns matched by name.
-
-        Parameters
-        ----------
-        table : Table
-            The table fitted on, or another with (at least) its used columns, in any order.
-
-        Returns
-        -------
-        EncodedTable
-
-        Raises
-        ------
-        InputError
-            If a used column is missing, or most of its cells cannot be read as the plan says.
-        """
-        names = table.frame.columns
-        self.check_names(names, table.source.name)
-        said = self.say_faults(
-            self.faults(table), names, table.source.name, in_lines=table.lines is not None
-        )
-        return EncodedTable(self.matrix(table), said)
-
     def matrix(self, table: Table) -> FloatArray:
         """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).
 
@@ -188,9 +164,10 @@ class TableEncoder:
             matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
 
-    def hashes(self, table: Table) -> NDArray[np.uint64]:
-        """Hash the used cells of each row as they are written, shape (n,)."""
-        return hash_rows(table.frame, [spec.name for spec in self.plan.used])
+    def note(self, table: Table, rules: CellRules, first_row: int = 0) -> Noted:
+        """Look through the cells of a table or of a part of it; parameters as of `faults`."""
+        names = [spec.name for spec in self.plan.used]
+        return Noted(self.faults(table, first_row, rules), hash_rows(table.frame, names))
 
     def faults(
         self, table: Table, first_row: int = 0, rules: CellRules | None = None
@@ -281,10 +258,6 @@ class TableEncoder:
         if coder.spec.hidden:
             return "(hidden)", None
         return coder.seen(table.column(coder.spec.name), row)
-
-    def profiles(self, table: Table) -> tuple[ColumnProfile, ...]:
-        """Say what each column of a table became and how its values lie, in its own order."""
-        return profile_columns(table, self.plan)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return all that was fitted, as what JSON can hold and as arrays."""

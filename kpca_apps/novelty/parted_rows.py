@@ -23,8 +23,7 @@ from kpca_apps.files.tables import Table
 from kpca_apps.novelty.cell_faults import CellFaults
 from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoded_rows import EncodedFile
-from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.novelty.encoding import Noted, TableEncoder
 from kpca_apps.novelty.row_source import (
     SAMPLE_ROWS,
     Addable,
@@ -154,27 +153,11 @@ class _Task:
 
 
 @dataclass(frozen=True)
-class _Noted:
-    """What is noted of a part while it is encoded.
-
-    Attributes
-    ----------
-    faults : CellFaults
-        Of its cells.
-    hashes : (n,) array
-        Of its rows, to find equal ones.
-    """
-
-    faults: CellFaults
-    hashes: NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
 class _EncodedPart:
     """The rows of a part where they were encoded, and what was noted."""
 
     matrix: FloatArray
-    noted: _Noted
+    noted: Noted
 
     def rows(self, start: int, stop: int) -> FloatArray:
         """Return the rows, which are those of the part."""
@@ -189,17 +172,16 @@ class _Rows(Protocol):
 
 def _encode_part(part: TablePart, encoder: TableEncoder, rules: CellRules) -> _EncodedPart:
     table = part.read()
-    noted = _Noted(encoder.faults(table, part.start, rules), encoder.hashes(table))
-    return _EncodedPart(encoder.matrix(table), noted)
+    return _EncodedPart(encoder.matrix(table), encoder.note(table, rules, part.start))
 
 
-def _write_part(task: _Task, file: EncodedFile, encoder: TableEncoder, rules: CellRules) -> _Noted:
+def _write_part(task: _Task, file: EncodedFile, encoder: TableEncoder, rules: CellRules) -> Noted:
     encoded = _encode_part(task.part, encoder, rules)
     file.write(task.part.start, encoded.matrix)
     return encoded.noted
 
 
-def _noted_of(task: _Task, encoded: _EncodedPart) -> _Noted:
+def _noted_of(task: _Task, encoded: _EncodedPart) -> Noted:
     return encoded.noted
 
 
@@ -293,7 +275,6 @@ def table_rows(
     """
     if isinstance(table, Table):
         return WholeTableRows(encoder, table, n_jobs=n_jobs)
-    encoder.check_names(table.columns, table.source.name)
     found = sample or draw_sample(table, seed, execution)
     return PartedRows(encoder, table, found, execution, drawn=sample is not None)
 
@@ -305,8 +286,8 @@ def in_parts(table: AnyTable) -> AnyTable:
     return table
 
 
-class PartedRows:
-    """The rows of a table that is read in parts, once for every pass over them.
+class PartedRows(TableRows):
+    """The rows of a table that is read in parts, and encoded once.
 
     Parameters
     ----------
@@ -320,11 +301,6 @@ class PartedRows:
         Who works on the parts.
     drawn : bool
         Whether the encoder was fitted on the sample.
-
-    Attributes
-    ----------
-    n_rows, sample, sample_index, source, columns, encoder, sample_table, size_of_parts
-        As in `TableRows`.
     """
 
     def __init__(
@@ -336,16 +312,12 @@ class PartedRows:
         *,
         drawn: bool,
     ) -> None:
-        self.encoder, self.sample_table, self.sample_index = encoder, sample.table, sample.index
-        self.source, self.columns, self.n_rows = table.source, table.columns, table.n_rows
-        self._table, self._execution, self._drawn = table, execution, drawn
+        super().__init__(
+            encoder, table.source, table.columns, sample.table, sample.index, drawn=drawn
+        )
+        self._table, self._execution = table, execution
         first = table.parts[0]
         self.size_of_parts = first.stop - first.start
-
-    @cached_property
-    def sample(self) -> FloatArray:
-        """Rows of the sample, encoded, shape (s, d)."""
-        return self.encoder.matrix(self.sample_table)
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
         """Return one number a row, shape (n,), mapped from a temporary file."""
@@ -379,46 +351,10 @@ class PartedRows:
         found = self._execution.over("Looking for rows", _find_part, tasks, self.n_rows, query)
         return np.concatenate(list(found))
 
-    def warnings(self) -> tuple[str, ...]:
-        """Say what had to be done to the cells of all rows."""
-        return self.encoder.say_faults(
-            self._noted.faults,
-            self.columns,
-            self.source.name,
-            in_lines=self.sample_table.lines is not None,
-            drawn=self._drawn,
-        )
-
-    def profiles(self) -> tuple[ColumnProfile, ...]:
-        """Say what each column became; missing cells of all rows, values of the sample."""
-        faults = self._noted.faults
-        used = dict(zip((spec.name for spec in self.encoder.plan.used), faults.used, strict=True))
-        unused = iter(faults.unused_missing)
-        return tuple(
-            replace(
-                profile,
-                n_missing=found.n_missing + found.n_unreadable
-                if (found := used.get(profile.name))
-                else next(unused),
-            )
-            for profile in self.encoder.profiles(self.sample_table)
-        )
-
-    def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
-        """Return the cells of all rows that are odd by themselves: the clearest, and how many.
-
-        What a column allows is learned from the sample.
-        """
-        in_lines = self.sample_table.lines is not None
-        return self.encoder.odd_cells(self._noted.faults, self._rules, in_lines=in_lines)
-
-    @cached_property
-    def _rules(self) -> CellRules:
-        return CellRules.fit(self.sample_table, self.encoder.plan, self.n_rows)
-
-    def hashes(self) -> NDArray[np.uint64]:
-        """Return a hash of the used cells of each row, mapped from a temporary file."""
-        return self._noted.hashes
+    @property
+    def noted(self) -> Noted:
+        """What all cells of all rows hold."""
+        return self._encoded[1]
 
     def _tasks(self, in_use: BoolArray | None = None) -> Iterator[_Task]:
         for part in self._table.parts:
@@ -434,14 +370,10 @@ class PartedRows:
             return self._execution.over(what, function, tasks, self.n_rows, *shared, kept=kept)
         return self._execution.over(what, function, tasks, self.n_rows, kept, *shared)
 
-    @property
-    def _noted(self) -> _Noted:
-        return self._encoded[1]
-
     @cached_property
-    def _encoded(self) -> tuple[EncodedFile | Kept, _Noted]:
+    def _encoded(self) -> tuple[EncodedFile | Kept, Noted]:
         """Encode all rows, once: into a file, or where Dask's workers keep them."""
-        work, of_cells = self._execution, (self.encoder, self._rules)
+        work, of_cells = self._execution, (self.encoder, self.rules)
         where: EncodedFile | Kept
         if work.workers.executor == "dask":
             where = work.workers.keep(_encode_part, self._table.parts, *of_cells)
@@ -457,7 +389,7 @@ class PartedRows:
             hashes[start : start + len(part.hashes)] = part.hashes
             start += len(part.hashes)
         assert faults is not None
-        return where, _Noted(faults, hashes)
+        return where, Noted(faults, hashes)
 
 
 def _tasks_of(table: PartedTable, inside: IntArray) -> Iterator[_Task]:
