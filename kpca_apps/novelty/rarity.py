@@ -16,8 +16,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
-from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import blocks_of
+from kpca_apps.novelty.row_values import blocks_of, row_values
 
 __all__ = ["Rarity"]
 

@@ -14,14 +14,13 @@ comprehensions and lambdas belong to the function they stand in. ``--list`` name
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -67,26 +66,16 @@ def small_csv(folder: Path) -> Path:
 
 def typed_columns(path: Path) -> None:
     """Read a file and every column of it by its format."""
-    values = import_first("kpca_apps.files.tables.values", "kpca_apps.files.values")
-    numbers = import_first("kpca_apps.files.tables.numbers", "kpca_apps.files.numbers")
-    dates = import_first("kpca_apps.files.tables.dates", "kpca_apps.files.dates")
     from kpca_apps import read_table
+    from kpca_apps.files.tables.dates import DateFormat
+    from kpca_apps.files.tables.numbers import NumberFormat
+    from kpca_apps.files.tables.values import Column
 
     frame = read_table(path).frame
     for name in ("weight", "height"):
-        values.read_values(frame[name], numbers.NumberFormat())
-    values.read_texts(frame["sex"])
-    values.read_values(frame["day"], dates.DateFormat())
-
-
-def import_first(*names: str) -> ModuleType:
-    """The first of some modules that is there: older checkouts have them elsewhere."""
-    for name in names[:-1]:
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError:
-            continue
-    return importlib.import_module(names[-1])
+        Column(frame[name]).read(NumberFormat())
+    Column(frame["day"]).read(DateFormat())
+    len(Column(frame["sex"]).levels.texts)
 
 
 def main() -> None:

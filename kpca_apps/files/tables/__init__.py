@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.raw import RawFile, read_raw
 from kpca_apps.files.source import SourceInfo
+from kpca_apps.files.values import Column
 
 __all__ = ["Table", "read_table", "table_from_frame", "table_from_raw"]
 
@@ -54,6 +56,14 @@ class Table:
     frame: pl.DataFrame
     lines: NDArray[np.int64] | None
     source: SourceInfo
+
+    def column(self, name: str) -> Column:
+        """Return the cells of a column, which are read once however many ask."""
+        return self._columns.setdefault(name, Column(self.frame[name]))
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        return {}
 
 
 def read_table(

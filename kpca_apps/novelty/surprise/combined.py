@@ -26,8 +26,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.passes import NoveltyScores
-from kpca_apps.novelty.selection import eight_digits
 from kpca_apps.novelty.surprise.cells import CellModel, RowSurprise
 from kpca_apps.novelty.surprise.tails import ExponentialTail, UpperTail
 
