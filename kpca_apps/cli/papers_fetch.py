@@ -16,8 +16,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from kpca_apps.cli.console import Console, say_line
 from kpca_apps.errors import InputError, StoppedError
-from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
+from kpca_apps.files.output import atomic_write
 from kpca_apps.papers.data import (
     FILES,
     MOST_BYTES,

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
@@ -71,10 +73,10 @@ class LevelChoice:
         Mean squared error a pixel; where the examples are noisy, an estimate.
     """
 
-    level: float
+    level: Annotated[float, Meta(gt=0)]
     bandwidth: float
     components: int
-    error: float
+    error: Annotated[float, Meta(ge=0)]
 
 
 def choose(

@@ -7,21 +7,23 @@ white noise, whose energy there is sigma^2 times the number of dimensions left.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.errors import ModelFileError
 
-__all__ = ["LOWEST", "ResidualLevel"]
+__all__ = ["LARGEST", "LOWEST", "ResidualLevel"]
 
 Matrix = NDArray[np.float64]
 
 LARGEST_FIT, MOST_DIRECTIONS = 1000, 256
 
+LARGEST = 1e100
+"""Modulus above which no number of a fitted dictionary lies."""
 LOWEST = 1e-3
 """Least noise level told from none, on the scale where the range is 1."""
 
@@ -39,9 +41,14 @@ class ResidualLevel:
         Mean squared length of a held-out example outside them.
     """
 
-    mean: Matrix
-    directions: Matrix
-    clean_energy: float
+    mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
+    directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
+    clean_energy: Annotated[float, Meta(ge=0)]
+
+    def validate(self) -> None:
+        """Refuse as many directions as there are dimensions: nothing would lie outside."""
+        if self.directions.shape[1] >= len(self.mean):
+            raise ValueError(f"{self.directions.shape[1]} directions")
 
     @classmethod
     def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
@@ -69,32 +76,6 @@ class ResidualLevel:
         left = self.directions.shape[0] - self.directions.shape[1]
         variance = (self._energy(rows) - self.clean_energy) / left
         return float(np.sqrt(max(variance, LOWEST**2)))
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Matrix]]:
-        """Return what a model file needs: plain values, and arrays by name."""
-        return {"clean_energy": self.clean_energy}, {
-            "mean": self.mean,
-            "directions": self.directions,
-        }
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, Matrix]) -> Self:
-        """Rebuild what `to_state` returned.
-
-        Raises
-        ------
-        ModelFileError
-            If parts do not fit together.
-        """
-        mean, directions = arrays["mean"], arrays["directions"]
-        energy = float(meta["clean_energy"])
-        fits = mean.ndim == 1 and directions.ndim == 2
-        fits = fits and directions.shape[1] < len(directions) == len(mean)
-        # Columns of length 1 and a mean whose square does not overflow; NaN is in no range.
-        fits = fits and bool((np.abs(directions) < 2.0).all() and (np.abs(mean) < 1e100).all())
-        if not (fits and 0.0 <= energy < np.inf):
-            raise ModelFileError("its noise level is spoilt")
-        return cls(mean, directions, energy)
 
     def _energy(self, rows: Matrix) -> float:
         """Return the mean squared length of rows outside the directions."""

@@ -19,7 +19,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -125,13 +125,6 @@ class Kernel(ABC):
         """Replace fields while the kernel is made; afterwards it is frozen."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the kernel as a dictionary of numbers, strings, lists and dictionaries."""
-        state: dict[str, Any] = {"type": type(self).__name__}
-        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            state[field.name] = _plain(getattr(self, field.name))
-        return state
 
 
 @dataclass(frozen=True)
@@ -353,11 +346,3 @@ def _summed(kernel: Kernel, Z: Matrix, dtype: DTypeLike) -> KernelRows:
 
 def _terms(kernel: Kernel) -> tuple[Kernel, ...]:
     return kernel.kernels if isinstance(kernel, Sum) else (kernel,)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Kernel):
-        return value.to_state()
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value

@@ -25,16 +25,13 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
-from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernel_algebra import (
     AddRows,
     Kernel,
@@ -47,7 +44,6 @@ from kpca_apps.engine.kernel_algebra import (
     as_integer,
     as_number,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs, Recentred, Translated
 from kpca_apps.engine.products import (
     Exponents,
     lowest_exponent,
@@ -58,7 +54,6 @@ from kpca_apps.engine.products import (
     sum_of_powers,
     unit_rows,
 )
-from kpca_apps.errors import ModelFileError
 
 __all__ = [
     "RBF",
@@ -74,13 +69,9 @@ __all__ = [
     "ScaledInputs",
     "Sigmoid",
     "Sum",
-    "kernel_from_state",
 ]
 
 Matrix = NDArray[np.float64]
-
-DEEPEST_NESTING = 16
-"""Kernels inside kernels beyond this depth are taken for a damaged or hostile state."""
 
 
 @dataclass(frozen=True)
@@ -335,72 +326,3 @@ class Sigmoid(Kernel):
 
     def describe(self) -> str:
         return f"tanh({self.gamma:.6g} x.y + {self.coef0:.6g})"
-
-
-_KERNELS: Mapping[str, type[Kernel]] = {
-    kernel.__name__: kernel
-    for kernel in (
-        RBF,
-        MultiscaleRBF,
-        Laplacian,
-        Polynomial,
-        Linear,
-        Cosine,
-        Sigmoid,
-        Sum,
-        Scaled,
-        OnColumns,
-        ScaledInputs,
-        MappedInputs,
-        Translated,
-        Recentred,
-        ImageIntensity,
-        SmoothedImage,
-        OverRegions,
-        Iterated,
-    )
-}
-
-
-def kernel_from_state(state: object) -> Kernel:
-    """Return the kernel that ``Kernel.to_state`` described.
-
-    Parameters
-    ----------
-    state : dict
-        As read from a model file; nothing in it is trusted.
-
-    Raises
-    ------
-    ModelFileError
-        If the dictionary names no known kernel or holds values the kernel refuses.
-
-    Examples
-    --------
-    >>> kernel_from_state(RBF(0.5).to_state())
-    RBF(gamma=0.5)
-    """
-    return _from_state(state, depth=0)
-
-
-def _from_state(state: object, depth: int) -> Kernel:
-    name = state.get("type") if isinstance(state, dict) else None
-    if not isinstance(state, dict) or not isinstance(name, str) or name not in _KERNELS:
-        raise ModelFileError(f"The model names an unknown kernel {name!r}; save the model again.")
-    if depth > DEEPEST_NESTING:
-        raise ModelFileError("The model nests kernels too deeply; the file is damaged.")
-    kernel = _KERNELS[name]
-    given = {key: value for key, value in state.items() if key != "type"}
-    if set(given) != {field.name for field in fields(kernel)}:  # type: ignore[arg-type]
-        raise ModelFileError(f"The kernel {name} in the model lacks a value or has one too many.")
-    values = {key: _value(value, depth) for key, value in given.items()}
-    try:
-        return kernel(**values)
-    except (TypeError, ValueError) as error:
-        raise ModelFileError(f"The kernel {name} in the model is not valid: {error}") from error
-
-
-def _value(value: Any, depth: int) -> Any:
-    if isinstance(value, dict):
-        return _from_state(value, depth + 1)
-    return tuple(_value(part, depth) for part in value) if isinstance(value, list) else value

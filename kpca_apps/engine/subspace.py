@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import BLOCK, map_row_blocks
-from kpca_apps.engine.kernels import Kernel, kernel_from_state
-from kpca_apps.errors import ModelFileError
+from kpca_apps.engine.kernels import Kernel
 
-__all__ = ["KernelSubspace", "Resolved", "component_signs"]
+__all__ = ["SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
 
 Matrix = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
 
+SQUARABLE = Meta(ge=-1e150, le=1e150)
+"""What a model file may hold of numbers that are squared, or added up, for every row."""
+
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""
-
-_ARRAYS = ("points", "weights", "offset", "mean_weights", "variances", "gain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +82,14 @@ class KernelSubspace:
     """
 
     kernel: Kernel
-    points: Matrix
-    weights: Matrix
-    offset: Matrix
-    mean_weights: Matrix
+    points: Annotated[Matrix, "p d", SQUARABLE]
+    weights: Annotated[Matrix, "p q", SQUARABLE]
+    offset: Annotated[Matrix, "q", SQUARABLE]
+    mean_weights: Annotated[Matrix, "p", SQUARABLE]
     mean_norm: float
-    variances: Matrix
+    variances: Annotated[Matrix, "q"]
     n: int
-    gain: Matrix
+    gain: Annotated[Matrix, "q", SQUARABLE]
 
     @property
     def n_components(self) -> int:
@@ -304,49 +305,6 @@ class KernelSubspace:
         if not (np.isfinite(rho) and rho > 0.0):
             raise ValueError(f"The ridge of a soft cut must be a finite number > 0, got {rho!r}.")
         return self.with_gain(self.variances / (self.variances + rho))
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Matrix]]:
-        """Return what a model file needs: plain values, and arrays by name."""
-        meta = {
-            "kernel": self.kernel.to_state(),
-            "mean_norm": float(self.mean_norm),
-            "n": int(self.n),
-        }
-        return meta, {name: getattr(self, name) for name in _ARRAYS}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, Matrix]) -> KernelSubspace:
-        """Rebuild what `to_state` returned.
-
-        Raises
-        ------
-        ModelFileError
-            If a value is missing or the arrays do not fit together.
-        """
-        try:
-            kernel = kernel_from_state(meta["kernel"])
-            mean_norm, n = float(meta["mean_norm"]), int(meta["n"])
-            parts = {name: np.asarray(arrays[name], dtype=np.float64) for name in _ARRAYS}
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise ModelFileError(f"The model lacks or spoils a value: {error}.") from error
-        _check_shapes(parts)
-        if not np.isfinite(mean_norm) or not all(np.isfinite(a).all() for a in parts.values()):
-            raise ModelFileError("The model holds values that are not finite; fit it again.")
-        return cls(kernel=kernel, mean_norm=mean_norm, n=n, **parts)
-
-
-def _check_shapes(parts: dict[str, Matrix]) -> None:
-    points, weights = parts["points"], parts["weights"]
-    ok = points.ndim == 2 and weights.ndim == 2 and len(points) == len(weights)
-    if ok:
-        p, q = weights.shape
-        ok = parts["mean_weights"].shape == (p,) and all(
-            parts[name].shape == (q,) for name in ("offset", "variances", "gain")
-        )
-    if not ok:
-        raise ModelFileError("The arrays of the model do not fit together; fit it again.")
 
 
 def component_signs(columns: Matrix) -> Matrix:

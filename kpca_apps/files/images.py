@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.images_kinds import HEAD, SUFFIXES_OF, image_kind, refusal
 from kpca_apps.files.images_types import ImageFile
 from kpca_apps.files.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.output import atomic_write
 from kpca_apps.files.png import carry_metadata, read_png, write_png
 from kpca_apps.files.tiff import EXTRA, read_tiff
 from kpca_apps.files.tiff_writing import TiffWriter, directory_of_metadata

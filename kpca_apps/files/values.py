@@ -7,8 +7,7 @@ scores the other. A `Column` reads its cells once, however many ask.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,15 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat, date_text, infer_date_format, read_dates
-from kpca_apps.files.numbers import (
-    DECIMAL_MARKS,
-    THOUSANDS_MARKS,
-    NumberFormat,
-    finite,
-    infer_number_format,
-    read_numbers,
-)
-from kpca_apps.files.records import read_record
+from kpca_apps.files.numbers import NumberFormat, finite, infer_number_format, read_numbers
 
 __all__ = [
     "MISSING_WORDS",
@@ -33,8 +24,6 @@ __all__ = [
     "Levels",
     "Readings",
     "ValueFormat",
-    "format_from_dict",
-    "format_to_dict",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -265,40 +254,6 @@ class Column:
         missing[rest], values[rest] = texts.is_null().to_numpy(), finite(texts)
         other = ~missing[rest] & np.isnan(values[rest])
         return values, missing, rest[other], texts.filter(other)
-
-
-def format_to_dict(format: ValueFormat | None) -> dict[str, Any] | None:
-    """Turn a format into what JSON can hold."""
-    if format is None:
-        return None
-    kind = "date" if isinstance(format, DateFormat) else "number"
-    return {"kind": kind, **asdict(format)}
-
-
-def format_from_dict(state: Mapping[str, Any] | None) -> ValueFormat | None:
-    """Turn the result of `format_to_dict` back into a format.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If it is no such result.
-
-    Examples
-    --------
-    >>> format_from_dict(format_to_dict(NumberFormat(","))) == NumberFormat(",")
-    True
-    """
-    if state is None:
-        return None
-    if state["kind"] not in ("date", "number"):
-        raise ValueError("no format of numbers or dates")
-    fields = {name: value for name, value in state.items() if name != "kind"}
-    if state["kind"] == "date":
-        return read_record(DateFormat, fields)
-    format = read_record(NumberFormat, fields)
-    if format.decimal not in DECIMAL_MARKS or format.thousands not in ("", *THOUSANDS_MARKS):
-        raise ValueError(f"no numbers are written with {format.decimal!r} and {format.thousands!r}")
-    return format
 
 
 def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.records import read_record
 from kpca_apps.files.values import Column, Levels
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.roles import least_level_count
-from kpca_apps.novelty.specs import ColumnSpec
+from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec
 
 __all__ = ["MISSING", "OTHER", "LevelCoder", "ValueCoder", "spec_levels"]
 
@@ -51,6 +50,15 @@ class ValueCoder:
     features: tuple[int, ...]
     gap: bool
     notation: Notation
+
+    def validate(self) -> None:
+        """Refuse features that the column has not."""
+        n_possible = 1 if isinstance(self.spec.format, NumberFormat) else _N_FEATURES
+        kept = self.features
+        if kept[:1] != (0,) or list(kept) != sorted({*kept} & set(range(n_possible))):
+            raise ValueError(f"a {self.spec.role} column has no features {kept!r:.60}")
+        if self.spec.role in LEVEL_ROLES:
+            raise ValueError(f"a {self.spec.role} column of values")
 
     @classmethod
     def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
@@ -110,26 +118,6 @@ class ValueCoder:
             parts.append("1 word" if n_words == "1" else f"{n_words} words")
         return ", ".join(parts)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Turn what was fitted into what JSON can hold (the plan holds the spec)."""
-        return {
-            "kind": "values",
-            "features": list(self.features),
-            "gap": self.gap,
-            "notation": self.notation.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> ValueCoder:
-        """Turn the result of `to_dict` back into a coder."""
-        notation = Notation.from_dict(state["notation"])
-        coder = read_record(cls, _fitted(state, "values"), spec=spec, notation=notation)
-        n_possible = 1 if isinstance(spec.format, NumberFormat) else _N_FEATURES
-        kept = coder.features
-        if kept[:1] != (0,) or list(kept) != sorted({*kept} & set(range(n_possible))):
-            raise ValueError(f"a {spec.role} column has no features {kept!r:.60}")
-        return coder
-
 
 @dataclass(frozen=True)
 class LevelCoder:
@@ -156,8 +144,16 @@ class LevelCoder:
     spec: ColumnSpec
     levels: tuple[str, ...]
     has_missing: bool
-    scale: float
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]
     spellings: tuple[str, ...]
+
+    def validate(self) -> None:
+        """Refuse levels that no column has."""
+        n_levels, n_spellings = len(self.levels), len(self.spellings)
+        if n_spellings != n_levels or len({*self.levels}) != n_levels:
+            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
+        if self.spec.role not in LEVEL_ROLES:
+            raise ValueError(f"a {self.spec.role} column of levels")
 
     @classmethod
     def fit(cls, column: Column, spec: ColumnSpec) -> LevelCoder:
@@ -205,34 +201,6 @@ class LevelCoder:
         of = spec_levels(column, self.spec)
         code = int(of.codes[row])
         return (MISSING, None) if code < 0 else (column.text(row), of.texts[code])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Turn what was fitted into what JSON can hold (the plan holds the spec)."""
-        return {
-            "kind": "levels",
-            "levels": list(self.levels),
-            "has_missing": self.has_missing,
-            "scale": self.scale,
-            "spellings": list(self.spellings),
-        }
-
-    @classmethod
-    def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> LevelCoder:
-        """Turn the result of `to_dict` back into a coder."""
-        coder = read_record(cls, _fitted(state, "levels"), spec=spec)
-        n_levels, n_spellings = len(coder.levels), len(coder.spellings)
-        if n_spellings != n_levels or len({*coder.levels}) != n_levels:
-            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
-        if not 0 < coder.scale <= _LARGEST_SCALE:
-            raise ValueError(f"indicators of {coder.scale}")
-        return coder
-
-
-def _fitted(state: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Fields of a coder in a model file, which must be of this kind."""
-    if state["kind"] != kind:
-        raise ValueError(f"a column of {kind} without them")
-    return {name: value for name, value in state.items() if name != "kind"}
 
 
 def spec_levels(column: Column, spec: ColumnSpec) -> Levels:

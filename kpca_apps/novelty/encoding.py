@@ -6,10 +6,9 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +96,13 @@ class TableEncoder:
     plan: ColumnPlan
     coders: tuple[ValueCoder | LevelCoder, ...]
     imputer: ConditionalMeanImputer
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        if tuple(coder.spec for coder in self.coders) != self.plan.used:
+            raise ValueError("its coders are not those of its plan")
+        if len(self.imputer.mean) != sum(coder.n_values for coder in self.coders):
+            raise ValueError("its moments are not those of its columns")
 
     @classmethod
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
@@ -258,30 +264,6 @@ class TableEncoder:
         if coder.spec.hidden:
             return "(hidden)", None
         return coder.seen(table.column(coder.spec.name), row)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return all that was fitted, as what JSON can hold and as arrays."""
-        meta = {"plan": self.plan.to_dict(), "coders": [coder.to_dict() for coder in self.coders]}
-        return meta, self.imputer.to_state()
-
-    @classmethod
-    def from_state(
-        cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> TableEncoder:
-        """Turn the result of `to_state` back into an encoder.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is no such result.
-        """
-        plan = ColumnPlan.from_dict(meta["plan"])
-        coders = tuple(
-            (LevelCoder if spec.role in LEVEL_ROLES else ValueCoder).from_dict(spec, state)
-            for spec, state in zip(plan.used, meta["coders"], strict=True)
-        )
-        n_values = sum(coder.n_values for coder in coders)
-        return cls(plan, coders, ConditionalMeanImputer.from_state(arrays, n_values))
 
     def check_names(self, names: Sequence[str], table: str) -> None:
         """Refuse a table without a column that is used.

@@ -6,15 +6,12 @@ allows; a notation says how most of them look.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import polars as pl
 
 from kpca_apps.files.dates import DateFormat, date_text
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.records import read_record
 from kpca_apps.files.values import Column, Levels, ValueFormat
 
 __all__ = ["Notation"]
@@ -64,6 +61,11 @@ class Notation:
     padded: bool = True
     short_year: bool = False
 
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        if self.order not in ORDERS or self.mark not in MARKS:
+            raise ValueError(f"no dates are written {self.order!r:.20} and {self.mark!r:.20}")
+
     @classmethod
     def of(cls, column: Column, format: ValueFormat | None) -> Notation:
         """Learn the notation of a column of that format; typed columns have the plain one."""
@@ -109,18 +111,6 @@ class Notation:
             rest = [str(int(part)) for part in rest]
         written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
         return self.mark.join(written[part] for part in self.order) + space + time
-
-    def to_dict(self) -> dict[str, Any]:
-        """Turn the notation into what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Notation:
-        """Turn the result of `to_dict` back into a notation."""
-        notation = read_record(cls, state)
-        if notation.order not in ORDERS or notation.mark not in MARKS:
-            raise ValueError(f"no dates are written {notation.order!r} and {notation.mark!r}")
-        return notation
 
 
 def short_number(value: float) -> str:

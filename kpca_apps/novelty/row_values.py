@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.files.output import spilled
 from kpca_apps.files.parts import IN_MEMORY_ROWS
-from kpca_apps.files.spill import spilled
 
 __all__ = ["blocks_of", "row_values"]
 

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.gram import about_mean, about_origin, centre_in_place, gram_matrix
-from kpca_apps.engine.kernels import RBF, Linear, kernel_from_state
+from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.mapped_inputs import Translated
+from tests.files.model_parts import from_file
 
 from .kernels import normal_rows
 
@@ -63,7 +64,7 @@ def test_only_the_origin_that_a_fit_gave_a_kernel_is_taken_from_it():
     centred = fit_exact(given, X, rng=np.random.default_rng(0))
     assert about_mean(given, X) == centred.kernel != given
     assert about_origin(centred.kernel) == given
-    read = kernel_from_state(json.loads(json.dumps(centred.kernel.to_state())))
+    read = from_file(centred).kernel
     assert read == centred.kernel and about_origin(read) == given
     # A translated kernel far from its origin keeps its digits as well.
     far = fit_exact(given, X + 1e7, rng=np.random.default_rng(0))

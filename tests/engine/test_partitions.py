@@ -18,6 +18,7 @@ from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.partitions import Workers, _Flight, row_parts, tree_reduce
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.temporary import TemporaryPath, retired_path
 
 from .kernels import normal_rows
 
@@ -224,6 +225,20 @@ def test_a_part_that_fails_is_named(workers):
 def test_a_part_that_fails_on_dask_is_named(dask):
     with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
         list(dask.map_partitions(fails, row_parts(50, 10)))
+
+
+def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    target = tmp_path / "kpca-dask"
+    alive = TemporaryPath(target, folder=True)
+    killed = retired_path(target).with_suffix(".partial")
+    (killed / "dask-scratch-space").mkdir(parents=True)
+    with Workers("dask", n_workers=1):
+        assert not killed.exists()
+        assert alive.path.exists()
+        assert len(list(tmp_path.iterdir())) == 2
+    assert list(tmp_path.iterdir()) == [alive.path]
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, datetime, time, timedelta
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Column, format_from_dict, format_to_dict
+from kpca_apps.files.values import Column
 
 
 @pytest.mark.parametrize(
@@ -100,13 +99,6 @@ def test_one_reason_for_all_unreadable_cells_is_named(
     column = Column(pl.Series(cells))
     assert column.read(format).unreadable.all()
     assert column.why_unreadable(format) == why
-
-
-@pytest.mark.parametrize(
-    "format", [None, NumberFormat(",", ".", True, ("%", "")), DateFormat(True, "cells", True, True)]
-)
-def test_formats_survive_json(format: NumberFormat | DateFormat | None) -> None:
-    assert format_from_dict(json.loads(json.dumps(format_to_dict(format)))) == format
 
 
 CELLS = [

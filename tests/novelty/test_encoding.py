@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from kpca_apps.novelty.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.encoding import TableEncoder
 from kpca_apps.novelty.result import CategoryProfile, NumericProfile
 from kpca_apps.novelty.table_rows import WholeTableRows
+from tests.files.model_parts import from_file
 
 
 def fitted(table: Table, *, contaminated: bool = True, **options: Any) -> TableEncoder:
@@ -220,10 +220,9 @@ def test_profiles_follow_the_table(birds: Table) -> None:
     assert profiles["notes"].distribution is None
 
 
-def test_state_survives_json_to_the_bit(birds: Table) -> None:
+def test_an_encoder_survives_a_file_to_the_bit(birds: Table) -> None:
     encoder = fitted(birds)
-    meta, arrays = encoder.to_state()
-    again = TableEncoder.from_state(json.loads(json.dumps(meta)), arrays)
+    again = from_file(encoder)
     assert again.plan == encoder.plan and again.as_is == encoder.as_is
     np.testing.assert_array_equal(again.matrix(birds), encoder.matrix(birds))
 
@@ -236,7 +235,7 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
         paid=["Yes", "No", "Yes", "yes"] * (n // 4),
     )
     encoder = fitted(table)
-    again = TableEncoder.from_state(*encoder.to_state())
+    again = from_file(encoder)
     row = encoder.matrix(table)[0]
     for one in (encoder, again):
         texts = [one.describe(g, row[list(group.columns)]) for g, group in enumerate(one.groups)]

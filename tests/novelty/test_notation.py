@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 import pytest
 
@@ -11,6 +9,7 @@ from kpca_apps.files.dates import read_dates
 from kpca_apps.files.numbers import read_numbers
 from kpca_apps.files.values import Column
 from kpca_apps.novelty.notation import Notation
+from tests.files.model_parts import from_file
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,6 @@ def test_a_time_of_day_is_kept_and_a_typed_column_is_plain() -> None:
     assert Notation.of(Column(pl.Series([1.0])), format) == Notation()
 
 
-def test_a_notation_survives_json() -> None:
+def test_a_notation_survives_a_file() -> None:
     notation = Notation("$", "", "dmy", ".", False, True)
-    assert Notation.from_dict(json.loads(json.dumps(notation.to_dict()))) == notation
+    assert from_file(notation) == notation

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
+
+from kpca_apps.engine.subspace import SQUARABLE
 
 __all__ = ["CountedTail", "ExponentialTail", "TwoTails", "UpperTail"]
 
@@ -30,6 +34,8 @@ UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Two quantiles are not taken for nearer than this: where all rows score alike, rounding would say
 # much.
 LEAST_REACH = 1e-3
+# Shares are counted among fewer rows than e^50.
+LARGEST_SURPRISE = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +50,13 @@ class TwoTails:
         Of the Pareto tails below and above.
     """
 
-    knots: FloatArray
-    exponents: FloatArray
+    knots: Annotated[FloatArray, "v 19", SQUARABLE]
+    exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
+
+    def validate(self) -> None:
+        """Refuse quantiles out of order."""
+        if (np.diff(self.knots) < 0).any():
+            raise ValueError("quantiles out of order")
 
     @classmethod
     def fit(cls, values: FloatArray, seen: BoolArray) -> TwoTails:
@@ -121,8 +132,8 @@ class ExponentialTail:
         It is slope (score - zero).
     """
 
-    zero: float
-    slope: float
+    zero: Annotated[float, SQUARABLE]
+    slope: Annotated[float, Meta(ge=0, le=LARGEST_SURPRISE / LEAST_REACH)]
 
     @classmethod
     def fit(cls, scores: FloatArray, shares: tuple[float, float]) -> ExponentialTail:
@@ -148,8 +159,15 @@ class CountedTail:
         Scores, increasing, and the logarithms at them; between, linear.
     """
 
-    knots: FloatArray
-    surprise: FloatArray
+    knots: Annotated[FloatArray, "k", SQUARABLE]
+    surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
+
+    def validate(self) -> None:
+        """Refuse counts out of order, and none at all."""
+        if not self.knots.size or (np.diff(self.knots) <= 0).any():
+            raise ValueError("knots out of order")
+        if (np.diff(self.surprise) < 0).any():
+            raise ValueError("surprises out of order")
 
     @classmethod
     def fit(cls, scores: FloatArray) -> CountedTail:

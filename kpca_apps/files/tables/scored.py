@@ -1,29 +1,29 @@
 """The scored table out: every input column, then what was found, in input order.
 
 A table of any size is written part by part: who has read a part makes the bytes of its rows, and
-one writer puts them together.
+they are put together in one file.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.errors import ConfigError
+from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.names import one_line, unique_names
-from kpca_apps.files.scored_writer import ScoredWriter
+from kpca_apps.files.output import atomic_write
 from kpca_apps.files.tables import Table
+from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
-__all__ = [
-    "neutralise",
-    "scored_bytes",
-    "scored_notes",
-    "write_scored",
-]
+__all__ = ["neutralise", "open_scored", "scored_bytes", "scored_kind", "scored_notes"]
 
 # What a spreadsheet may run: these first characters (the full-width ones too), unless the cell
 # is a number as people write it, or a lone sign, which stands for a missing value.
@@ -32,27 +32,50 @@ _HARMLESS = (
     r"^[+\-]?(?:[$\x{20AC}\x{A3}\x{A5}]? ?(?:[0-9][0-9.,' \x{A0}\x{202F}]*|[.,][0-9]+)"
     r"(?:[eE][+\-]?[0-9]+)? ?[%$\x{20AC}\x{A3}\x{A5}]?)?$"
 )
+# Rows written together; of the file, whatever parts it was made of.
+_GROUP_ROWS = 1 << 16
 
 
-def write_scored(
-    table: Table, extra: Mapping[str, NDArray[Any] | None], path: str | Path
-) -> tuple[str, ...]:
-    """Write a table with what was found about its rows.
+def scored_kind(path: str | Path) -> str:
+    """Name the format a scored table is written in by its suffix, ``"csv"`` or ``"parquet"``.
+
+    Raises
+    ------
+    ConfigError
+        For any other suffix.
+
+    Examples
+    --------
+    >>> scored_kind("scored.parquet")
+    'parquet'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix in PARQUET_SUFFIXES:
+        return "parquet"
+    if suffix == ".csv":
+        return "csv"
+    raise ConfigError(
+        f'{one_line(str(path), 200)}: the scored table is written as ".csv" or ".parquet"; end the '
+        "name with one of them."
+    )
+
+
+@contextmanager
+def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
+    r"""Open a scored table to append its parts in their order; it appears once all are there.
+
+    Parts of CSV follow each other. Parts of Parquet wait in a hidden folder beside the file, and
+    are put together at the end, a few at a time.
 
     Parameters
     ----------
-    table : Table
-        The table as read.
-    extra : mapping of str to (n,) array or None
-        Columns to append, in this order; ``None`` is an empty column, NaN an empty cell.
     path : str or Path
-        Where to: ``.csv`` (UTF-8, commas; cells and names a spreadsheet would run as formulas get
-        a leading apostrophe) or ``.parquet`` (everything as it is).
+        The file to write, ``.csv`` or ``.parquet``; replaced if it exists.
 
-    Returns
-    -------
-    tuple of str
-        Sentences on input columns renamed because an appended one has their name.
+    Yields
+    ------
+    callable
+        Appends the bytes of the next part, as `scored_bytes` makes them.
 
     Raises
     ------
@@ -60,10 +83,42 @@ def write_scored(
         If the suffix is neither.
     InputError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scored.csv")
+    ...     with open_scored(path) as append:
+    ...         _ = append(b"x,score\n1,0.5\n")
+    ...         _ = append(b"2,0.7\n")
+    ...     path.read_bytes()
+    b'x,score\n1,0.5\n2,0.7\n'
     """
-    with ScoredWriter(path) as writer:
-        writer.append(scored_bytes(table, extra, writer.kind))
-    return scored_notes(table.frame.columns, extra)
+    kind, target = scored_kind(path), Path(path)
+    with atomic_write(target) as file:
+        if kind == "csv":
+            yield file.write
+            return
+        beside = target.with_name(f"{target.name}.parts")
+        remove_leftovers(beside)
+        held = TemporaryPath(beside, folder=True)
+        parts: list[Path] = []
+
+        def append(data: bytes) -> None:
+            parts.append(held.path / f"{len(parts)}.parquet")
+            parts[-1].write_bytes(data)
+
+        try:
+            yield append
+            if len(parts) == 1:
+                with parts[0].open("rb") as part:
+                    shutil.copyfileobj(part, file)
+            else:
+                scan = pl.scan_parquet(parts, glob=False)
+                scan.sink_parquet(file, row_group_size=_GROUP_ROWS, maintain_order=True)
+        finally:
+            held.close()
 
 
 def scored_bytes(
@@ -73,23 +128,19 @@ def scored_bytes(
     *,
     header: bool = True,
 ) -> bytes:
-    r"""Write rows with what was found about them, as `ScoredWriter` puts them together.
+    r"""Write rows with what was found about them.
 
     Parameters
     ----------
     table : Table
         The rows of one part of a table, or of all of it.
     extra : mapping of str to (n,) array or None
-        As for `write_scored`, for these rows.
+        Columns to append, in this order; ``None`` is an empty column, NaN an empty cell.
     kind : {"csv", "parquet"}
-        The format.
+        CSV is UTF-8 with commas; cells and names a spreadsheet would run as formulas get a leading
+        apostrophe. Parquet holds everything as it is.
     header : bool
         Whether CSV begins with the names: where this is the first part.
-
-    Returns
-    -------
-    bytes
-        What to append.
 
     Examples
     --------

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.scored import neutralise, write_scored
-from kpca_apps.files.tables import read_table, table_from_frame
+from kpca_apps.files.opening import open_table
+from kpca_apps.files.parts import PartedTable
+from kpca_apps.files.tables import Table, read_table, table_from_frame
+from kpca_apps.files.tables.scored import (
+    neutralise,
+    open_scored,
+    scored_bytes,
+    scored_kind,
+    scored_notes,
+)
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
@@ -24,6 +32,12 @@ EXTRA = {
     "flagged": np.array([True, False, False]),
     "rank": np.array([1, 3, 2]),
 }
+
+
+def write_scored(table: Table, extra: dict[str, np.ndarray | None], path: Path) -> tuple[str, ...]:
+    with open_scored(path) as append:
+        append(scored_bytes(table, extra, scored_kind(path)))
+    return scored_notes(table.frame.columns, extra)
 
 
 def read_back(path: Path) -> list[list[str]]:
@@ -153,3 +167,73 @@ def test_a_file_larger_than_the_system_allows_is_one_line(tmp_path: Path, suffix
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
+
+
+N_ROWS = 60
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "hostile.csv"
+    path.write_bytes(hostile_csv(N_ROWS))
+    return path
+
+
+def written_in_parts(source: Path, path: Path, size: int) -> dict[str, np.ndarray | None]:
+    scores = np.random.default_rng(0).lognormal(sigma=9, size=N_ROWS)
+    extra = {"novelty_score": scores, "p_value": None, "flagged": scores > 1}
+    table = open_table(source, in_memory_rows=0, part_rows=size)
+    assert isinstance(table, PartedTable)
+    with open_scored(path) as append:
+        for part in table.parts:
+            of_part = {
+                name: None if values is None else values[part.start : part.stop]
+                for name, values in extra.items()
+            }
+            first = part.number == 0
+            append(scored_bytes(part.read(), of_part, scored_kind(path), header=first))
+    return extra
+
+
+@pytest.mark.parametrize("size", [7, 60])
+def test_csv_in_parts_has_the_bytes_of_the_whole(size: int, source: Path, tmp_path: Path) -> None:
+    extra = written_in_parts(source, tmp_path / "parts.csv", size)
+    write_scored(read_table(source), extra, tmp_path / "whole.csv")
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize("size", [7, 60])
+def test_parquet_in_parts_has_the_rows_of_the_whole(
+    size: int, source: Path, tmp_path: Path
+) -> None:
+    extra = written_in_parts(source, tmp_path / "parts.parquet", size)
+    write_scored(read_table(source), extra, tmp_path / "whole.parquet")
+    parts, whole = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
+    assert parts.equals(whole)
+    assert parts.schema == whole.schema
+    assert {item.name for item in tmp_path.iterdir()} == {
+        "hostile.csv", "parts.parquet", "whole.parquet",
+    }  # fmt: skip
+
+
+def test_parquet_in_parts_has_the_same_bytes_each_time(source: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        written_in_parts(source, tmp_path / f"{name}.parquet", 7)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_nothing_is_left_of_a_file_that_was_not_finished(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"scored.{suffix}"
+    path.write_bytes(b"as it was")
+    with pytest.raises(KeyboardInterrupt), open_scored(path) as append:
+        append(b"x\n1\n")
+        raise KeyboardInterrupt
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == b"as it was"
+
+
+def test_formats_are_known_by_their_suffix() -> None:
+    assert scored_kind("a/b.PQ") == "parquet"
+    with pytest.raises(ConfigError, match=r'is written as "\.csv" or "\.parquet"'):
+        scored_kind("scored.txt")
