@@ -90,7 +90,7 @@ def _worthwhile() -> int:
 
 def working(console: Console, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
     """Show that work is going on; for tables read in parts, their passes show it themselves."""
-    from kpca_apps.files.parts import PartedTable
+    from kpca_apps.files.tables.table import PartedTable
 
     if any(isinstance(table, PartedTable) for table in tables):
         return nullcontext()

@@ -71,7 +71,7 @@ def check_model(path: Path, *, force: bool) -> None:
 
 def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> AnyTable:
     """Read a table, or look at where the parts of a large one are."""
-    from kpca_apps.files.opening import open_table
+    from kpca_apps.files.tables.opening import open_table
 
     with console.stage(f"Reading {path}"):
         return open_table(path, delimiter=delimiter, encoding=encoding)

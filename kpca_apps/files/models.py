@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, ModelFileError, RefusedError
 from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
-from kpca_apps.files.raw import read_raw
+from kpca_apps.files.tables.source import find_file
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "check_model_path", "load_archive", "save_archive"]
 
@@ -100,11 +100,12 @@ def load_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[An
         If it would not fit into memory.
     """
     try:
-        raw = read_raw(path)
+        raw = find_file(path)
+        data = raw.data(None)
     except InputError as error:
         raise ModelFileError(str(error)) from None
     try:
-        members = _members(raw.data)
+        members = _members(data)
         document = _document(members.pop(_DOCUMENT))
         arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
         if sorted(arrays) != document["arrays"]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.scored_writer import ScoredWriter
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 
 __all__ = [
     "neutralise",
@@ -94,7 +94,7 @@ def scored_bytes(
     Examples
     --------
     >>> import numpy as np
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> table = table_from_frame(pl.DataFrame({"x": [1, 2]}))
     >>> scored_bytes(table, {"rank": np.array([2, 1])}, "csv")
     b'x,rank\n1,2\n2,1\n'

@@ -13,9 +13,9 @@ import polars as pl
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.atomic import atomic_write, storage_error
-from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
 from kpca_apps.files.names import one_line
+from kpca_apps.files.tables.parquet import PARQUET_SUFFIXES
 
 __all__ = ["ScoredWriter", "check_scored_path"]
 

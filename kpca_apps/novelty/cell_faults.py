@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.files.values import Readings, cell_text, why_unreadable
 from kpca_apps.novelty.odd_cells import OddValues
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec, quoted

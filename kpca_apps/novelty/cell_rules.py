@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.files.values import read_texts, read_values
 from kpca_apps.novelty.column_tails import Tail
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
@@ -285,7 +285,7 @@ class CellRules:
 
     Examples
     --------
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> from kpca_apps.novelty.columns import infer_plan
     >>> winds = [5.0 + i % 30 / 2 + i % 7 for i in range(500)]
     >>> table = table_from_frame(pl.DataFrame({"wind": [*winds, 1048.0]}))

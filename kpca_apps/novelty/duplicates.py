@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.files.values import cell_text, read_texts, read_values
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.row_hashes import EqualRows, equal_rows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.files.values import cell_text
 from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows
 from kpca_apps.novelty.coders import read_column

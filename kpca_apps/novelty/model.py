@@ -17,7 +17,7 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError, ModelFileError
 from kpca_apps.files.models import load_archive, save_archive
 from kpca_apps.files.names import one_line
 from kpca_apps.files.records import read_record
-from kpca_apps.files.source import SourceInfo
+from kpca_apps.files.tables.table import SourceInfo
 from kpca_apps.novelty.columns import check_options, infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.encoding import TableEncoder

@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.files.values import ValueFormat, read_texts, read_values
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.files.parts import IN_MEMORY_ROWS
 from kpca_apps.files.spill import spilled
+from kpca_apps.files.tables.table import IN_MEMORY_ROWS
 
 __all__ = ["row_values"]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.scored import neutralise, write_scored
-from kpca_apps.files.tables import read_table, table_from_frame
+from kpca_apps.files.tables.opening import read_table, table_from_frame
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")

@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import PartedTable
 from kpca_apps.files.scored import scored_bytes, write_scored
 from kpca_apps.files.scored_writer import ScoredWriter, check_scored_path
-from kpca_apps.files.tables import read_table
+from kpca_apps.files.tables.opening import open_table, read_table
+from kpca_apps.files.tables.table import PartedTable
 from tests.hostile.tables import hostile_csv
 
 N_ROWS = 60

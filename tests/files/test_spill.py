@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.opening import open_table
 from kpca_apps.files.spill import spilled
 from kpca_apps.files.spool import spool, spool_folder
+from kpca_apps.files.tables.opening import open_table
 
 
 @pytest.fixture

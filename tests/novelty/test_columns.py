@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
 
 RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40)]

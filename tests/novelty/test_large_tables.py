@@ -14,9 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from kpca_apps.engine.partitions import Workers
 from kpca_apps.errors import InputError
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import PartedTable
-from kpca_apps.files.tables import Table, read_table
+from kpca_apps.files.tables.opening import open_table, read_table
+from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.comparison import compare_table
 from kpca_apps.novelty.explaining import explain_row

@@ -1,4 +1,4 @@
-"""Tables of any size: parts cut at fixed rows, each read where the work on it is done.
+"""A table in memory, and a table in parts that are read where the work on them is done.
 
 Where a table is cut depends on its number of columns alone, so that whoever works on the parts, and
 however many, the same rows are worked on together.
@@ -6,7 +6,7 @@ however many, the same rows are worked on together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,12 +17,21 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line
-from kpca_apps.files.source import SourceInfo
 from kpca_apps.files.spool import Spool
-from kpca_apps.files.tables import Table
 from kpca_apps.memory import ROWS_IN_MEMORY
 
-__all__ = ["IN_MEMORY_ROWS", "PartRows", "PartedTable", "TablePart", "part_size", "parted"]
+__all__ = [
+    "IN_MEMORY_ROWS",
+    "FrameRows",
+    "PartRows",
+    "PartedTable",
+    "SourceInfo",
+    "Table",
+    "TablePart",
+    "part_size",
+    "parted",
+    "parted_table",
+]
 
 IN_MEMORY_ROWS = ROWS_IN_MEMORY
 """Tables of more rows are read in parts."""
@@ -33,6 +42,60 @@ _CELLS = 1 << 21
 _PART_BYTES = 1000
 
 IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """Where a table came from, and how it was read.
+
+    Attributes
+    ----------
+    name : str
+        File name without its folder, or ``"standard input"``.
+    format : str
+        ``"csv"``, ``"parquet"``, ``"jsonl"``, ``"excel"``, or ``"frame"`` for a polars frame.
+    sha256 : str
+        Hash of the bytes as they lay on disk, 64 hex digits.
+    n_bytes : int
+        Their number.
+    n_rows, n_columns : int
+        Size of the table.
+    encoding, delimiter : str or None
+        How a text file was decoded and cut; ``None`` for binary formats.
+    notes : tuple of str
+        Whole sentences a reader should know ("Read as cp1252: ...").
+    """
+
+    name: str
+    format: str
+    sha256: str
+    n_bytes: int
+    n_rows: int
+    n_columns: int
+    encoding: str | None = None
+    delimiter: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as read.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Delimited text: string columns, cells exactly as in the file (an empty cell is ``""``).
+        JSON lines: numbers and booleans typed, the rest strings, absent values null. Parquet and
+        Excel: typed as stored.
+    lines : (n,) int array or None
+        1-based line of the file where each row starts; ``None`` for binary formats.
+    source : SourceInfo
+        Where it came from, and how it was read.
+    """
+
+    frame: pl.DataFrame
+    lines: IntArray | None
+    source: SourceInfo
 
 
 class PartRows(Protocol):
@@ -105,14 +168,14 @@ class PartedTable:
         Names of its columns.
     parts : tuple of TablePart
         Its rows in their order; each part but the last of the same length.
-    spools : tuple of Spool
-        Temporary files the parts are read from, which are removed with this table.
+    copy : Spool or None
+        The temporary file the parts are read from, which is removed with this table.
     """
 
     source: SourceInfo
     columns: tuple[str, ...]
     parts: tuple[TablePart, ...]
-    spools: tuple[Spool, ...] = field(default=(), repr=False, compare=False)
+    copy: Spool | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -180,79 +243,43 @@ def part_size(n_columns: int) -> int:
     return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
 
 
-def part_bounds(n_rows: int, rows: int, label: str) -> list[tuple[int, int]]:
-    """Cut rows at multiples of a number.
+def parted_table(
+    source: SourceInfo,
+    columns: Sequence[str],
+    rows: Iterable[PartRows],
+    size: int,
+    copy: Spool | None = None,
+) -> PartedTable:
+    """Put a table together from how each part of `size` rows is read.
 
     Raises
     ------
     MemoryLimitError
-        If there would be more parts than memory holds.
-
-    Examples
-    --------
-    >>> part_bounds(5, 2, "t.csv")
-    [(0, 2), (2, 4), (4, 5)]
+        If there are more parts than memory holds.
     """
-    require_memory(label, -(-n_rows // rows) * _PART_BYTES, copies=1)
-    return [(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]
-
-
-def parted_table(
-    source: SourceInfo,
-    columns: Sequence[str],
-    rows: Sequence[PartRows],
-    size: int,
-    spools: Sequence[Spool] = (),
-) -> PartedTable:
-    """Put a table together from how each part of it is read.
-
-    Parameters
-    ----------
-    source : SourceInfo
-        Of the table.
-    columns : sequence of str
-        Their names.
-    rows : sequence of PartRows
-        For each part.
-    size : int
-        Rows of each part but the last.
-    spools : sequence of Spool
-        The temporary files they are read from.
-    """
-    bounds = part_bounds(source.n_rows, size, source.name)
+    require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
-        TablePart(number, start, stop, source, of_part)
-        for number, ((start, stop), of_part) in enumerate(zip(bounds, rows, strict=True))
+        TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, of_part)
+        for number, of_part in enumerate(rows)
     )
-    return PartedTable(source, tuple(columns), parts, tuple(spools))
+    return PartedTable(source, tuple(columns), parts, copy)
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
-    """Cut a table in memory into parts.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    part_rows : int, optional
-        Rows of a part, `part_size` by default.
-
-    Returns
-    -------
-    PartedTable
-        Its parts hold their rows.
+    """Cut a table in memory into parts of `part_rows` rows, `part_size` by default.
 
     Examples
     --------
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> whole = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
     >>> [part.read().frame.height for part in parted(whole, part_rows=2).parts]
     [2, 1]
     """
     size = part_rows or part_size(table.frame.width)
+    cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
     rows = [
-        FrameRows(table.frame[start:stop], None if table.lines is None else table.lines[start:stop])
-        for start, stop in part_bounds(table.frame.height, size, table.source.name)
+        FrameRows(table.frame[cut], None if table.lines is None else table.lines[cut])
+        for cut in cuts
     ]
     return parted_table(table.source, table.frame.columns, rows, size)
 

@@ -1,0 +1,376 @@
+"""Parquet files, one or a folder of them: what they hold, and some of their rows."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pac
+import pyarrow.parquet as pq
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.files.limits import require_columns, require_memory
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.tables.plain import (
+    DAMAGE,
+    damaged,
+    have_names,
+    leaf_bytes,
+    plain_types,
+    require_text,
+)
+from kpca_apps.files.tables.source import KnownFile
+
+__all__ = ["LONGEST_GROUP", "PARQUET_SUFFIXES", "ParquetFiles", "ParquetRows", "folder_files"]
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+LONGEST_GROUP = 1 << 18
+"""Rows of the longest group that is read as it is: for a few rows, all before them are decoded."""
+
+# Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
+_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 13, 1 << 4, 1 << 28
+_UNITS: dict[str, Literal["ms", "us", "ns"]] = {
+    "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Rows of one part, out of one file or several that follow each other.
+
+    Attributes
+    ----------
+    slices : tuple of (KnownFile, int, int)
+        File, first row in it, and number of rows.
+    as_text : frozenset of str
+        Columns of dates that are read as text, as the whole table needs it.
+    """
+
+    slices: tuple[tuple[KnownFile, int, int], ...]
+    as_text: frozenset[str]
+
+    def read(self) -> tuple[pl.DataFrame, None]:
+        """Return the rows, typed as those of the whole table."""
+        frames = [
+            frame
+            for file, offset, length in self.slices
+            for frame in _read(file, offset, length, self.as_text)
+        ]
+        return pl.concat(frames, rechunk=True), None
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files that make one table.
+
+    Attributes
+    ----------
+    files : tuple of KnownFile
+        In the order of their rows.
+    heights : tuple of int
+        Rows of each.
+    columns : tuple of str
+        Names, the same in each.
+    longest_group : int
+        Rows of their longest group.
+    as_text : frozenset of str
+        Columns in which a date lies outside the years 1 to 9999.
+    """
+
+    files: tuple[KnownFile, ...]
+    heights: tuple[int, ...]
+    columns: tuple[str, ...]
+    longest_group: int
+    as_text: frozenset[str]
+    has_lines = False
+
+    @classmethod
+    def at(cls, files: Sequence[KnownFile]) -> ParquetFiles:
+        """Look at what Parquet files hold.
+
+        Raises
+        ------
+        InputError
+            If one is damaged, or has other columns than the first.
+        """
+        heights, longest = [], 0
+        first: dict[str, str] = {}
+        far: set[str] = set()
+        for file in files:
+            with _opened(file) as opened:
+                metadata, schema = opened.metadata, opened.schema_arrow
+                starts = _group_starts(metadata)
+                require_columns(file.label, len(schema))
+                dtypes = pl.DataFrame(pl.from_arrow(schema.empty_table())).schema
+                columns = {name: _kind(dtype) for name, dtype in dtypes.items()}
+                far |= _far_dates(opened, dtypes)
+            heights.append(metadata.num_rows)
+            longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
+            first = first or columns
+            _refuse_others(columns, first, file.label, files[0].label)
+        return cls(tuple(files), tuple(heights), tuple(first), longest, frozenset(far))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all."""
+        return sum(self.heights)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    @property
+    def notes(self) -> list[str]:
+        """Nothing to be told."""
+        return []
+
+    def parts(self, size: int) -> Iterator[ParquetRows]:
+        """Yield how each part of so many rows is read."""
+        number, offset = 0, 0
+        for start in range(0, self.n_rows, size):
+            wanted, slices = min(size, self.n_rows - start), []
+            while wanted:
+                length = min(wanted, self.heights[number] - offset)
+                if length:
+                    slices.append((self.files[number], offset, length))
+                wanted, offset = wanted - length, offset + length
+                if offset == self.heights[number]:
+                    number, offset = number + 1, 0
+            yield ParquetRows(tuple(slices), self.as_text)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Yield all rows, a few at a time."""
+        for file, height in zip(self.files, self.heights, strict=True):
+            for frame in _read(file, 0, height, self.as_text):
+                yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def folder_files(path: Path) -> list[KnownFile]:
+    """Name the Parquet files of a folder in the order of their names.
+
+    What begins with a dot or an underscore is left out, as other readers do, and so are files that
+    are not Parquet by their name.
+
+    Raises
+    ------
+    InputError
+        If there is none, the folder cannot be looked into, or there is a folder in it.
+    """
+    label = one_line(str(path), 200)
+    try:
+        found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
+    except OSError as error:
+        raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
+    known = [_member(item) for item in found if item.suffix.lower() in PARQUET_SUFFIXES]
+    if not known:
+        raise InputError(
+            f"{label}: this is a folder without Parquet files; name a file, or a folder of them."
+        )
+    for item in found:
+        # Rows may be kept in folders by year or the like: to leave them out would be a loss.
+        if item.is_dir():
+            raise InputError(
+                f"{one_line(str(item), 200)}: is a folder beside the Parquet files of {label}; "
+                "put all files into one folder, or this one elsewhere."
+            )
+    return known
+
+
+def _member(path: Path) -> KnownFile:
+    """Take note of a file of a folder; refuse what bears the name of one and is none."""
+    label = one_line(str(path), 200)
+    if not path.is_file():
+        raise InputError(
+            f"{label}: is not a file, or a link that leads nowhere; repair or remove it."
+        )
+    try:
+        return KnownFile.at(path, label)
+    except OSError as error:
+        raise InputError(f"{label}: cannot be looked at ({error.strerror}).") from None
+
+
+@contextmanager
+def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open a file; turn what its reader raises into one line that names it."""
+    file.check()
+    try:
+        # As bytes, as a path need not be UTF-8.
+        with (
+            pa.OSFile(os.fsencode(file.path)) as handle,
+            pq.ParquetFile(handle, pre_buffer=False, **options) as opened,
+        ):
+            yield opened
+    except KpcaError:
+        raise
+    except DAMAGE as error:
+        raise damaged(file.label, "Parquet", error) from None
+
+
+def _read(
+    file: KnownFile, offset: int, length: int, as_text: frozenset[str]
+) -> Iterator[pl.DataFrame]:
+    """Yield rows of a file, a few at a time, before their texts take more memory than there is.
+
+    A few bytes can stand for a long text in every row, so texts are counted while they are numbers
+    in a dictionary.
+    """
+    with _opened(file) as opened:
+        metadata, schema = opened.metadata, opened.schema_arrow
+        starts = _group_starts(metadata)
+        first = bisect.bisect_right(starts, offset) - 1
+        groups = list(range(first, bisect.bisect_left(starts, offset + length)))
+        longest = max(_require_group(metadata, number, file) for number in groups)
+    n_rows = min(max(_BATCH_BYTES // max(longest, 1), _LEAST_ROWS), _BATCH_ROWS)
+    texts = [field.name for field in schema if _is_text(field.type)]
+    skip, n_bytes = offset - starts[first], 0
+    with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
+        for batch in opened.iter_batches(n_rows, row_groups=groups):
+            rows = batch.slice(skip, length)
+            skip, length = max(skip - batch.num_rows, 0), length - rows.num_rows
+            if rows.num_rows:
+                n_bytes += sum(map(_text_bytes, rows.columns))
+                require_text(n_bytes, file.label)
+                frame = _frame(rows)
+                nested = [column for column in frame.iter_columns() if column.dtype.is_nested()]
+                n_bytes += sum(map(leaf_bytes, nested))
+                require_text(n_bytes, file.label)
+                yield _plain(frame, as_text)
+            if not length:
+                break
+        if length:
+            raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
+
+
+def _group_starts(metadata: pq.FileMetaData) -> list[int]:
+    """Return the first row of each group, and the number of all rows."""
+    heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    if min(heights, default=0) < 0 or sum(heights) != metadata.num_rows:
+        raise ValueError(f"it promises {metadata.num_rows} rows and has {sum(heights)}")
+    return list(accumulate(heights, initial=0))
+
+
+def _require_group(metadata: pq.FileMetaData, number: int, file: KnownFile) -> int:
+    """Refuse a group whose sizes cannot be; return how many bytes one row may take at the worst."""
+    group, worst = metadata.row_group(number), 0
+    for k in range(group.num_columns):
+        column = group.column(k)
+        unpacked = column.total_uncompressed_size
+        if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
+            raise ValueError("a column of impossible size")
+        require_memory(file.label, unpacked, copies=1)
+        if "." in column.path_in_schema or "DELTA_BYTE_ARRAY" in column.encodings:
+            # What one cell holds may be repeated in every other of the column.
+            worst += unpacked * max(1, column.num_values // max(group.num_rows, 1))
+        elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+            worst += metadata.schema.column(k).length
+    return worst
+
+
+def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
+    """Name the columns of dates in which one lies outside the years 1 to 9999."""
+    metadata = opened.metadata
+    places = {metadata.schema.column(k).path: k for k in range(len(metadata.schema))}
+    far = set()
+    for name, dtype in dtypes.items():
+        if dtype not in (pl.Date, pl.Datetime):
+            continue
+        bounds = _stored_bounds(metadata, places[name], dtype)
+        dates = [bounds] if bounds is not None else (
+            _frame(batch)[name] for batch in opened.iter_batches(_BATCH_ROWS, columns=[name])
+        )  # fmt: skip
+        if not all(have_names(some).all() for some in dates):
+            far.add(name)
+    return far
+
+
+def _stored_bounds(metadata: pq.FileMetaData, place: int, dtype: pl.DataType) -> pl.Series | None:
+    """Least and greatest date of each group as its statistics have them; ``None`` without."""
+    kind = json.loads(metadata.schema.column(place).logical_type.to_json())
+    unit = kind.get("timeUnit", "days")
+    stored: pl.DataType = pl.Date() if unit == "days" else pl.Datetime(_UNITS.get(unit, "us"))
+    found: list[int] = []
+    for number in range(metadata.num_row_groups):
+        column = metadata.row_group(number).column(place)
+        known = column.statistics
+        if known is not None and known.null_count == column.num_values and known.has_null_count:
+            continue
+        if known is None or not known.has_min_max or type(known.min_raw) is not int:
+            return None
+        found += [known.min_raw, known.max_raw]
+    return pl.Series(found, dtype=pl.Int32 if unit == "days" else pl.Int64).cast(stored)
+
+
+def _frame(rows: pa.RecordBatch) -> pl.DataFrame:
+    arrays = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in rows.columns
+    ]
+    return pl.DataFrame(pl.from_arrow(pa.RecordBatch.from_arrays(arrays, rows.schema.names)))
+
+
+def _plain(frame: pl.DataFrame, as_text: frozenset[str]) -> pl.DataFrame:
+    """Reduce types; a date is far from others only where the statistics of its file say so."""
+    plain = plain_types(frame, as_text=as_text)
+    for name, dtype in frame.schema.items():
+        if dtype.is_temporal() and plain[name].dtype == pl.String and name not in as_text:
+            raise ValueError("a date outside the bounds that it states")
+    return plain
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
+        )
+    )  # fmt: skip
+
+
+def _text_bytes(column: pa.Array) -> int:
+    """Bytes of all texts of a column, each counted in full however often a file repeats it."""
+    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+        lengths = pac.binary_length(column.dictionary).take(column.indices)
+    elif _is_text(column.type):
+        lengths = pac.binary_length(column)
+    else:
+        return 0
+    return pac.sum(lengths.cast(pa.int64())).as_py() or 0
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """Types that read as the same are the same."""
+    return "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
+
+
+def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
+    """Refuse a file whose columns are not those of the first."""
+    for name in first:
+        if name not in columns:
+            raise InputError(
+                f'{label}: has no column "{one_line(name)}", which {model} has; the files of a '
+                f"folder make one table and need the same columns.{suggest(name, columns)}"
+            )
+    for place, name in enumerate(columns):
+        if name not in first:
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" is not in {model}; the files of a folder '
+                "make one table and need the same columns."
+            )
+        if list(first)[place] != name or columns[name] != first[name]:
+            here, there = one_line(columns[name]), one_line(first[name])
+            what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" {what}, and is {there} in {model}; '
+                "write all files of the folder alike."
+            )
