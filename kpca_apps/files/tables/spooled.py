@@ -136,8 +136,7 @@ def _stored(pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str) 
         for part in _parts(pieces, size, label):
             require_disk(folder.path, part.nbytes, label)
             if writer is None:
-                options = pa.ipc.IpcWriteOptions(compression="lz4")
-                writer = pa.ipc.new_file(str(path), part.schema, options=options)
+                writer = pa.ipc.new_file(str(path), part.schema)
             writer.write_batch(part)
             parts.append(SpooledRows(str(path), len(parts), has_lines, label))
             n_rows += part.num_rows

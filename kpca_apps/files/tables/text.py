@@ -41,8 +41,8 @@ _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 # Text without the end of a row is held for so long before rows are looked for one by one.
 _WAIT = 1 << 23
-# Cells that are cut one by one and handed on together; rows that pyarrow cuts at once.
-_PIECE_CELLS, _BLOCK_ROWS = 1 << 18, 1000
+# Cells that are cut one by one and handed on together.
+_PIECE_CELLS = 1 << 18
 
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
@@ -160,14 +160,16 @@ class DelimitedText:
             skip = max(skip - len(chunk), 0)
             is_cut = is_cut or self._delimiter.encode("utf-8") in held
             stop = len(held) if is_last else _last_row_end(held)
-            rows = self._regular_rows(held[:stop]) if stop else None
+            n_lines = held.count(b"\n", 0, stop)
+            rows = self._regular_rows(held[:stop], n_lines) if stop else None
             if rows is not None:
-                yield from rows
+                yield from [rows] if rows.num_rows else []
             elif stop or len(held) > _WAIT:
                 stop = yield from self._rows_one_by_one(held, is_last=is_last)
+                n_lines = held.count(b"\n", 0, stop)
+            self._line += n_lines
             if len(held) - stop > limits.LONGEST_ROW:
-                raise long_row(self._label, self._line + held.count(b"\n", 0, stop))
-            self._line += held.count(b"\n", 0, stop)
+                raise long_row(self._label, self._line)
             held = held[stop:]
         if not is_text:
             raise InputError(f"{self._label}: the file is empty; it needs a header and rows.")
@@ -183,20 +185,29 @@ class DelimitedText:
                 "nothing to screen."
             )
 
-    def _regular_rows(self, text: bytes) -> list[pa.Table] | None:
-        """Cut whole rows with array code and pyarrow; ``None`` where that cannot be trusted."""
+    def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
+        """Cut whole rows with pyarrow; ``None`` where it cannot be trusted."""
         cut = self._delimiter.encode("utf-8")
         # The mark of UTF-8 would be taken off the first cell.
         if len(cut) > 1 or text.startswith(b"\xef\xbb\xbf"):
             return None
-        text = collapse_spaces(text) if cut == b" " else text
-        if text.isspace() and cut not in text:
-            return []
-        if text.count(b"\r") != text.count(b"\r\n"):
+        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
             return None
+        text = collapse_spaces(text) if cut == b" " else text
+        if len(self.names) > 1 and b'"' not in text and len(text) <= limits.LONGEST_ROW:
+            # Nearly always there is a row on every line; a blank one is left out, or an error.
+            n_rows = n_lines + (not text.endswith(b"\n"))
+            rows = self._cut(text, np.arange(self._line, self._line + n_rows))
+            return rows or self._measured_rows(text, cut)
+        return self._measured_rows(text, cut)
+
+    def _measured_rows(self, text: bytes, cut: bytes) -> pa.Table | None:
+        """Cut whole rows once array code has found them, if quotes are regular."""
+        if text.isspace() and cut not in text:
+            return pa.table({})
         data = np.frombuffer(text, dtype=np.uint8)
         newlines = breaks = np.flatnonzero(data == _NEWLINE)
-        if b'"' in text:
+        if is_quoted := b'"' in text:
             inside = _inside_quotes(data, ord(cut))
             if inside is None:
                 return None
@@ -204,32 +215,38 @@ class DelimitedText:
         starts = np.concatenate(([0], breaks[: np.searchsorted(breaks, data.size - 1)] + 1))
         lengths = np.diff(starts, append=data.size)
         keep = _not_blank(data, starts, cut)
-        lines = self._line + np.flatnonzero(keep)
-        if breaks.size != newlines.size:
-            lines = self._line + np.searchsorted(newlines, starts[keep])
+        lines = self._line + np.searchsorted(newlines, starts[keep])
         if not keep.all():
             data, lengths = data[np.repeat(keep, lengths)], lengths[keep]
-        longest = int(lengths.max())
-        if longest > limits.LONGEST_ROW:
+        if lengths.max() > limits.LONGEST_ROW:
             raise long_row(self._label, int(lines[lengths.argmax()]))
         if not self.names:
             first = data[: lengths[0]].tobytes()
             if not self._take_header(self._cells(first, int(lines[0])), int(lines[0])):
                 data, lines = data[lengths[0] :], lines[1:]
+        return self._cut(data, lines, quotes=is_quoted, newlines=breaks.size != newlines.size)
+
+    def _cut(
+        self,
+        text: bytes | ByteArray,
+        lines: IntArray,
+        *,
+        quotes: bool = False,
+        newlines: bool = False,
+    ) -> pa.Table | None:
+        """Cut rows, one for each line; ``None`` where pyarrow finds others."""
         if not lines.size:
-            return []
+            return pa.table({})
         try:
             table = pc.read_csv(
-                pa.py_buffer(data),
+                pa.py_buffer(text),
                 pc.ReadOptions(
-                    column_names=self.names,
-                    block_size=max(1 << 20, longest + 2, _BLOCK_ROWS * data.size // lines.size),
+                    column_names=self.names, block_size=len(text) + 1, use_threads=False
                 ),
                 pc.ParseOptions(
                     delimiter=self._delimiter,
-                    quote_char='"' if b'"' in text else False,
-                    newlines_in_values=breaks.size != newlines.size,
-                    ignore_empty_lines=False,
+                    quote_char='"' if quotes else False,
+                    newlines_in_values=newlines,
                 ),
                 pc.ConvertOptions(
                     column_types=dict.fromkeys(self.names, pa.string()), check_utf8=False
@@ -237,7 +254,7 @@ class DelimitedText:
             )
         except pa.ArrowInvalid:
             return None
-        return [self._piece(table, lines)] if table.num_rows == lines.size else None
+        return self._piece(table, lines) if table.num_rows == lines.size else None
 
     def _rows_one_by_one(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
         """Cut rows with the standard library's reader; return how many bytes they are."""
@@ -276,8 +293,8 @@ class DelimitedText:
         return start
 
     def _made(self, rows: list[list[str]], lines: list[int]) -> pa.Table:
-        columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-        return self._piece(pa.Table.from_arrays(columns, names=self.names), lines)
+        arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        return self._piece(pa.Table.from_arrays(arrays, names=self.names), lines)
 
     def _piece(self, table: pa.Table, lines: ArrayLike) -> pa.Table:
         self._n_rows += table.num_rows
@@ -352,7 +369,7 @@ def collapse_spaces(text: bytes) -> bytes:
 def _last_row_end(text: bytes) -> int:
     """Bytes up to the last newline that stands outside quotes, if quotes are regular."""
     end = text.rfind(b"\n")
-    if text.count(b'"', 0, end + 1) % 2 == 0:
+    if b'"' not in text or text.count(b'"', 0, end + 1) % 2 == 0:
         return end + 1
     data = np.frombuffer(text, dtype=np.uint8)
     inside = np.cumsum(data == _QUOTE, dtype=np.uint8) & 1
