@@ -31,20 +31,7 @@ class NotUtf8(InputError):
 
 
 def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ...]]:
-    r"""Tell the encoding of a text by what is given, or by its byte-order mark; else it is UTF-8.
-
-    Returns
-    -------
-    codec, encoding : str
-        What decodes it and takes off the mark, and what to call it.
-    notes : tuple of str
-        Sentences that state what was found.
-
-    Examples
-    --------
-    >>> encoding_of(b"\xff\xfea\0", None)
-    ('utf-16', 'utf-16', ('Read as UTF-16 by its byte-order mark.',))
-    """
+    """Return the codec of a text, its name and a note: as given, or by its mark; else UTF-8."""
     if given is not None:
         return find_codec(given), given, ()
     for mark, codec, name in _MARKS:
@@ -55,18 +42,7 @@ def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ..
 
 
 def find_codec(encoding: str) -> str:
-    """Find the codec of an encoding the user named.
-
-    Raises
-    ------
-    ConfigError
-        If there is none.
-
-    Examples
-    --------
-    >>> find_codec("UTF8")
-    'utf-8'
-    """
+    """Find the codec of an encoding the user named; refuse what is none."""
     try:
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
@@ -77,15 +53,7 @@ def find_codec(encoding: str) -> str:
 
 
 def decoded(chunks: Iterable[bytes], codec: str, label: str) -> Iterator[bytes]:
-    """Turn the chunks of a text into chunks of UTF-8, none of them empty.
-
-    Raises
-    ------
-    NotUtf8
-        At the first byte that is not UTF-8, if that is the codec.
-    InputError
-        If bytes cannot be decoded otherwise, or there is a zero byte.
-    """
+    """Turn the chunks of a text into chunks of UTF-8, none of them empty; refuse zero bytes."""
     position = written = newlines = returns = 0
     try:
         decoder = codecs.getincrementaldecoder(codec)()

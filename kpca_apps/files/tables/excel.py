@@ -30,30 +30,8 @@ _SHEET, _CHUNK = b"sheetData", 1 << 20
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
-def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Read the first sheet of an Excel workbook.
-
-    Parameters
-    ----------
-    data : bytes
-        The workbook, ``.xlsx`` or ``.xls``.
-    label : str
-        Its name for messages.
-
-    Returns
-    -------
-    frame : DataFrame
-        The cells below the header row.
-    notes : tuple of str
-        Which sheet was read, where there are several; names that had to be changed.
-
-    Raises
-    ------
-    ConfigError
-        If the library that reads Excel is not installed.
-    InputError
-        If the workbook is damaged or its first sheet holds no table.
-    """
+def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, list[str]]:
+    """Read the first sheet of a workbook, ``.xlsx`` or ``.xls``; return the notes on it too."""
     if importlib.util.find_spec("fastexcel") is None:
         raise ConfigError(
             f"{label}: reading Excel needs an extra; install it with: "
@@ -82,7 +60,7 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
         )
     if len(sheets) > 1:
         notes = [f'Read sheet "{one_line(sheets[0])}", the first of {len(sheets)}.', *notes]
-    return plain_types(frame), tuple(notes)
+    return plain_types(frame), notes
 
 
 def _text(value: Any) -> str:

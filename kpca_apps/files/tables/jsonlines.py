@@ -32,46 +32,19 @@ _Piece = tuple[dict[str, list[Any]], list[int]]
 
 
 def looks_like_json_lines(text: bytes) -> bool:
-    r"""Whether text starts as a JSON object does.
-
-    Examples
-    --------
-    >>> looks_like_json_lines(b'\n{"x": 1}\n'), looks_like_json_lines(b"x,y\n1,2\n")
-    (True, False)
-    """
+    """Whether text starts as a JSON object does."""
     return _OBJECT.match(text) is not None
 
 
 class JsonLines:
-    r"""One JSON object a line: a row, whose keys name the columns in the order they first appear.
+    """One JSON object a line: a row, whose keys name the columns in the order they first appear.
 
     A column of numbers or booleans is typed so; any other holds strings, with nested or mixed
     values as JSON text. A missing key and ``null`` are null.
 
-    Parameters
-    ----------
-    chunks : callable
-        Returns the text in UTF-8; called once, or twice if it has many rows.
-    label : str
-        The file's name for messages.
-    keep_rows : int
-        Up to so many rows, values are kept in memory.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the columns, known with the first piece.
-    notes : list of str
-        Sentences on names that had to be changed.
-
-    Examples
-    --------
-    >>> text = [b'{"x": 1}\n\n{"x": 2.5, "y": "a"}\n']
-    >>> [piece.to_pylist() for piece in JsonLines(lambda: text, "t.jsonl", 100).pieces()]
-    [[{'x': 1.0, 'y': None, 'line': 1}, {'x': 2.5, 'y': 'a', 'line': 3}]]
+    `chunks` returns the text in UTF-8, and is called once, or twice if it has more rows than
+    `keep_rows`.
     """
-
-    has_lines = True
 
     def __init__(self, chunks: Callable[[], Iterable[bytes]], label: str, keep_rows: float) -> None:
         self.names: list[str] = []
@@ -79,14 +52,7 @@ class JsonLines:
         self._chunks, self._label, self._keep_rows = chunks, label, keep_rows
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows, the line of each in the last column.
-
-        Raises
-        ------
-        InputError
-            If a line is not one JSON object, repeats a key, there are too many different keys or
-            cells without a value, or no line holds a key.
-        """
+        """Yield the rows, the line of each in the last column."""
         kinds: dict[str, set[type]] = {}
         kept: list[_Piece] = []
         n_rows = 0
@@ -98,7 +64,8 @@ class JsonLines:
         if not kinds:
             what = "no line holds a key and a value" if n_rows else "the file is empty"
             raise InputError(f"{self._label}: {what}; there is nothing to screen.")
-        self.names, notes = unique_names(kinds)
+        names, notes = unique_names(kinds)
+        self.names += names
         self.notes += notes
         types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
         for columns, lines in kept if n_rows <= self._keep_rows else self._read():

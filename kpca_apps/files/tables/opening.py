@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import require_table
@@ -31,9 +30,8 @@ from kpca_apps.files.tables.parquet import (
     folder_files,
 )
 from kpca_apps.files.tables.plain import plain_types
-from kpca_apps.files.tables.sniffing import ONE_COLUMN
 from kpca_apps.files.tables.source import GZIP, InputFile, KnownFile, find_file
-from kpca_apps.files.tables.spooled import RowReader, StoredRows, as_frame, collect
+from kpca_apps.files.tables.spooled import Rows, StoredRows, as_frame, collect
 from kpca_apps.files.tables.table import (
     IN_MEMORY_ROWS,
     PartedTable,
@@ -42,7 +40,7 @@ from kpca_apps.files.tables.table import (
     part_size,
     parted_table,
 )
-from kpca_apps.files.tables.text import DelimitedText, choose_cutter, with_newlines
+from kpca_apps.files.tables.text import DelimitedText, with_newlines
 
 __all__ = ["open_table", "read_table", "table_from_frame"]
 
@@ -115,11 +113,11 @@ def open_table(
     ...     [part.read().frame.rows() for part in table.parts]
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
-    options = _Options(_checked_delimiter(delimiter), encoding, in_memory_rows, part_rows)
+    opener = _Opener(_checked_delimiter(delimiter), encoding, in_memory_rows, part_rows)
     remove_spools()
     if str(path) != "-" and Path(path).is_dir():
-        return _open_folder(Path(path), options)
-    return _open_file(find_file(path), options)
+        return opener.folder(Path(path))
+    return opener.file(find_file(path))
 
 
 def read_table(
@@ -160,8 +158,7 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    options = _Options(_checked_delimiter(delimiter), encoding, inf, None)
-    table = _open_file(find_file(path), options)
+    table = _Opener(_checked_delimiter(delimiter), encoding).file(find_file(path))
     assert isinstance(table, Table)
     return table
 
@@ -198,29 +195,8 @@ def table_from_frame(frame: pl.DataFrame, name: str = "table") -> Table:
     return Table(plain, None, SourceInfo(name, "frame", sha256, len(data), *plain.shape))
 
 
-@dataclass(frozen=True)
-class _Options:
-    """What a table is opened with."""
-
-    delimiter: str | None
-    encoding: str | None
-    in_memory_rows: float
-    part_rows: int | None
-
-    def refuse_for_text(self, kind: str, label: str) -> None:
-        """Refuse options of text files that were given for a binary format."""
-        if self.delimiter is not None or self.encoding is not None:
-            raise ConfigError(f"{label}: a delimiter or encoding does not apply to {kind}.")
-
-
 def _checked_delimiter(delimiter: str | None) -> str | None:
-    """Turn a delimiter as the user gives it into one character.
-
-    Examples
-    --------
-    >>> _checked_delimiter("comma")
-    ','
-    """
+    """Turn a delimiter as the user gives it into one character."""
     if delimiter is None:
         return None
     character = _NAMED_DELIMITERS.get(delimiter.lower(), delimiter)
@@ -233,178 +209,163 @@ def _checked_delimiter(delimiter: str | None) -> str | None:
     return character
 
 
-def _open_file(file: InputFile, options: _Options) -> Table | PartedTable:
-    """Open a file by what it holds."""
-    head, label = file.head, file.label
-    is_binary = b"\0" in head
-    # A header of text may start with these letters too.
-    if head.startswith(b"PAR1") and (is_binary or file.tail == b"PAR1"):
-        options.refuse_for_text("parquet", label)
-        return _open_parquet(file, options)
-    if head.startswith((_ZIP, _OLE)):
-        digest = hashlib.sha256()
-        data = file.data(digest)
-        # The first bytes of a workbook are those of any zip archive; its parts have telling names.
-        if head.startswith(_OLE) or b"xl/" in data:
-            options.refuse_for_text("excel", label)
-            sheet = _Sheet(*read_excel(data, label))
-            return _collected(sheet, file, options, "excel", digest)
-    for magic, what in _FOREIGN:
-        if head.startswith(magic):
-            raise InputError(f"{label}: this is {what}, not a table; export it as CSV or Parquet.")
-    if file.suffix in (*PARQUET_SUFFIXES, *_EXCEL_SUFFIXES) and is_binary:
-        raise InputError(
-            f"{label}: the contents are not what {file.suffix} promises; export it again."
-        )
-    return _open_text(file, options)
+@dataclass(frozen=True)
+class _Opener:
+    """What a table is opened with."""
 
+    delimiter: str | None
+    encoding: str | None
+    in_memory_rows: float = inf
+    part_rows: int | None = None
 
-def _open_text(file: InputFile, options: _Options) -> Table | PartedTable:
-    """Open a text in the encoding that is given, marked, or fits."""
-    codec, name, notes = encoding_of(file.head, options.encoding)
-    try:
-        try:
-            return _read_text(file, options, codec, name, notes)
-        except NotUtf8:
-            raise
-        except InputError:
-            # In another encoding, other characters may cut the cells: that is to be known first.
-            if codec == "utf-8":
-                deque(decoded(file.chunks(), codec, file.label), maxlen=0)
-            raise
-    except NotUtf8 as error:
-        if options.encoding is not None:
-            raise
-        note = (
-            f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
-            f"{error.line} is not UTF-8."
-        )
-    return _read_text(file, options, "cp1252", "cp1252", (note,))
+    def file(self, file: InputFile) -> Table | PartedTable:
+        """Open a file by what it holds."""
+        head, label = file.head, file.label
+        is_binary = b"\0" in head
+        # A header of text may start with these letters too.
+        if head.startswith(b"PAR1") and (is_binary or file.tail == b"PAR1"):
+            copy = spool(file.chunks(), label) if file.is_packed else file.copy
+            known = KnownFile.at(copy.path, label) if copy else file.file
+            source = SourceInfo(file.name, "parquet", "", file.file.size, 0, 0, notes=file.notes)
+            return self._parquet([known], source, file.file.sha256, label, copy)
+        if head.startswith((_ZIP, _OLE)):
+            digest = hashlib.sha256()
+            data = file.data(digest)
+            # A workbook begins as any zip archive does; its parts have telling names.
+            if head.startswith(_OLE) or b"xl/" in data:
+                self._refuse_text_options("excel", label)
+                frame, notes = read_excel(data, label)
+                pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
+                rows = Rows(iter(pieces if frame.height else []), frame.columns, notes, False)
+                return self._collected(rows, file, "excel", digest)
+        for magic, what in _FOREIGN:
+            if head.startswith(magic):
+                raise InputError(
+                    f"{label}: this is {what}, not a table; export it as CSV or Parquet."
+                )
+        if file.suffix in (*PARQUET_SUFFIXES, *_EXCEL_SUFFIXES) and is_binary:
+            raise InputError(
+                f"{label}: the contents are not what {file.suffix} promises; export it again."
+            )
+        return self._text(file)
 
+    def folder(self, path: Path) -> Table | PartedTable:
+        """Take the Parquet files of a folder for one table."""
+        known = folder_files(path)
+        noun = "file" if len(known) == 1 else "files, in the order of their names"
+        notes = (f"Read from {len(known)} Parquet {noun}.",)
+        n_bytes = sum(file.size for file in known)
+        source = SourceInfo(path.absolute().name, "parquet", "", n_bytes, 0, 0, notes=notes)
 
-def _read_text(
-    file: InputFile, options: _Options, codec: str, encoding: str, notes: tuple[str, ...]
-) -> Table | PartedTable:
-    digest = hashlib.sha256()
-    head, chunks = with_newlines(decoded(file.chunks(digest), codec, file.label))
-    start = head[:1024].lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise InputError(f"{file.label}: this is a web or XML page; export the table as CSV.")
-    if file.suffix == ".json" and start.startswith(b"["):
-        raise InputError(
-            f"{file.label}: this is one JSON array; write one object a line (JSON lines)."
-        )
-    is_json = options.delimiter is None and looks_like_json_lines(head)
-    if is_json or file.suffix in _JSON_SUFFIXES:
-        first = iter([chunks])
+        def hash_of_listing() -> str:
+            lines = (f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
+            return hashlib.sha256("".join(lines).encode()).hexdigest()
 
-        def all_chunks() -> Iterator[bytes]:
-            again = decoded(file.chunks(), codec, file.label)
-            return next(first, None) or with_newlines(again)[1]
+        return self._parquet(known, source, hash_of_listing, one_line(str(path), 200), None)
 
-        records = JsonLines(all_chunks, file.label, options.in_memory_rows)
-        return _collected(records, file, options, "jsonl", digest, encoding=encoding, notes=notes)
-    cutter = choose_cutter(head, options.delimiter)
-    text = DelimitedText(head, chunks, cutter, file.label)
-    delimiter = None if cutter.delimiter == ONE_COLUMN else cutter.delimiter
-    return _collected(
-        text, file, options, "csv", digest, encoding=encoding, delimiter=delimiter, notes=notes
-    )
-
-
-def _open_parquet(file: InputFile, options: _Options) -> Table | PartedTable:
-    """Open a Parquet file where it lies, or a copy of it that is not packed."""
-    digest, known, copy = hashlib.sha256(), file.file, file.copy
-    if file.is_packed:
-        copy = spool(file.chunks(digest), file.label)
-        known = KnownFile.at(copy.path, file.label)
-    else:
-        deque(file.chunks(digest), maxlen=0)
-    files = ParquetFiles.at([known])
-    source = SourceInfo(
-        file.name, "parquet", digest.hexdigest(), file.file.size,
-        files.n_rows, len(files.columns), notes=file.notes,
-    )  # fmt: skip
-    return _parquet_table(files, source, options, file.label, copy)
-
-
-def _open_folder(path: Path, options: _Options) -> Table | PartedTable:
-    """Take the Parquet files of a folder for one table."""
-    label = one_line(str(path), 200)
-    known = folder_files(path)
-    options.refuse_for_text("parquet", label)
-    files = ParquetFiles.at(known)
-    if not files.n_rows:
-        raise InputError(f"{label}: its files have no rows; name another.")
-    listing = hashlib.sha256()
-    for file in known:
-        digest = hashlib.sha256()
-        deque(file.chunks(digest), maxlen=0)
-        listing.update(f"{digest.hexdigest()}  {Path(file.path).name}\n".encode())
-    noun = "file" if len(known) == 1 else "files, in the order of their names"
-    source = SourceInfo(
-        path.absolute().name, "parquet", listing.hexdigest(), sum(file.size for file in known),
-        files.n_rows, len(files.columns), notes=(f"Read from {len(known)} Parquet {noun}.",),
-    )  # fmt: skip
-    return _parquet_table(files, source, options, label, None)
-
-
-def _parquet_table(
-    files: ParquetFiles, source: SourceInfo, options: _Options, label: str, copy: Spool | None
-) -> Table | PartedTable:
-    """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
-    _require_cells(files.n_rows, len(files.columns), label)
-    if files.n_rows <= options.in_memory_rows:
-        require_table(label, files.n_rows, len(files.columns))
-        return Table(next(files.parts(files.n_rows)).read()[0], None, source)
-    size = options.part_rows or part_size(len(files.columns))
-    if files.longest_group > LONGEST_GROUP:
-        rows = collect(files, label, 0, size)
+    def _parquet(
+        self,
+        known: list[KnownFile],
+        source: SourceInfo,
+        sha256: Callable[[], str],
+        label: str,
+        copy: Spool | None,
+    ) -> Table | PartedTable:
+        """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
+        self._refuse_text_options("parquet", label)
+        files = ParquetFiles.at(known)
+        n_rows, n_columns = files.n_rows, len(files.columns)
+        _require_cells(n_rows, n_columns, label)
+        source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns)
+        if n_rows <= self.in_memory_rows:
+            require_table(label, n_rows, n_columns)
+            return Table(next(files.parts(n_rows)).read()[0], None, source)
+        size = self.part_rows or part_size(n_columns)
+        if files.longest_group <= LONGEST_GROUP:
+            return parted_table(source, files.columns, files.parts(size), size, copy)
+        rows = collect(Rows(files.pieces(), list(files.columns), [], False), label, 0, size)
         assert isinstance(rows, StoredRows)
         return parted_table(source, files.columns, rows.parts, size, rows.copy)
-    return parted_table(source, files.columns, files.parts(size), size, copy)
 
+    def _text(self, file: InputFile) -> Table | PartedTable:
+        """Open a text in the encoding that is given, marked, or fits."""
+        codec, name, notes = encoding_of(file.head, self.encoding)
+        try:
+            try:
+                return self._decoded(file, codec, name, notes)
+            except NotUtf8:
+                raise
+            except InputError:
+                # In another encoding, other characters may cut the cells: to be known first.
+                if codec == "utf-8":
+                    deque(decoded(file.chunks(), codec, file.label), maxlen=0)
+                raise
+        except NotUtf8 as error:
+            if self.encoding is not None:
+                raise
+            note = (
+                f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
+                f"{error.line} is not UTF-8."
+            )
+        return self._decoded(file, "cp1252", "cp1252", (note,))
 
-def _collected(
-    reader: RowReader,
-    file: InputFile,
-    options: _Options,
-    format: str,
-    digest: Any,
-    *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    notes: tuple[str, ...] = (),
-) -> Table | PartedTable:
-    """Take in all rows, and state where they came from."""
-    rows = collect(reader, file.label, options.in_memory_rows, options.part_rows)
-    n_rows = rows.n_rows if isinstance(rows, StoredRows) else rows.num_rows
-    _require_cells(n_rows, len(reader.names), file.label)
-    source = SourceInfo(
-        file.name, format, digest.hexdigest(), file.file.size, n_rows, len(reader.names),
-        encoding, delimiter, (*file.notes, *notes, *reader.notes),
-    )  # fmt: skip
-    if isinstance(rows, StoredRows):
-        return parted_table(source, reader.names, rows.parts, rows.size, rows.copy)
-    require_table(file.label, n_rows, len(reader.names))
-    return Table(*as_frame(rows, reader.has_lines), source)
+    def _decoded(
+        self, file: InputFile, codec: str, encoding: str, notes: tuple[str, ...]
+    ) -> Table | PartedTable:
+        """Open a text in this encoding: JSON lines, or delimited."""
+        digest = hashlib.sha256()
+        head, chunks = with_newlines(decoded(file.chunks(digest), codec, file.label))
+        start = head[:1024].lstrip().lower()
+        if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+            raise InputError(f"{file.label}: this is a web or XML page; export the table as CSV.")
+        if file.suffix == ".json" and start.startswith(b"["):
+            raise InputError(
+                f"{file.label}: this is one JSON array; write one object a line (JSON lines)."
+            )
+        is_json = self.delimiter is None and looks_like_json_lines(head)
+        if is_json or file.suffix in _JSON_SUFFIXES:
+            first = iter([chunks])
+
+            def all_chunks() -> Iterator[bytes]:
+                again = decoded(file.chunks(), codec, file.label)
+                return next(first, None) or with_newlines(again)[1]
+
+            records = JsonLines(all_chunks, file.label, self.in_memory_rows)
+            rows = Rows(records.pieces(), records.names, records.notes, True)
+            return self._collected(rows, file, "jsonl", digest, encoding, None, notes)
+        text = DelimitedText(head, chunks, self.delimiter, file.label)
+        rows = Rows(text.pieces(), text.names, text.notes, True)
+        return self._collected(rows, file, "csv", digest, encoding, text.delimiter, notes)
+
+    def _collected(
+        self,
+        rows: Rows,
+        file: InputFile,
+        format: str,
+        digest: Any,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Table | PartedTable:
+        """Take in all rows, and state where they came from."""
+        found = collect(rows, file.label, self.in_memory_rows, self.part_rows)
+        shape = (found.num_rows, len(rows.names))
+        _require_cells(*shape, file.label)
+        source = SourceInfo(
+            file.name, format, digest.hexdigest(), file.file.size, *shape, encoding, delimiter,
+            (*file.notes, *notes, *rows.notes),
+        )  # fmt: skip
+        if isinstance(found, StoredRows):
+            return parted_table(source, rows.names, found.parts, found.size, found.copy)
+        require_table(file.label, *shape)
+        return Table(*as_frame(found, rows.has_lines), source)
+
+    def _refuse_text_options(self, kind: str, label: str) -> None:
+        if self.delimiter is not None or self.encoding is not None:
+            raise ConfigError(f"{label}: a delimiter or encoding does not apply to {kind}.")
 
 
 def _require_cells(n_rows: int, n_columns: int, label: str) -> None:
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
         raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
-
-
-class _Sheet:
-    """A sheet that was read at once, as a reader of rows."""
-
-    has_lines = False
-
-    def __init__(self, frame: pl.DataFrame, notes: tuple[str, ...]) -> None:
-        self.frame, self.names, self.notes = frame, frame.columns, list(notes)
-
-    def pieces(self) -> Iterator[pa.Table]:
-        """Yield all rows."""
-        if self.frame.height:
-            yield self.frame.to_arrow(compat_level=pl.CompatLevel.oldest())

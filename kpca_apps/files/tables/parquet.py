@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import bisect
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -38,21 +37,13 @@ LONGEST_GROUP = 1 << 18
 
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 13, 1 << 4, 1 << 28
-_UNITS: dict[str, Literal["ms", "us", "ns"]] = {
-    "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Rows of one part, out of one file or several that follow each other.
+    """Rows of one part, as slices (file, first row, rows) of one file or several.
 
-    Attributes
-    ----------
-    slices : tuple of (KnownFile, int, int)
-        File, first row in it, and number of rows.
-    as_text : frozenset of str
-        Columns of dates that are read as text, as the whole table needs it.
+    Columns of dates named in `as_text` are read as text, as the whole table needs it.
     """
 
     slices: tuple[tuple[KnownFile, int, int], ...]
@@ -70,20 +61,10 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files that make one table.
+    """Parquet files that make one table, in the order of their rows.
 
-    Attributes
-    ----------
-    files : tuple of KnownFile
-        In the order of their rows.
-    heights : tuple of int
-        Rows of each.
-    columns : tuple of str
-        Names, the same in each.
-    longest_group : int
-        Rows of their longest group.
-    as_text : frozenset of str
-        Columns in which a date lies outside the years 1 to 9999.
+    `heights` are their rows, `longest_group` those of their longest group; `as_text` names the
+    columns in which a date lies outside the years 1 to 9999.
     """
 
     files: tuple[KnownFile, ...]
@@ -91,17 +72,10 @@ class ParquetFiles:
     columns: tuple[str, ...]
     longest_group: int
     as_text: frozenset[str]
-    has_lines = False
 
     @classmethod
     def at(cls, files: Sequence[KnownFile]) -> ParquetFiles:
-        """Look at what Parquet files hold.
-
-        Raises
-        ------
-        InputError
-            If one is damaged, or has other columns than the first.
-        """
+        """Look at what Parquet files hold; refuse other columns than those of the first."""
         heights, longest = [], 0
         first: dict[str, str] = {}
         far: set[str] = set()
@@ -123,16 +97,6 @@ class ParquetFiles:
     def n_rows(self) -> int:
         """Rows of all."""
         return sum(self.heights)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.columns)
-
-    @property
-    def notes(self) -> list[str]:
-        """Nothing to be told."""
-        return []
 
     def parts(self, size: int) -> Iterator[ParquetRows]:
         """Yield how each part of so many rows is read."""
@@ -160,11 +124,6 @@ def folder_files(path: Path) -> list[KnownFile]:
 
     What begins with a dot or an underscore is left out, as other readers do, and so are files that
     are not Parquet by their name.
-
-    Raises
-    ------
-    InputError
-        If there is none, the folder cannot be looked into, or there is a folder in it.
     """
     label = one_line(str(path), 200)
     try:
@@ -244,7 +203,7 @@ def _read(
                 nested = [column for column in frame.iter_columns() if column.dtype.is_nested()]
                 n_bytes += sum(map(leaf_bytes, nested))
                 require_text(n_bytes, file.label)
-                yield _plain(frame, as_text)
+                yield plain_types(frame, as_text=as_text)
             if not length:
                 break
         if length:
@@ -278,36 +237,11 @@ def _require_group(metadata: pq.FileMetaData, number: int, file: KnownFile) -> i
 
 def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
     """Name the columns of dates in which one lies outside the years 1 to 9999."""
-    metadata = opened.metadata
-    places = {metadata.schema.column(k).path: k for k in range(len(metadata.schema))}
-    far = set()
-    for name, dtype in dtypes.items():
-        if dtype not in (pl.Date, pl.Datetime):
-            continue
-        bounds = _stored_bounds(metadata, places[name], dtype)
-        dates = [bounds] if bounds is not None else (
-            _frame(batch)[name] for batch in opened.iter_batches(_BATCH_ROWS, columns=[name])
-        )  # fmt: skip
-        if not all(have_names(some).all() for some in dates):
-            far.add(name)
+    dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
+    far: set[str] = set()
+    for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
+        far.update(column.name for column in _frame(batch) if not have_names(column).all())
     return far
-
-
-def _stored_bounds(metadata: pq.FileMetaData, place: int, dtype: pl.DataType) -> pl.Series | None:
-    """Least and greatest date of each group as its statistics have them; ``None`` without."""
-    kind = json.loads(metadata.schema.column(place).logical_type.to_json())
-    unit = kind.get("timeUnit", "days")
-    stored: pl.DataType = pl.Date() if unit == "days" else pl.Datetime(_UNITS.get(unit, "us"))
-    found: list[int] = []
-    for number in range(metadata.num_row_groups):
-        column = metadata.row_group(number).column(place)
-        known = column.statistics
-        if known is not None and known.null_count == column.num_values and known.has_null_count:
-            continue
-        if known is None or not known.has_min_max or type(known.min_raw) is not int:
-            return None
-        found += [known.min_raw, known.max_raw]
-    return pl.Series(found, dtype=pl.Int32 if unit == "days" else pl.Int64).cast(stored)
 
 
 def _frame(rows: pa.RecordBatch) -> pl.DataFrame:
@@ -316,15 +250,6 @@ def _frame(rows: pa.RecordBatch) -> pl.DataFrame:
         for column in rows.columns
     ]
     return pl.DataFrame(pl.from_arrow(pa.RecordBatch.from_arrays(arrays, rows.schema.names)))
-
-
-def _plain(frame: pl.DataFrame, as_text: frozenset[str]) -> pl.DataFrame:
-    """Reduce types; a date is far from others only where the statistics of its file say so."""
-    plain = plain_types(frame, as_text=as_text)
-    for name, dtype in frame.schema.items():
-        if dtype.is_temporal() and plain[name].dtype == pl.String and name not in as_text:
-            raise ValueError("a date outside the bounds that it states")
-    return plain
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -44,25 +44,8 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
 
     Booleans, integers up to 64 bits, floats, dates, times and strings stay. Categories become
     strings, decimals and wider integers floats, durations seconds, bytes hex text, nested values
-    JSON text. Dates become text where one of them lies outside the years 1 to 9999.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Any table.
-    as_text : collection of str
-        Columns of dates that become text in any case: those of a part, where one in another part
-        of the table lies outside.
-
-    Returns
-    -------
-    DataFrame
-        The same rows and names.
-
-    Examples
-    --------
-    >>> plain_types(pl.DataFrame({"x": [[1, 2]]})).row(0)
-    ('[1, 2]',)
+    JSON text. Dates become text where one of them lies outside the years 1 to 9999, or their
+    column is named in `as_text`, as one in another part of the table lies outside.
     """
     return frame.with_columns(
         [_plain(column, column.name in as_text) for column in frame.iter_columns()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import select
@@ -78,6 +79,13 @@ class KnownFile:
             raise self.unreadable(error) from None
         self.check()
 
+    def sha256(self) -> str:
+        """Hash the bytes, as 64 hex digits."""
+        digest = hashlib.sha256()
+        for _ in self.chunks(digest):
+            pass
+        return digest.hexdigest()
+
     def unreadable(self, error: OSError) -> InputError:
         """Return the error for a file the system cannot read."""
         return InputError(
@@ -90,18 +98,8 @@ class KnownFile:
 class InputFile:
     """A file as the user named it, on disk, so that it can be read more than once.
 
-    Attributes
-    ----------
-    file : KnownFile
-        Where it lies: in the temporary folder if it came through a pipe.
-    name, suffix : str
-        Its name without the folder, and the lower-case suffix without ``.gz``.
-    head, tail : bytes
-        The first bytes, unpacked, and the last four as they lie on disk.
-    is_packed : bool
-        Whether it is packed with gzip.
-    copy : Spool or None
-        What keeps the copy of a pipe.
+    `suffix` is that of its name, in lower case and without ``.gz``; `head` its first bytes,
+    unpacked if it `is_packed` with gzip, `tail` the last four; `copy` keeps what a pipe held.
     """
 
     file: KnownFile
@@ -138,13 +136,7 @@ class InputFile:
 
 
 def find_file(path: str | Path) -> InputFile:
-    """Find a file; what comes through a pipe or standard input (``"-"``) is copied to disk.
-
-    Raises
-    ------
-    InputError
-        If it is missing, a folder, a device, or unreadable, or there is no room for a copy.
-    """
+    """Find a file; what comes through a pipe or standard input (``"-"``) is copied to disk."""
     standard = str(path) == "-"
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from kpca_apps.files.names import one_line
 from kpca_apps.files.spool import Spool, require_disk, spool_folder
 from kpca_apps.files.tables.table import part_size
 
-__all__ = ["RowReader", "SpooledRows", "StoredRows", "collect"]
+__all__ = ["Rows", "SpooledRows", "StoredRows", "collect"]
 
 # Bytes of a batch: Arrow counts those of a column in 31 bits.
 _LARGEST_BATCH = 1 << 30
@@ -33,28 +33,17 @@ _LARGEST_BATCH = 1 << 30
 Item = TypeVar("Item")
 
 
-class RowReader(Protocol):
-    """What reads the rows of a file from the first to the last.
+@dataclass(frozen=True)
+class Rows:
+    """Rows on their way in, some at a time; where they have lines, in the last column.
 
-    `names` and `notes` are complete when the first and the last piece have come; where
-    `has_lines`, the last column of a piece holds the line of each row.
+    `names` are complete with the first piece, `notes` on them with the last.
     """
 
+    pieces: Iterator[pa.Table]
+    names: list[str]
+    notes: list[str]
     has_lines: bool
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        ...
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences a reader should know."""
-        ...
-
-    def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows, some at a time."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -87,30 +76,22 @@ class StoredRows:
     copy: Spool
     parts: tuple[SpooledRows, ...]
     size: int
-    n_rows: int
+    num_rows: int
 
 
 def collect(
-    reader: RowReader, label: str, in_memory_rows: float, part_rows: int | None
+    rows: Rows, label: str, in_memory_rows: float, part_rows: int | None
 ) -> pa.Table | StoredRows:
-    """Take in the rows of a file: as one Arrow table, or on disk if there are more than so many.
-
-    Raises
-    ------
-    InputError
-        What the reader refuses, or if the disk has no room for the rows.
-    MemoryLimitError
-        If what must be in memory at once would not fit.
-    """
+    """Take in the rows of a file: as one Arrow table, or on disk if there are more than so many."""
     held: list[pa.Table] = []
     n_rows = n_bytes = 0
-    pieces = _ahead(reader.pieces())
+    pieces = _ahead(rows.pieces)
     for piece in pieces:
         held.append(piece)
         n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
         if n_rows > in_memory_rows:
-            size = part_rows or part_size(len(reader.names))
-            return _stored(chain(held, pieces), reader.has_lines, size, label)
+            size = part_rows or part_size(len(rows.names))
+            return _stored(chain(held, pieces), rows.has_lines, size, label)
         if n_bytes * COPIES > (available := limits.available_memory()):
             raise MemoryLimitError(
                 f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "

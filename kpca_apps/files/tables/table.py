@@ -108,18 +108,9 @@ class PartRows(Protocol):
 
 @dataclass(frozen=True)
 class TablePart:
-    """Rows of a table, not read yet.
+    """Rows `start` to ``stop - 1`` of a table, counted from 0, not read yet; part `number` of it.
 
-    Attributes
-    ----------
-    number : int
-        Of the part, from 0.
-    start, stop : int
-        Its rows in the table, from 0: ``start`` to ``stop - 1``.
-    source : SourceInfo
-        Of the whole table.
-    rows : PartRows
-        How they are read.
+    `source` is that of the whole table, `rows` how they are read.
     """
 
     number: int
@@ -132,18 +123,7 @@ class TablePart:
         return f"rows {self.start + 1:,} to {self.stop:,} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
-        """Read the rows.
-
-        Returns
-        -------
-        Table
-            As reading the whole table would give them; its source is that of the whole table.
-
-        Raises
-        ------
-        KpcaError
-            If they cannot be read, naming the rows and the file.
-        """
+        """Read the rows, as reading the whole table would give them; an error names them."""
         try:
             frame, lines = self.rows.read()
         except KpcaError as error:
@@ -183,22 +163,9 @@ class PartedTable:
         return self.source.n_rows
 
     def rows(self, positions: ArrayLike) -> Table:
-        """Read some rows; only the parts that hold them are read.
+        """Read the rows at some places, counted from 0, in the order asked for.
 
-        Parameters
-        ----------
-        positions : (k,) array_like of int
-            Their places in the table, from 0, in any order.
-
-        Returns
-        -------
-        Table
-            The rows in the order asked for; its source is that of the whole table.
-
-        Raises
-        ------
-        IndexError
-            If there is no such row.
+        Only the parts that hold them are read; the source is that of the whole table.
         """
         wanted = np.asarray(positions, dtype=np.int64)
         if wanted.size and not (0 <= wanted.min() and wanted.max() < self.n_rows):
@@ -232,13 +199,7 @@ class FrameRows:
 
 
 def part_size(n_columns: int) -> int:
-    """Rows of a part: a power of two, of about two million cells.
-
-    Examples
-    --------
-    >>> part_size(20), part_size(100), part_size(10_000)
-    (65536, 16384, 4096)
-    """
+    """Rows of a part: a power of two, of about two million cells."""
     rows = 1 << (max(_CELLS // n_columns, 1).bit_length() - 1)
     return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
 
@@ -250,13 +211,7 @@ def parted_table(
     size: int,
     copy: Spool | None = None,
 ) -> PartedTable:
-    """Put a table together from how each part of `size` rows is read.
-
-    Raises
-    ------
-    MemoryLimitError
-        If there are more parts than memory holds.
-    """
+    """Put a table together from how each part of `size` rows is read."""
     require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, of_part)
@@ -266,15 +221,7 @@ def parted_table(
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
-    """Cut a table in memory into parts of `part_rows` rows, `part_size` by default.
-
-    Examples
-    --------
-    >>> from kpca_apps.files.tables.opening import table_from_frame
-    >>> whole = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
-    >>> [part.read().frame.height for part in parted(whole, part_rows=2).parts]
-    [2, 1]
-    """
+    """Cut a table in memory into parts of `part_rows` rows, `part_size` by default."""
     size = part_rows or part_size(table.frame.width)
     cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
     rows = [

@@ -11,7 +11,6 @@ import csv
 import io
 import re
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -31,7 +30,7 @@ from kpca_apps.files.tables.sniffing import (
     sniff_delimiter,
 )
 
-__all__ = ["HEAD_BYTES", "Cutter", "DelimitedText", "choose_cutter", "with_newlines"]
+__all__ = ["HEAD_BYTES", "DelimitedText", "with_newlines"]
 
 HEAD_BYTES = 1 << 20
 """Bytes at the head of a text that suffice to choose what cuts it."""
@@ -46,47 +45,6 @@ _PIECE_CELLS = 1 << 18
 
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Cutter:
-    """What cuts the cells of a text, and where its rows begin.
-
-    Attributes
-    ----------
-    delimiter : str
-        One character; a space means runs of spaces.
-    is_given : bool
-        Whether the user gave it.
-    skip : int
-        Bytes before the rows: Excel's line ``sep=;``, without the newline that ends it.
-    notes : tuple of str
-        A sentence where it was found by looking.
-    """
-
-    delimiter: str
-    is_given: bool
-    skip: int
-    notes: tuple[str, ...]
-
-
-def choose_cutter(head: bytes, delimiter: str | None = None) -> Cutter:
-    r"""Choose what cuts a text: what is given, what its first line states, or what is found.
-
-    Examples
-    --------
-    >>> choose_cutter(b"sep=;\na;b\n1;2\n")
-    Cutter(delimiter=';', is_given=False, skip=5, notes=())
-    """
-    match = _SEPARATOR_LINE.match(head)
-    skip = match.end() if match else 0
-    if delimiter is not None:
-        return Cutter(delimiter, True, skip, ())
-    if match:
-        return Cutter(match[1].decode("utf-8"), False, skip, ())
-    found = sniff_delimiter(head)
-    note = f"Cells are cut at the {DELIMITER_NAMES.get(found)} (found by itself)."
-    return Cutter(found, False, skip, () if found in (",", ONE_COLUMN) else (note,))
 
 
 def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -105,54 +63,39 @@ def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 class DelimitedText:
-    r"""A text table on its way in: `pieces` are its rows, the line of each in the last column.
+    """A text table on its way in, from chunks of UTF-8 and its first `HEAD_BYTES`.
 
-    Parameters
-    ----------
-    head : bytes
-        The first `HEAD_BYTES` of the text.
-    chunks : iterable of bytes
-        All of it, in UTF-8.
-    cutter : Cutter
-        What cuts its cells.
-    label : str
-        The file's name for messages.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the columns, known with the first piece: distinct, and none empty.
-    notes : list of str
-        Sentences that state what was guessed.
-
-    Examples
-    --------
-    >>> text = b"name;size\n\nada;1,5\n"
-    >>> table = DelimitedText(text, [text], choose_cutter(text), "people.csv")
-    >>> [piece.to_pylist() for piece in table.pieces()]
-    [[{'name': 'ada', 'size': '1,5', 'line': 3}]]
+    `pieces` are its rows as strings, the line of each in the last column; `names` are known with
+    the first of them, `notes` state what was guessed.
     """
 
-    has_lines = True
-
-    def __init__(self, head: bytes, chunks: Iterable[bytes], cutter: Cutter, label: str) -> None:
+    def __init__(
+        self, head: bytes, chunks: Iterable[bytes], delimiter: str | None, label: str
+    ) -> None:
         self.names: list[str] = []
-        self.notes = list(cutter.notes)
-        self._head, self._chunks, self._cutter, self._label = head, chunks, cutter, label
-        self._delimiter = cutter.delimiter
-        self._line, self._first_line = 1, 0
-        self._n_rows = 0
+        self.notes: list[str] = []
+        match = _SEPARATOR_LINE.match(head)
+        # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
+        self._skip = match.end() if match else 0
+        self._delimiter = delimiter or (
+            match[1].decode("utf-8") if match else sniff_delimiter(head)
+        )
+        if not (delimiter or match) and self._delimiter not in (",", ONE_COLUMN):
+            name = DELIMITER_NAMES[self._delimiter]
+            self.notes.append(f"Cells are cut at the {name} (found by itself).")
+        self._head, self._chunks, self._label = head, chunks, label
+        self._is_given = delimiter is not None
+        self._line, self._first_line, self._n_rows = 1, 0, 0
+
+    @property
+    def delimiter(self) -> str | None:
+        """What cuts the cells; ``None`` for a table of one column."""
+        return None if self._delimiter == ONE_COLUMN else self._delimiter
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows.
-
-        Raises
-        ------
-        InputError
-            If rows differ in their number of cells, a quote stays open, or there is no row of data.
-        """
-        held, is_text, is_cut = b"", False, not self._cutter.is_given
-        skip = self._cutter.skip
+        """Yield the rows."""
+        held, is_text, is_cut = b"", False, not self._is_given
+        skip = self._skip
         for chunk in chain(self._chunks, [b""]):
             is_last = not chunk
             is_text = is_text or not (is_last or chunk.isspace())
@@ -325,7 +268,7 @@ class DelimitedText:
         require_columns(self._label, len(cells), line)
         self._first_line = line
         if header_is_missing(cells):
-            self.names = [f"column_{number + 1}" for number in range(len(cells))]
+            self.names += [f"column_{number + 1}" for number in range(len(cells))]
             note = f"Line {line} holds numbers only: the columns are named column_1, ..."
             self.notes.append(note)
             return True
@@ -333,7 +276,8 @@ class DelimitedText:
             raise InputError(
                 f"{self._label}: line {line} should name the columns and is blank; add a header."
             )
-        self.names, notes = unique_names(cells)
+        names, notes = unique_names(cells)
+        self.names += names
         self.notes += notes
         numbers = [name for name in cells if is_number(name)]
         if 2 * len(numbers) >= len(cells):
@@ -345,7 +289,7 @@ class DelimitedText:
 
     def _refuse_useless(self) -> None:
         """Refuse a given delimiter that never occurs where another would cut the rows."""
-        found = sniff_delimiter(self._head[self._cutter.skip :])
+        found = sniff_delimiter(self._head[self._skip :])
         if found != ONE_COLUMN:
             given = f'delimiter "{one_line(self._delimiter)}"'
             raise InputError(
@@ -356,13 +300,7 @@ class DelimitedText:
 
 
 def collapse_spaces(text: bytes) -> bytes:
-    r"""Make one space of each run of spaces, and none of those that begin or end a line.
-
-    Examples
-    --------
-    >>> collapse_spaces(b"  1   2 \n")
-    b'1 2\n'
-    """
+    """Make one space of each run of spaces, and none of those that begin or end a line."""
     return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb" {2,}", b" ", text))
 
 
@@ -408,13 +346,7 @@ def _not_blank(data: ByteArray, starts: IntArray, cut: bytes) -> NDArray[np.bool
 
 
 def _cut_message(error: str, label: str, line: int) -> str:
-    """Say what the standard library's reader could not read, and what to do.
-
-    Examples
-    --------
-    >>> _cut_message("unexpected end of data", "t.csv", 3)
-    't.csv: the row on line 3 opens a quote that is never closed; close it.'
-    """
+    """Say what the standard library's reader could not read, and what to do."""
     if "field larger than" in error:
         return (
             f"{label}: the row on line {line} has a cell of more than {csv.field_size_limit():,} "
