@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -23,7 +23,6 @@ from kpca_apps.files.tables.plain import (
     DAMAGE,
     damaged,
     have_names,
-    leaf_bytes,
     plain_types,
     require_text,
 )
@@ -36,7 +35,10 @@ LONGEST_GROUP = 1 << 18
 """Rows of the longest group that is read as it is: for a few rows, all before them are decoded."""
 
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
-_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 13, 1 << 4, 1 << 28
+_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 13, 1 << 4, 1 << 26
+
+# Bytes of a value in a list, as text.
+_LEAF = 8
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class ParquetRows:
 
     def read(self) -> tuple[pl.DataFrame, None]:
         """Return the rows, typed as those of the whole table."""
-        frames = [
-            frame
-            for file, offset, length in self.slices
-            for frame in _read(file, offset, length, self.as_text)
-        ]
+        frames = []
+        for file, offset, length in self.slices:
+            # All of them first: what is too much is found out before it is unpacked.
+            batches = list(_read(file, offset, length))
+            frames += [_frame(batch, file.label, self.as_text) for batch in batches]
         return pl.concat(frames, rechunk=True), None
 
 
@@ -115,7 +117,8 @@ class ParquetFiles:
     def pieces(self) -> Iterator[pa.Table]:
         """Yield all rows, a few at a time."""
         for file, height in zip(self.files, self.heights, strict=True):
-            for frame in _read(file, 0, height, self.as_text):
+            for batch in _read(file, 0, height):
+                frame = _frame(batch, file.label, self.as_text)
                 yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -175,39 +178,47 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         raise damaged(file.label, "Parquet", error) from None
 
 
-def _read(
-    file: KnownFile, offset: int, length: int, as_text: frozenset[str]
-) -> Iterator[pl.DataFrame]:
-    """Yield rows of a file, a few at a time, before their texts take more memory than there is.
+def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a file, a few at a time, unless their texts take more memory than there is.
 
-    A few bytes can stand for a long text in every row, so texts are counted while they are numbers
-    in a dictionary.
+    A few bytes can stand for a long text in every row, so texts stay numbers in a dictionary.
     """
     with _opened(file) as opened:
-        metadata, schema = opened.metadata, opened.schema_arrow
+        metadata = opened.metadata
         starts = _group_starts(metadata)
         first = bisect.bisect_right(starts, offset) - 1
         groups = list(range(first, bisect.bisect_left(starts, offset + length)))
-        longest = max(_require_group(metadata, number, file) for number in groups)
-    n_rows = min(max(_BATCH_BYTES // max(longest, 1), _LEAST_ROWS), _BATCH_ROWS)
-    texts = [field.name for field in schema if _is_text(field.type)]
-    skip, n_bytes = offset - starts[first], 0
-    with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
-        for batch in opened.iter_batches(n_rows, row_groups=groups):
-            rows = batch.slice(skip, length)
-            skip, length = max(skip - batch.num_rows, 0), length - rows.num_rows
-            if rows.num_rows:
+        worst = max(_require_group(metadata, number, file) for number in groups)
+    n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
+    texts = _dictionary_columns(metadata, groups)
+    # Where no dictionary helps, they are counted before any of them is kept.
+    for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
+        skip, left, n_bytes = offset - starts[first], length, 0
+        with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
+            for batch in opened.iter_batches(n_rows, row_groups=groups):
+                rows = batch.slice(skip, left)
+                skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
                 n_bytes += sum(map(_text_bytes, rows.columns))
                 require_text(n_bytes, file.label)
-                frame = _frame(rows)
-                nested = [column for column in frame.iter_columns() if column.dtype.is_nested()]
-                n_bytes += sum(map(leaf_bytes, nested))
-                require_text(n_bytes, file.label)
-                yield plain_types(frame, as_text=as_text)
-            if not length:
-                break
-        if length:
-            raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
+                if is_kept and rows.num_rows:
+                    yield rows
+                if not left:
+                    break
+            if left:
+                raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
+
+
+def _dictionary_columns(metadata: pq.FileMetaData, groups: list[int]) -> list[str]:
+    """Columns of texts that can be read without unpacking each cell."""
+    found = []
+    for k in range(metadata.num_columns):
+        columns = [metadata.row_group(number).column(k) for number in groups]
+        is_delta = any("DELTA" in kind for column in columns for kind in column.encodings)
+        name = columns[0].path_in_schema
+        # A name with a dot is most often one of a nested column.
+        if columns[0].physical_type == "BYTE_ARRAY" and not is_delta and "." not in name:
+            found.append(name)
+    return found
 
 
 def _group_starts(metadata: pq.FileMetaData) -> list[int]:
@@ -240,16 +251,22 @@ def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
     dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
     far: set[str] = set()
     for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-        far.update(column.name for column in _frame(batch) if not have_names(column).all())
+        frame = pl.DataFrame(pl.from_arrow(batch))
+        far.update(name for name in dates if not have_names(frame[name]).all())
     return far
 
 
-def _frame(rows: pa.RecordBatch) -> pl.DataFrame:
-    arrays = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        for column in rows.columns
-    ]
-    return pl.DataFrame(pl.from_arrow(pa.RecordBatch.from_arrays(arrays, rows.schema.names)))
+def _frame(rows: pa.RecordBatch, label: str, as_text: Collection[str]) -> pl.DataFrame:
+    """Unpack rows, typed as those of the whole table."""
+    try:
+        arrays = [
+            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            for column in rows.columns
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, rows.schema.names)
+        return plain_types(pl.DataFrame(pl.from_arrow(batch)), as_text=as_text)
+    except DAMAGE as error:
+        raise damaged(label, "Parquet", error) from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -262,15 +279,28 @@ def _is_text(kind: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def _text_bytes(column: pa.Array) -> int:
-    """Bytes of all texts of a column, each counted in full however often a file repeats it."""
-    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+def _text_bytes(column: pa.Array, nested: int = 0) -> int:
+    """Bytes of all texts of a column, each in full however often a file repeats it.
+
+    Of nested columns, which become text, all values count, however deep they lie.
+    """
+    kind, types = column.type, pa.types
+    if types.is_struct(kind):
+        return sum(_text_bytes(field, _LEAF) for field in column.flatten())
+    if types.is_map(kind):
+        return _text_bytes(column.keys, _LEAF) + _text_bytes(column.items, _LEAF)
+    if types.is_nested(kind):
+        return _text_bytes(column.flatten(), _LEAF)
+    n_bytes = len(column) * nested
+    if types.is_fixed_size_binary(kind):
+        return n_bytes + len(column) * int(kind.byte_width)
+    if types.is_dictionary(kind) and _is_text(kind.value_type):
         lengths = pac.binary_length(column.dictionary).take(column.indices)
-    elif _is_text(column.type):
+    elif _is_text(kind):
         lengths = pac.binary_length(column)
     else:
-        return 0
-    return pac.sum(lengths.cast(pa.int64())).as_py() or 0
+        return n_bytes
+    return n_bytes + (pac.sum(lengths.cast(pa.int64())).as_py() or 0)
 
 
 def _kind(dtype: pl.DataType) -> str:

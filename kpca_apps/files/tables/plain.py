@@ -16,15 +16,12 @@ __all__ = [
     "DAMAGE",
     "damaged",
     "have_names",
-    "leaf_bytes",
     "plain_types",
     "require_text",
 ]
 
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
-# Bytes of a value in a list, as text.
-_LEAF = 8
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 # 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
@@ -61,20 +58,6 @@ def require_text(n_bytes: int, label: str) -> None:
             f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split "
             "the file."
         )
-
-
-def leaf_bytes(column: pl.Series) -> int:
-    """Bytes of all values of a column, however deep they lie, as texts."""
-    dtype = column.dtype
-    if isinstance(dtype, pl.Struct):
-        return sum(leaf_bytes(field) for field in column.struct.unnest().iter_columns())
-    if isinstance(dtype, pl.List | pl.Array):
-        return leaf_bytes(column.explode())
-    if dtype == pl.String:
-        return len(column) * _LEAF + int(column.str.len_bytes().cast(pl.Int64).sum())
-    if dtype == pl.Binary:
-        return len(column) * _LEAF + int(column.bin.size().cast(pl.Int64).sum())
-    return len(column) * _LEAF
 
 
 def _plain(column: pl.Series, as_text: bool) -> pl.Series:
