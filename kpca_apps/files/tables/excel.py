@@ -9,7 +9,8 @@ import logging
 import re
 import zipfile
 import zlib
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain
 
 import polars as pl
 
@@ -40,12 +41,14 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, list[str]]:
     import fastexcel
 
     _bound_workbook(data, label)
-    _hush("fastexcel")
+    # Its remarks are kept off standard error, unless the caller has set up logging.
+    if not (logger := logging.getLogger("fastexcel")).handlers:
+        logger.addHandler(logging.NullHandler())
     try:
         workbook = fastexcel.read_excel(data)
         sheets = workbook.sheet_names
         sheet = workbook.load_sheet(0, header_row=None, n_rows=1, dtypes="string")
-        header = [_text(value) for value in sheet.to_polars().row(0)] if sheet.width else []
+        header = list(sheet.to_polars().fill_null("").row(0)) if sheet.width else []
         body = workbook.load_sheet(0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
         frame = body.to_polars()
     except DAMAGE as error:
@@ -61,17 +64,6 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, list[str]]:
     if len(sheets) > 1:
         notes = [f'Read sheet "{one_line(sheets[0])}", the first of {len(sheets)}.', *notes]
     return plain_types(frame), notes
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _hush(library: str) -> None:
-    """Keep a library's remarks off standard error, unless the caller has set up logging."""
-    logger = logging.getLogger(library)
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
 
 
 def _bound_workbook(data: bytes, label: str) -> None:
@@ -96,14 +88,17 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
     declared = entry.file_size
     # Otherwise it is read as far as it declares, and not found to go on.
     entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]
-    left, reach = declared, _Reach()
-    with archive.open(entry) as file:
-        while chunk := file.read(_CHUNK):
-            left -= len(chunk)
-            if left < 0:
-                raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
-            reach.add(chunk)
-    rows, columns = reach.ended()
+
+    def chunks() -> Iterator[bytes]:
+        left = declared
+        with archive.open(entry) as file:
+            while chunk := file.read(_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
+                yield chunk
+
+    rows, columns = _reach(chunks())
     try:
         # The reader makes a cell of every place up to the last.
         require_table(label, rows, columns)
@@ -114,55 +109,40 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
         ) from None
 
 
-class _Reach:
-    """The last row and column of a sheet; 0 and 0 for what is none, whatever it is called."""
-
-    def __init__(self) -> None:
-        self._rows = self._columns = 0
-        self._row = self._column = 0
-        self._is_sheet = False
-        self._tail = b""
-
-    def add(self, chunk: bytes) -> None:
-        """Take the next bytes."""
-        data = self._tail + chunk
-        self._is_sheet = self._is_sheet or _SHEET in data
-        if not self._is_sheet:
-            self._tail = data[-len(_SHEET) :]
-            return
+def _reach(chunks: Iterator[bytes]) -> tuple[int, int]:
+    """Return the last row and column of a sheet; 0 and 0 for what is none, whatever its name."""
+    rows = columns = row = column = 0
+    is_sheet, tail = False, b""
+    for chunk in chain(chunks, [b""]):
+        data = tail + chunk
+        is_sheet = is_sheet or _SHEET in data
+        if not is_sheet:
+            tail = data[-len(_SHEET) :]
+            continue
         # No tag is cut in two.
-        end = max(data.rfind(b"<"), 0)
-        self._tail = data[end:]
-        if len(self._tail) > _CHUNK:
+        end = max(data.rfind(b"<"), 0) if chunk else len(data)
+        tail = data[end:]
+        if len(tail) > _CHUNK:
             raise ValueError(f"a cell of more than {_CHUNK / 2**20:g} MB")
-        self._find(data[:end])
-
-    def ended(self) -> tuple[int, int]:
-        """Return the last row and column."""
-        if self._is_sheet:
-            self._find(self._tail)
-        return self._rows, self._columns
-
-    def _find(self, data: bytes) -> None:
-        found = _CELL.findall(data)
-        if not found:
-            return
-        tags, names, rows, *_ = zip(*found, strict=True)
-        if all(tags) and all(rows):
+        if not (found := _CELL.findall(data[:end])):
+            continue
+        tags, names, numbers, *_ = zip(*found, strict=True)
+        if all(tags) and all(numbers):
             # Every one says where it stands, so their order does not matter.
-            self._rows = self._row = max(self._rows, *map(_number, set(rows)))
-            self._columns = max(self._columns, *map(_letters, set(names)))
-            self._column = _letters(names[-1])
-            return
-        for tag, name, row, other_name, other_row in found:
+            rows = row = max(rows, *map(_number, set(numbers)))
+            columns = max(columns, *map(_letters, set(names)))
+            column = _letters(names[-1])
+            continue
+        for tag, name, number, other_name, other_number in found:
             if tag == b"row":
-                self._row, self._column = self._row + 1, 0
+                row, column = row + 1, 0
             elif tag:
-                self._column += 1
+                column += 1
             # What does not say where it stands follows the one before.
-            self._row = max(self._row, _number(row or other_row))
-            self._column = max(self._column, _letters(name or other_name))
-            self._rows, self._columns = max(self._rows, self._row), max(self._columns, self._column)
+            row = max(row, _number(number or other_number))
+            column = max(column, _letters(name or other_name))
+            rows, columns = max(rows, row), max(columns, column)
+    return rows, columns
 
 
 def _number(digits: bytes) -> int:

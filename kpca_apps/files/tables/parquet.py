@@ -13,19 +13,12 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pac
 import pyarrow.parquet as pq
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.limits import require_columns, require_memory
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.tables.plain import (
-    DAMAGE,
-    damaged,
-    have_names,
-    plain_types,
-    require_text,
-)
+from kpca_apps.files.tables.plain import DAMAGE, damaged, have_names, plain_types, require_text
 from kpca_apps.files.tables.source import KnownFile
 
 __all__ = ["LONGEST_GROUP", "PARQUET_SUFFIXES", "ParquetFiles", "ParquetRows", "folder_files"]
@@ -36,7 +29,6 @@ LONGEST_GROUP = 1 << 18
 
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 13, 1 << 4, 1 << 26
-
 # Bytes of a value in a list, as text.
 _LEAF = 8
 
@@ -117,7 +109,7 @@ class ParquetFiles:
     def pieces(self) -> Iterator[pa.Table]:
         """Yield all rows, a few at a time."""
         for file, height in zip(self.files, self.heights, strict=True):
-            for batch in _read(file, 0, height):
+            for batch in _read(file, 0, height) if height else ():
                 frame = _frame(batch, file.label, self.as_text)
                 yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
@@ -187,10 +179,10 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
         metadata = opened.metadata
         starts = _group_starts(metadata)
         first = bisect.bisect_right(starts, offset) - 1
-        groups = list(range(first, bisect.bisect_left(starts, offset + length)))
-        worst = max(_require_group(metadata, number, file) for number in groups)
+        last = bisect.bisect_left(starts, offset + length)
+        groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
+        texts, worst = _looked_at(metadata, groups, file)
     n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
-    texts = _dictionary_columns(metadata, groups)
     # Where no dictionary helps, they are counted before any of them is kept.
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
         skip, left, n_bytes = offset - starts[first], length, 0
@@ -208,19 +200,6 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
                 raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
 
 
-def _dictionary_columns(metadata: pq.FileMetaData, groups: list[int]) -> list[str]:
-    """Columns of texts that can be read without unpacking each cell."""
-    found = []
-    for k in range(metadata.num_columns):
-        columns = [metadata.row_group(number).column(k) for number in groups]
-        is_delta = any("DELTA" in kind for column in columns for kind in column.encodings)
-        name = columns[0].path_in_schema
-        # A name with a dot is most often one of a nested column.
-        if columns[0].physical_type == "BYTE_ARRAY" and not is_delta and "." not in name:
-            found.append(name)
-    return found
-
-
 def _group_starts(metadata: pq.FileMetaData) -> list[int]:
     """Return the first row of each group, and the number of all rows."""
     heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
@@ -229,21 +208,35 @@ def _group_starts(metadata: pq.FileMetaData) -> list[int]:
     return list(accumulate(heights, initial=0))
 
 
-def _require_group(metadata: pq.FileMetaData, number: int, file: KnownFile) -> int:
-    """Refuse a group whose sizes cannot be; return how many bytes one row may take at the worst."""
-    group, worst = metadata.row_group(number), 0
-    for k in range(group.num_columns):
-        column = group.column(k)
-        unpacked = column.total_uncompressed_size
-        if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
-            raise ValueError("a column of impossible size")
-        require_memory(file.label, unpacked, copies=1)
-        if "." in column.path_in_schema or "DELTA_BYTE_ARRAY" in column.encodings:
-            # What one cell holds may be repeated in every other of the column.
-            worst += unpacked * max(1, column.num_values // max(group.num_rows, 1))
-        elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
-            worst += metadata.schema.column(k).length
-    return worst
+def _looked_at(
+    metadata: pq.FileMetaData, groups: Sequence[int], file: KnownFile
+) -> tuple[list[str], int]:
+    """Refuse groups whose sizes cannot be.
+
+    Return the columns of texts that can be read as numbers in a dictionary, and how many bytes
+    the others of a row may take at the worst.
+    """
+    texts, worst = [], 0
+    for k in range(metadata.num_columns):
+        in_dictionary, of_column = True, 0
+        for group in map(metadata.row_group, groups):
+            column = group.column(k)
+            name, unpacked = column.path_in_schema, column.total_uncompressed_size
+            if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
+                raise ValueError("a column of impossible size")
+            require_memory(file.label, unpacked, copies=1)
+            is_delta = any("DELTA" in kind for kind in column.encodings)
+            # A name with a dot is most often one of a nested column.
+            if "." in name or is_delta:
+                # What one cell holds may be repeated in every other of the column.
+                in_dictionary = False
+                of_column = max(of_column, unpacked * max(1, column.num_values // group.num_rows))
+            elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+                of_column = metadata.schema.column(k).length
+        worst += of_column
+        if in_dictionary and column.physical_type == "BYTE_ARRAY":
+            texts.append(name)
+    return texts, worst
 
 
 def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
@@ -270,13 +263,7 @@ def _frame(rows: pa.RecordBatch, label: str, as_text: Collection[str]) -> pl.Dat
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    return any(
-        is_kind(kind)
-        for is_kind in (
-            types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
-        )
-    )  # fmt: skip
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def _text_bytes(column: pa.Array, nested: int = 0) -> int:
@@ -295,12 +282,15 @@ def _text_bytes(column: pa.Array, nested: int = 0) -> int:
     if types.is_fixed_size_binary(kind):
         return n_bytes + len(column) * int(kind.byte_width)
     if types.is_dictionary(kind) and _is_text(kind.value_type):
-        lengths = pac.binary_length(column.dictionary).take(column.indices)
-    elif _is_text(kind):
-        lengths = pac.binary_length(column)
-    else:
-        return n_bytes
-    return n_bytes + (pac.sum(lengths.cast(pa.int64())).as_py() or 0)
+        numbers = pl.Series(pl.from_arrow(column.indices)).drop_nulls()
+        return n_bytes + int(_lengths(column.dictionary).gather(numbers).sum())
+    return n_bytes + int(_lengths(column).sum()) if _is_text(kind) else n_bytes
+
+
+def _lengths(texts: pa.Array) -> pl.Series:
+    series = pl.Series(pl.from_arrow(texts))
+    lengths = series.str.len_bytes() if series.dtype == pl.String else series.bin.size()
+    return lengths.cast(pl.Int64)
 
 
 def _kind(dtype: pl.DataType) -> str:
