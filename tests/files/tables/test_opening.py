@@ -20,9 +20,10 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
-from kpca_apps.files import limits, raw
-from kpca_apps.files.binary import plain_types
-from kpca_apps.files.tables import read_table, table_from_frame
+from kpca_apps.files import limits
+from kpca_apps.files.tables import source as source_module
+from kpca_apps.files.tables.opening import read_table, table_from_frame
+from kpca_apps.files.tables.plain import plain_types
 
 FRAME = pl.DataFrame(
     {
@@ -314,7 +315,7 @@ def test_a_pipe_is_read_and_one_without_a_writer_is_not_waited_for(
     os.mkfifo(path)
     rows = b"a,b\n" + b"1,2\n" * 100_000
     slow = f"exec > {path}; sleep 0.6; printf 'a,b\\n'; sleep 0.1; yes 1,2 | head -n 100000"
-    monkeypatch.setattr(raw, "_PATIENCE", 0.4)
+    monkeypatch.setattr(source_module, "_PATIENCE", 0.4)
     with subprocess.Popen(["sh", "-c", slow]):
         table = read_table(path)
     assert table.frame.shape == (100_000, 2)

@@ -25,40 +25,18 @@ _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell reads as a number in some notation.
-
-    Examples
-    --------
-    >>> is_number("-1.234,5"), is_number("5 apples")
-    (True, False)
-    """
+    """Whether a cell reads as a number in some notation."""
     bare = cell.strip()
     return len(bare) <= _LONGEST_NUMBER and _NUMBER.fullmatch(bare) is not None
 
 
 def sniff_delimiter(text: bytes) -> str:
-    r"""Find the character that cuts the rows of a text table.
+    """Find the character that cuts the rows of a text table.
 
     Delimiters are counted outside quotes over the first rows. One that cuts every row into the
     same number of cells wins; failing that, one that stands in most rows does, so that a table
     with a ragged row is reported as ragged and not read as a single column.
-
-    Parameters
-    ----------
-    text : bytes
-        The table in UTF-8.
-
-    Returns
-    -------
-    str
-        ``","``, ``";"``, tab, ``"|"``, ``" "`` (runs of spaces), or `ONE_COLUMN`.
-
-    Examples
-    --------
-    >>> sniff_delimiter(b"a;b\n1,5;2\n")
-    ';'
-    >>> sniff_delimiter(b"a\n1\n") == ONE_COLUMN
-    True
+    Runs of spaces are ``" "``, and no delimiter is `ONE_COLUMN`.
     """
     rows = _sample(text)
     if not rows:
@@ -108,11 +86,6 @@ def header_is_missing(cells: Sequence[str]) -> bool:
     """Whether a first row is data: all numbers or words for missing, at least one number.
 
     A row that counts 0, 1, 2... or 1, 2, 3... is taken for names, as pandas writes them.
-
-    Examples
-    --------
-    >>> header_is_missing(["5.1", "NA"]), header_is_missing(["year", "2019"])
-    (True, False)
     """
     words = [cell.strip() for cell in cells]
     if len(words) > 2 and any(

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.dates import DateFormat, date_text, infer_date_format, read_dates
-from kpca_apps.files.numbers import NumberFormat, finite, infer_number_format, read_numbers
+from kpca_apps.files.tables.dates import DateFormat, date_text, infer_date_format, read_dates
+from kpca_apps.files.tables.numbers import NumberFormat, finite, infer_number_format, read_numbers
 
 __all__ = [
     "MISSING_WORDS",

@@ -5,19 +5,44 @@ from __future__ import annotations
 import csv
 import io
 import tracemalloc
+from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files import cutting
-from kpca_apps.files.cutting import measure_rows
-from kpca_apps.files.delimited import read_delimited
-from kpca_apps.files.sniffing import ONE_COLUMN, header_is_missing, is_number, sniff_delimiter
+from kpca_apps.files.tables.sniffing import (
+    ONE_COLUMN,
+    header_is_missing,
+    is_number,
+    sniff_delimiter,
+)
+from kpca_apps.files.tables.spooled import as_frame
+from kpca_apps.files.tables.text import DelimitedText, with_newlines
 
 CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
+
+
+@dataclass(frozen=True)
+class CutText:
+    """What a text was cut into."""
+
+    frame: pl.DataFrame
+    lines: NDArray[np.int64]
+    notes: tuple[str, ...]
+
+
+def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> CutText:
+    head, chunks = with_newlines([text])
+    table = DelimitedText(head, chunks, delimiter, label)
+    frame, lines = as_frame(pa.concat_tables(table.pieces()), has_lines=True)
+    assert lines is not None
+    return CutText(frame, lines, tuple(table.notes))
 
 
 def tables(width: int) -> st.SearchStrategy[list[list[str]]]:
@@ -157,29 +182,25 @@ def test_what_is_no_number(cell: str) -> None:
     assert not header_is_missing([cell])
 
 
-@pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_cells_are_counted_as_the_standard_library_cuts_them(
-    block: int, end: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cutting, "_BLOCK", block)
-    rng = np.random.default_rng(block)
-    cells = ["", "x", "a longer cell", '"a, quoted one"', '"a\nb"', '""', '"say ""so"""']
-    rows = [",".join(rng.choice(cells, rng.integers(2, 9))) for _ in range(40)]
-    text = "\n".join(rows) + end
-    measured = measure_rows(text.encode(), ",")
-    assert measured is not None
-    expected = [len(row) for row in csv.reader(io.StringIO(text), strict=True)]
-    assert measured.cells[measured.keep].tolist() == expected
-
-
-def test_measuring_rows_takes_little_more_than_the_text() -> None:
-    text = (b"1.2345678," * 9 + b"9.8765432\n") * 160_000
+def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it() -> None:
+    chunk = (b"1.2345678," * 9 + b"9.8765432\n") * 10_000
     tracemalloc.start()
-    measured = measure_rows(text, ",")
+    n_rows = sum(
+        piece.num_rows for piece in DelimitedText(chunk, [chunk] * 16, None, "t.csv").pieces()
+    )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert measured is not None
-    assert set(measured.cells[measured.keep]) == {10}
+    assert n_rows == 160_000
     # Masks of a byte for each byte, a few numbers for each row; no number for each byte.
-    assert peak < 4 * len(text)
+    assert peak < 6 * len(chunk)
+
+
+def test_lines_of_nothing_take_no_memory() -> None:
+    chunk = b"\n" * (1 << 20)
+    text = [b"a,b\n", *[chunk] * 20, b"1,2\n"]
+    tracemalloc.start()
+    (piece,) = DelimitedText(text[0], text, None, "t.csv").pieces()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert piece.to_pylist() == [{"a": "1", "b": "2", "line": 20 * len(chunk) + 2}]
+    assert peak < 10 * len(chunk)

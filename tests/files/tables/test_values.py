@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.values import Column
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import PartedTable, part_size, parted
-from kpca_apps.files.tables import read_table, table_from_frame
-
-pytestmark = pytest.mark.usefixtures("no_trial")
+from kpca_apps.files.tables.opening import open_table, read_table, table_from_frame
+from kpca_apps.files.tables.table import PartedTable, part_size, parted
 
 FRAME = pl.DataFrame({"x": np.arange(25.0), "t": [f"row {k}" for k in range(25)]})
 

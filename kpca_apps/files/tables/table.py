@@ -1,4 +1,4 @@
-"""Tables of any size: parts cut at fixed rows, each read where the work on it is done.
+"""A table in memory, and a table in parts that are read where the work on them is done.
 
 Where a table is cut depends on its number of columns alone, so that whoever works on the parts, and
 however many, the same rows are worked on together.
@@ -6,8 +6,9 @@ however many, the same rows are worked on together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,12 +18,22 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line
-from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.values import Column
 from kpca_apps.memory import ROWS_IN_MEMORY
 from kpca_apps.temporary import TemporaryPath
 
-__all__ = ["IN_MEMORY_ROWS", "PartRows", "PartedTable", "TablePart", "part_size", "parted"]
+__all__ = [
+    "IN_MEMORY_ROWS",
+    "FrameRows",
+    "PartRows",
+    "PartedTable",
+    "SourceInfo",
+    "Table",
+    "TablePart",
+    "part_size",
+    "parted",
+    "parted_table",
+]
 
 IN_MEMORY_ROWS = ROWS_IN_MEMORY
 """Tables of more rows are read in parts."""
@@ -35,6 +46,68 @@ _PART_BYTES = 1000
 IntArray = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class SourceInfo:
+    """Where a table came from, and how it was read.
+
+    Attributes
+    ----------
+    name : str
+        File name without its folder, or ``"standard input"``.
+    format : str
+        ``"csv"``, ``"parquet"``, ``"jsonl"``, ``"excel"``, or ``"frame"`` for a polars frame.
+    sha256 : str
+        Hash of the bytes as they lay on disk, 64 hex digits.
+    n_bytes : int
+        Their number.
+    n_rows, n_columns : int
+        Size of the table.
+    encoding, delimiter : str or None
+        How a text file was decoded and cut; ``None`` for binary formats.
+    notes : tuple of str
+        Whole sentences a reader should know ("Read as cp1252: ...").
+    """
+
+    name: str
+    format: str
+    sha256: str
+    n_bytes: int
+    n_rows: int
+    n_columns: int
+    encoding: str | None = None
+    delimiter: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as read.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Delimited text: string columns, cells exactly as in the file (an empty cell is ``""``).
+        JSON lines: numbers and booleans typed, the rest strings, absent values null. Parquet and
+        Excel: typed as stored.
+    lines : (n,) int array or None
+        1-based line of the file where each row starts; ``None`` for binary formats.
+    source : SourceInfo
+        Where it came from, and how it was read.
+    """
+
+    frame: pl.DataFrame
+    lines: IntArray | None
+    source: SourceInfo
+
+    def column(self, name: str) -> Column:
+        """Return the cells of a column, which are read once however many ask."""
+        return self._columns.setdefault(name, Column(self.frame[name]))
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        return {}
+
+
 class PartRows(Protocol):
     """How the rows of one part are read; small, and can be sent to another process."""
 
@@ -45,18 +118,9 @@ class PartRows(Protocol):
 
 @dataclass(frozen=True)
 class TablePart:
-    """Rows of a table, not read yet.
+    """Rows `start` to ``stop - 1`` of a table, counted from 0, not read yet; part `number` of it.
 
-    Attributes
-    ----------
-    number : int
-        Of the part, from 0.
-    start, stop : int
-        Its rows in the table, from 0: ``start`` to ``stop - 1``.
-    source : SourceInfo
-        Of the whole table.
-    rows : PartRows
-        How they are read.
+    `source` is that of the whole table, `rows` how they are read.
     """
 
     number: int
@@ -69,18 +133,7 @@ class TablePart:
         return f"rows {self.start + 1:,} to {self.stop:,} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
-        """Read the rows.
-
-        Returns
-        -------
-        Table
-            As reading the whole table would give them; its source is that of the whole table.
-
-        Raises
-        ------
-        KpcaError
-            If they cannot be read, naming the rows and the file.
-        """
+        """Read the rows, as reading the whole table would give them; an error names them."""
         try:
             frame, lines = self.rows.read()
         except KpcaError as error:
@@ -105,14 +158,14 @@ class PartedTable:
         Names of its columns.
     parts : tuple of TablePart
         Its rows in their order; each part but the last of the same length.
-    spools : tuple of TemporaryPath
-        Temporary files the parts are read from, which are removed with this table.
+    copy : TemporaryPath or None
+        The temporary file the parts are read from, which is removed with this table.
     """
 
     source: SourceInfo
     columns: tuple[str, ...]
     parts: tuple[TablePart, ...]
-    spools: tuple[TemporaryPath, ...] = field(default=(), repr=False, compare=False)
+    copy: TemporaryPath | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -120,22 +173,9 @@ class PartedTable:
         return self.source.n_rows
 
     def rows(self, positions: ArrayLike) -> Table:
-        """Read some rows; only the parts that hold them are read.
+        """Read the rows at some places, counted from 0, in the order asked for.
 
-        Parameters
-        ----------
-        positions : (k,) array_like of int
-            Their places in the table, from 0, in any order.
-
-        Returns
-        -------
-        Table
-            The rows in the order asked for; its source is that of the whole table.
-
-        Raises
-        ------
-        IndexError
-            If there is no such row.
+        Only the parts that hold them are read; the source is that of the whole table.
         """
         wanted = np.asarray(positions, dtype=np.int64)
         if wanted.size and not (0 <= wanted.min() and wanted.max() < self.n_rows):
@@ -169,90 +209,34 @@ class FrameRows:
 
 
 def part_size(n_columns: int) -> int:
-    """Rows of a part: a power of two, of about two million cells.
-
-    Examples
-    --------
-    >>> part_size(20), part_size(100), part_size(10_000)
-    (65536, 16384, 4096)
-    """
+    """Rows of a part: a power of two, of about two million cells."""
     rows = 1 << (max(_CELLS // n_columns, 1).bit_length() - 1)
     return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
-
-
-def part_bounds(n_rows: int, rows: int, label: str) -> list[tuple[int, int]]:
-    """Cut rows at multiples of a number.
-
-    Raises
-    ------
-    MemoryLimitError
-        If there would be more parts than memory holds.
-
-    Examples
-    --------
-    >>> part_bounds(5, 2, "t.csv")
-    [(0, 2), (2, 4), (4, 5)]
-    """
-    require_memory(label, -(-n_rows // rows) * _PART_BYTES, copies=1)
-    return [(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]
 
 
 def parted_table(
     source: SourceInfo,
     columns: Sequence[str],
-    rows: Sequence[PartRows],
+    rows: Iterable[PartRows],
     size: int,
-    spools: Sequence[TemporaryPath] = (),
+    copy: TemporaryPath | None = None,
 ) -> PartedTable:
-    """Put a table together from how each part of it is read.
-
-    Parameters
-    ----------
-    source : SourceInfo
-        Of the table.
-    columns : sequence of str
-        Their names.
-    rows : sequence of PartRows
-        For each part.
-    size : int
-        Rows of each part but the last.
-    spools : sequence of TemporaryPath
-        The temporary files they are read from.
-    """
-    bounds = part_bounds(source.n_rows, size, source.name)
+    """Put a table together from how each part of `size` rows is read."""
+    require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
-        TablePart(number, start, stop, source, of_part)
-        for number, ((start, stop), of_part) in enumerate(zip(bounds, rows, strict=True))
+        TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, of_part)
+        for number, of_part in enumerate(rows)
     )
-    return PartedTable(source, tuple(columns), parts, tuple(spools))
+    return PartedTable(source, tuple(columns), parts, copy)
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
-    """Cut a table in memory into parts.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    part_rows : int, optional
-        Rows of a part, `part_size` by default.
-
-    Returns
-    -------
-    PartedTable
-        Its parts hold their rows.
-
-    Examples
-    --------
-    >>> from kpca_apps.files.tables import table_from_frame
-    >>> whole = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
-    >>> [part.read().frame.height for part in parted(whole, part_rows=2).parts]
-    [2, 1]
-    """
+    """Cut a table in memory into parts of `part_rows` rows, `part_size` by default."""
     size = part_rows or part_size(table.frame.width)
+    cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
     rows = [
-        FrameRows(table.frame[start:stop], None if table.lines is None else table.lines[start:stop])
-        for start, stop in part_bounds(table.frame.height, size, table.source.name)
+        FrameRows(table.frame[cut], None if table.lines is None else table.lines[cut])
+        for cut in cuts
     ]
     return parted_table(table.source, table.frame.columns, rows, size)
 
