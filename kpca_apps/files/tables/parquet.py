@@ -28,7 +28,7 @@ LONGEST_GROUP = 1 << 18
 """Rows of the longest group that is read as it is: for a few rows, all before them are decoded."""
 
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
-_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 4, 1 << 26
+_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 # Bytes of a value in a list, as text.
 _LEAF = 8
 
@@ -220,24 +220,26 @@ def _looked_at(
     """
     texts, worst, largest = [], 0, 0
     for k in range(metadata.num_columns):
-        in_dictionary, of_column = False, 0
+        is_text, of_column = False, 0
         for group in map(metadata.row_group, groups):
             column = group.column(k)
             name, unpacked = column.path_in_schema, column.total_uncompressed_size
             if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
                 raise ValueError("a column of impossible size")
             largest = max(largest, unpacked)
-            is_delta = any("DELTA" in kind for kind in column.encodings)
+            encodings = " ".join(column.encodings)
+            # What one cell holds may be repeated in every other of the column.
+            repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
+            cell = max(8, metadata.schema.column(k).length)
+            if column.physical_type == "BYTE_ARRAY":
+                cell = unpacked if repeats else 0
+                is_text |= repeats
             # A name with a dot is most often one of a nested column.
-            if "." in name or is_delta:
-                # What one cell holds may be repeated in every other of the column.
-                of_column = max(of_column, unpacked * max(1, column.num_values // group.num_rows))
-            elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
-                of_column = metadata.schema.column(k).length
-            elif column.physical_type == "BYTE_ARRAY":
-                in_dictionary |= any("DICTIONARY" in kind for kind in column.encodings)
+            if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
+                values = max(1, column.num_values // group.num_rows)
+                of_column = max(of_column, cell * values)
         worst += of_column
-        if in_dictionary and not of_column:
+        if is_text and not of_column:
             texts.append(name)
     require_memory(file.label, largest, copies=1)
     return texts, worst
