@@ -78,7 +78,7 @@ class ParquetFiles:
                 metadata, schema = opened.metadata, opened.schema_arrow
                 starts = _group_starts(metadata)
                 require_columns(file.label, len(schema))
-                dtypes = pl.DataFrame(pl.from_arrow(schema.empty_table())).schema
+                dtypes = _as_polars(schema.empty_table()).schema
                 columns = {name: _kind(dtype) for name, dtype in dtypes.items()}
                 far |= _far_dates(opened, dtypes)
             heights.append(metadata.num_rows)
@@ -250,7 +250,7 @@ def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
     dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
     far: set[str] = set()
     for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-        frame = pl.DataFrame(pl.from_arrow(batch))
+        frame = _as_polars(pa.Table.from_batches([batch]))
         far.update(name for name in dates if not have_names(frame[name]).all())
     return far
 
@@ -259,9 +259,15 @@ def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> 
     """Unpack rows, typed as those of the whole table."""
     try:
         table = pa.Table.from_batches(rows)
-        return plain_types(pl.DataFrame(pl.from_arrow(table)), as_text=as_text)
+        return plain_types(_as_polars(table), as_text=as_text)
     except DAMAGE as error:
         raise damaged(label, "Parquet", error) from None
+
+
+def _as_polars(table: pa.Table) -> pl.DataFrame:
+    """Convert a table, without what its writer noted on the columns, which may be damaged."""
+    bare = pa.Table.from_arrays(table.columns, table.schema.names)
+    return pl.DataFrame(pl.from_arrow(bare))
 
 
 def _is_text(kind: pa.DataType) -> bool:
