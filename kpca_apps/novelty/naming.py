@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from kpca_apps.novelty.identifiers import is_named_as_identifier
 from kpca_apps.novelty.specs import quoted
 from kpca_apps.novelty.table_rows import TableRows
@@ -45,7 +47,7 @@ def _names_rows(rows: TableRows, name: str) -> bool:
         return False
     counted = texts.str.to_integer(strict=False)
     positions = rows.sample_index
-    return all((counted != positions + first).fill_null(True).any() for first in (0, 1))
+    return all((counted != pl.Series(positions + first)).fill_null(True).any() for first in (0, 1))
 
 
 def id_note(rows: TableRows, told: str | None, found: str | None) -> str:
