@@ -72,7 +72,7 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     >>> share_processors(8, [1_000] * 20, 64 * 10**9)
     (1, 8)
     """
-    from kpca_apps.denoise.local import STRIP_SAMPLES
+    from kpca_apps.denoise.passes import STRIP_SAMPLES
 
     largest = max(samples, default=0)
     each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)

@@ -17,8 +17,8 @@ from kpca_apps.errors import ConfigError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
-    from kpca_apps.denoise.modes import DictionaryMode, LocalMode
-    from kpca_apps.denoise.naming import Planned
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
+    from kpca_apps.denoise.batch.inputs import Planned
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
 __all__ = [
@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 IMAGES = "images"
-# What a dictionary has no use for.
-_LOCAL_ONLY = ("noise", "quality", "kernel", "content", "luma", "chroma", "strength", "preview")
-_SETTINGS = ("noise", "quality", "kernel", "content", "luma", "chroma", "strength")
+# What a dictionary has no use for, and the kinds of noise it takes out.
+_SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
+_WITH_MODEL = ("auto", "gaussian", "impulse")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Batch:
         return self.out / IMAGES
 
 
-def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode | DictionaryMode:
+def chosen_mode(
+    context: typer.Context, n_jobs: int | None = None
+) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name.
 
     Raises
@@ -81,23 +83,29 @@ def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode 
     sigma, data_range = parse_sigma(params["sigma"]), params["data_range"]
     check_range(data_range)
     if params["model"] is None:
-        from kpca_apps.denoise.modes import LocalMode
-        from kpca_apps.denoise.settings import Settings
+        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+        from kpca_apps.denoise.passes import Options
 
-        told = {name: params[name] for name in _SETTINGS}
-        return LocalMode(Settings(**told, n_jobs=n_jobs), sigma=sigma, data_range=data_range)
-    for name in _LOCAL_ONLY:
+        told = {name: params[name] for name in ("noise", *_SETTINGS)}
+        return GroupDenoiser(Options(**told, n_jobs=n_jobs), sigma=sigma, data_range=data_range)
+    for name in (*_SETTINGS, "preview"):
         if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
             )
+    if params["noise"] not in _WITH_MODEL:
+        raise ConfigError(
+            f"--noise {params['noise']} means nothing with --model: a dictionary takes out "
+            "gaussian and impulse noise"
+        )
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
+    from kpca_apps.denoise.batch.manifest import hash_file
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.manifest import hash_file
-    from kpca_apps.denoise.modes import DictionaryMode
 
     model = DictionaryDenoiser.load(params["model"], n_jobs=n_jobs)
     sha256 = hash_file(params["model"]) or ""
-    return DictionaryMode(model, sha256, sigma=sigma, data_range=data_range)
+    noise = "impulse" if params["noise"] == "impulse" else "gaussian"
+    return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
 
 
 def plan_batch(params: Mapping[str, Any]) -> Batch:
@@ -112,7 +120,7 @@ def plan_batch(params: Mapping[str, Any]) -> Batch:
     RefusedError
         If a result would take an input's place.
     """
-    from kpca_apps.denoise.naming import plan_outputs
+    from kpca_apps.denoise.batch.inputs import plan_outputs
 
     if params["compare"] and params["reference"] is None:
         raise ConfigError("--compare needs clean images; name their folder by --reference")
@@ -159,7 +167,7 @@ def warm(console: Console, jobs: tuple[int, int]) -> tuple[int, int]:
         Worker processes and threads for each. Where compiled code cannot be kept, every process
         would compile for itself: then one does all the work.
     """
-    from kpca_apps.denoise.warming import KEPT_NOWHERE, is_kept, warm_up
+    from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
 
     if is_kept():
         warm_up(lambda: console.say("Compiling for this machine, once; about a minute."))
@@ -196,7 +204,7 @@ def denoise_batch(
     """
     from kpca_apps.cli.commands import reproduce_denoising
     from kpca_apps.cli.denoise_progress import showing_progress
-    from kpca_apps.denoise.batch import run_batch
+    from kpca_apps.denoise.batch.run import run_batch
 
     mode = chosen_mode(context, n_jobs=jobs[1])
     n_done = 0
@@ -297,7 +305,7 @@ def _told(settings: Mapping[str, Any], batch: Batch, model: Path | None) -> dict
 
 
 def _rivals() -> tuple[str, ...]:
-    from kpca_apps.denoise.comparing import RIVALS
+    from kpca_apps.denoise.batch.comparing import RIVALS
 
     return tuple(RIVALS)
 

@@ -68,7 +68,7 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
 
 def _raise_bug(result: DenoisingResult) -> None:
     """Raise the first bug that was met, now that the other images and the report are written."""
-    from kpca_apps.denoise.work import BUG
+    from kpca_apps.denoise.batch.work import BUG
 
     for image in result.failed:
         if image.bug:
@@ -80,7 +80,7 @@ def _raise_bug(result: DenoisingResult) -> None:
 @contextmanager
 def _made(place: Path) -> Iterator[Path]:
     """Make the folder of a run; if nothing comes of it, it goes again."""
-    from kpca_apps.denoise.batch import make_folder
+    from kpca_apps.denoise.batch.run import make_folder
 
     is_new = not os.path.lexists(place)
     out = make_folder(place)
@@ -115,8 +115,8 @@ def _try_first(
 ) -> None:
     from kpca_apps.cli.commands import reproduce_denoising
     from kpca_apps.cli.denoise_steps import library_versions
-    from kpca_apps.denoise.modes import LocalMode
-    from kpca_apps.denoise.trial import try_strengths
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+    from kpca_apps.denoise.batch.trial import try_strengths
     from kpca_apps.files.images import read_image
     from kpca_apps.report.denoising_text import in_units, trial_sentence, trial_title
     from kpca_apps.report.result_json import result_to_json
@@ -132,7 +132,7 @@ def _try_first(
     warm(console, (1, 1))
     clock.lap("starting")
     with console.stage("Trying three strengths"):
-        if not isinstance(mode, LocalMode):
+        if not isinstance(mode, GroupDenoiser):
             raise TypeError("a dictionary has no strengths to try")
         result = try_strengths(image, mode)
     clock.lap("denoising")
@@ -163,8 +163,8 @@ def _with_dictionary(context: typer.Context, result: DenoisingResult) -> Denoisi
     model = context.params["model"]
     if model is None:
         return result
+    from kpca_apps.denoise.batch.previews import view_dictionary
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.dictionary_view import view_dictionary
 
     dictionary = DictionaryDenoiser.load(model)
     return replace(result, dictionary=view_dictionary(dictionary, model.name, result.images))

@@ -24,7 +24,7 @@ from skimage.io import imread
 from skimage.metrics import structural_similarity
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.denoise.local import denoise_plane
+from kpca_apps.denoise.passes import Options, denoise_planes
 
 Image = NDArray[np.float64]
 Denoiser = Callable[[Image, float], Image]
@@ -78,7 +78,8 @@ def ours(quality: str, **options: str) -> Denoiser:
     """One of our presets as a function of an image and its noise level."""
 
     def denoiser(noisy: Image, sigma: float) -> Image:
-        return denoise_plane(noisy, sigma, quality=quality, n_jobs=1, **options).astype(float)
+        chosen = Options(quality=quality, n_jobs=1, **options)
+        return denoise_planes(noisy[None], [sigma], chosen)[0].astype(float)
 
     denoiser(np.zeros((48, 48)), 25.0)  # compiled before the clock starts
     return denoiser

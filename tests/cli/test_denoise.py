@@ -18,11 +18,9 @@ from skimage import data
 from kpca_apps.cli import denoise_options as options
 from kpca_apps.cli.denoise_steps import IMAGES
 from kpca_apps.cli.main import main
+from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
-from kpca_apps.denoise.local import KERNELS
-from kpca_apps.denoise.manifest import MANIFEST
-from kpca_apps.denoise.parameters import CONTENTS, QUALITIES
-from kpca_apps.denoise.settings import NOISES
+from kpca_apps.denoise.passes import CONTENTS, KERNELS, NOISES, QUALITIES
 from kpca_apps.files.images import FORMATS
 from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents

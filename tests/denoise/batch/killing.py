@@ -1,0 +1,74 @@
+"""Kill a batch at a random moment, let it go on, and see that nothing differs."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from kpca_apps.denoise.batch.manifest import MANIFEST
+from kpca_apps.denoise.batch.run import run_batch
+from tests.denoise.batch.toy import SETTINGS, contents, picture, save, smooth
+
+N_IMAGES = 12
+PAUSE = 0.03
+
+
+def make_inputs(folder: Path) -> dict[str, bytes]:
+    """Make noisy images, and return what a batch that is never stopped makes of them."""
+    for number in range(N_IMAGES):
+        save(folder / "in", f"{number % 3}/{number}.png", picture(number, (40, 50, 3)))
+    run_batch([folder / "in"], folder / "whole", SETTINGS, denoise=smooth)
+    return everything(folder / "whole")
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Every file of a batch, its record among them."""
+    return contents(folder) | {MANIFEST: (folder / MANIFEST).read_bytes()}
+
+
+def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[int, int]:
+    """Run a batch in a process of its own, kill that, then go on here.
+
+    Returns
+    -------
+    n_before : int
+        Images in place when the run was killed.
+    n_resumed : int
+        Images that were not done again.
+    """
+    root = Path(__file__).resolve().parents[2]
+    out = folder / name
+    command = [sys.executable, "-m", "tests.denoise.batch.toy", str(folder / "in"), str(out)]
+    process = subprocess.Popen(
+        [*command, str(jobs), str(PAUSE)], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "begins\n"
+        draw = random.Random(seed)
+        # A random moment within the work on a random image, however busy the machine is.
+        n_first = draw.randrange(N_IMAGES)
+        while process.poll() is None and len(images(out)) < n_first:
+            time.sleep(0.002)
+        time.sleep(draw.uniform(0, 2 * PAUSE))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    n_before = len(images(out))
+    # A worker may hold its folder for a moment, but never the lock: that is the run's alone.
+    result = run_batch([folder / "in"], out, SETTINGS, denoise=smooth)
+    assert result.n_failed == 0
+    return n_before, result.n_resumed
+
+
+def images(folder: Path) -> list[Path]:
+    if not folder.exists():
+        return []
+    return [
+        path
+        for path in folder.rglob("*.png")
+        if path.is_file() and path.name != MANIFEST and not path.name.startswith(".")
+    ]

@@ -1,0 +1,81 @@
+"""A quick denoiser, pictures to try it on, and what a folder holds: for tests of batches.
+
+Run as a script it denoises a folder and says when it begins, so that a test can kill it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from kpca_apps.denoise.batch.manifest import MANIFEST
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.errors import InputError
+
+SETTINGS = {"weight": 0.5}
+
+
+@dataclass(frozen=True)
+class Info:
+    noise: str = "gaussian"
+    sigma: float = 5.0
+    estimated: bool = True
+    correlated: bool = False
+    data_range: float = 255.0
+    established: bool = True
+    impulses: bool = False
+
+
+def smooth(
+    pixels: np.ndarray, channel_axis: int | None, weight: float = 0.5, pause: float = 0.0
+) -> tuple[np.ndarray, Info]:
+    """Mix each pixel with its left neighbour."""
+    assert (channel_axis == -1) == (pixels.ndim == 3)
+    time.sleep(pause)
+    values = pixels.astype(np.float32)
+    return (1 - weight) * values + weight * np.roll(values, 1, axis=1), Info()
+
+
+def deaf(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+    """Refuse to work where an interrupt at the keyboard would be heard."""
+    if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        raise InputError("an interrupt would be heard")
+    return smooth(pixels, channel_axis)
+
+
+def picture(seed: int, shape: tuple[int, ...] = (24, 30)) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
+
+
+def save(folder: Path, name: str, pixels: np.ndarray, **options: Any) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, **options)
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder but the record, by its name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != MANIFEST
+    }
+
+
+def main(source: str, out: str, jobs: str, pause: str) -> None:
+    sys.stdout.write("begins\n")
+    sys.stdout.flush()
+    run_batch([source], out, SETTINGS, denoise=partial(smooth, pause=float(pause)), jobs=int(jobs))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
