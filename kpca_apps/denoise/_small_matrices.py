@@ -63,30 +63,35 @@ def padded_size(n: int) -> int:
 
 
 @compiled
+def _add_rows(factors: Vector, b: Matrix, to: Vector, count: int, start: int) -> None:
+    """Add factors times the first rows of b to a vector, from an entry on: eight rows at a time."""
+    width = to.shape[0]
+    p = 0
+    while p + 7 < count:
+        a0, a1, a2, a3 = factors[p], factors[p + 1], factors[p + 2], factors[p + 3]
+        a4, a5, a6, a7 = factors[p + 4], factors[p + 5], factors[p + 6], factors[p + 7]
+        b0, b1, b2, b3 = b[p], b[p + 1], b[p + 2], b[p + 3]
+        b4, b5, b6, b7 = b[p + 4], b[p + 5], b[p + 6], b[p + 7]
+        for j in range(start, width):
+            to[j] += (
+                (a0 * b0[j] + a1 * b1[j])
+                + (a2 * b2[j] + a3 * b3[j])
+                + (a4 * b4[j] + a5 * b5[j])
+                + (a6 * b6[j] + a7 * b7[j])
+            )
+        p += 8
+    while p < count:
+        a0, b0 = factors[p], b[p]
+        for j in range(start, width):
+            to[j] += a0 * b0[j]
+        p += 1
+
+
+@compiled
 def add_product(a: Matrix, b: Matrix, out: Matrix, rows: int, inner: int) -> None:
     """Add a b to out, for the first `rows` rows of a and its first `inner` columns."""
-    width = out.shape[1]
     for i in range(rows):
-        to = out[i]
-        p = 0
-        while p + 7 < inner:
-            a0, a1, a2, a3 = a[i, p], a[i, p + 1], a[i, p + 2], a[i, p + 3]
-            a4, a5, a6, a7 = a[i, p + 4], a[i, p + 5], a[i, p + 6], a[i, p + 7]
-            b0, b1, b2, b3 = b[p], b[p + 1], b[p + 2], b[p + 3]
-            b4, b5, b6, b7 = b[p + 4], b[p + 5], b[p + 6], b[p + 7]
-            for j in range(width):
-                to[j] += (
-                    (a0 * b0[j] + a1 * b1[j])
-                    + (a2 * b2[j] + a3 * b3[j])
-                    + (a4 * b4[j] + a5 * b5[j])
-                    + (a6 * b6[j] + a7 * b7[j])
-                )
-            p += 8
-        while p < inner:
-            a0, b0 = a[i, p], b[p]
-            for j in range(width):
-                to[j] += a0 * b0[j]
-            p += 1
+        _add_rows(a[i], b, out[i], inner, 0)
 
 
 @compiled
@@ -95,31 +100,11 @@ def gram_of_columns(a: Matrix, at: Matrix, gram: Matrix, rows: int, columns: int
 
     Blocks of eight columns right of the diagonal are computed, then mirrored.
     """
-    width = gram.shape[1]
     for i in range(columns):
-        to = gram[i]
         start = i // 8 * 8
-        for j in range(start, width):
-            to[j] = np.float32(0)
-        p = 0
-        while p + 7 < rows:
-            a0, a1, a2, a3 = at[i, p], at[i, p + 1], at[i, p + 2], at[i, p + 3]
-            a4, a5, a6, a7 = at[i, p + 4], at[i, p + 5], at[i, p + 6], at[i, p + 7]
-            b0, b1, b2, b3 = a[p], a[p + 1], a[p + 2], a[p + 3]
-            b4, b5, b6, b7 = a[p + 4], a[p + 5], a[p + 6], a[p + 7]
-            for j in range(start, width):
-                to[j] += (
-                    (a0 * b0[j] + a1 * b1[j])
-                    + (a2 * b2[j] + a3 * b3[j])
-                    + (a4 * b4[j] + a5 * b5[j])
-                    + (a6 * b6[j] + a7 * b7[j])
-                )
-            p += 8
-        while p < rows:
-            a0, b0 = at[i, p], a[p]
-            for j in range(start, width):
-                to[j] += a0 * b0[j]
-            p += 1
+        for j in range(start, gram.shape[1]):
+            gram[i, j] = np.float32(0)
+        _add_rows(at[i], a, gram[i], rows, start)
     for i in range(columns):
         for j in range(i):
             gram[i, j] = gram[j, i]

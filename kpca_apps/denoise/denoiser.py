@@ -262,16 +262,7 @@ def denoise_with_info(
 
 @dataclass(frozen=True)
 class Cleaned:
-    """An image without its noise, to be had at any strength.
-
-    Attributes
-    ----------
-    picture : Picture
-        The image given.
-    planes : ndarray of shape (c, h, w)
-        Its planes, denoised.
-    info : DenoiseInfo
-    """
+    """An image and its planes denoised, to be had at any strength."""
 
     picture: Picture
     planes: NDArray[np.float32]

@@ -241,17 +241,10 @@ class Options:
 
 @dataclass(frozen=True)
 class PassSettings:
-    """How one pass groups patches.
+    """How one pass groups patches: pixels a side, patches a group, pixels between references.
 
-    Attributes
-    ----------
-    size, group : int
-        Pixels on a side of a patch, patches a group.
-    tie : float
-        Candidates nearer than this many times the distance explained by noise are drawn at
-        random; 0 takes the nearest.
-    stride : int
-        Pixels between references.
+    Candidates nearer than `tie` times the distance explained by noise are drawn at random; 0 takes
+    the nearest.
     """
 
     size: int
@@ -506,32 +499,14 @@ def run_pass(
     n_jobs: int | None = None,
     advance: Callable[[float], None] = lambda share: None,
 ) -> tuple[Planes, Planes]:
-    """Run one pass over a piece of an image.
+    """Run one pass over a piece of an image; return the estimate and its leverage.
 
-    Parameters
-    ----------
-    planes : (c, h, w) float32 array
-        What is denoised.
-    guide : (h, w) float32 array
-        Image the patches are matched in.
-    variance : (c, h, w) or (c, 1, 1) float32 array
-        Of the noise in the planes; one value a plane for the soft cut.
-    settings : PassSettings
-    piece, whole : Window, (int, int)
-        Where the planes lie in the whole image, and its height and width.
-    pilot : (c, h, w) float32 array, optional
-        First estimate of the planes: the cut is soft.
-    left : (h, w) float32 array, optional
-        Variance of the noise in the guide, for the hard cut.
-    bandwidth : float or None
-        Of the kernel; None for an infinite one.
-    excess : float
-        From `noise_excess`.
-
-    Returns
-    -------
-    estimate, leverage : (c, h, w) float32 arrays
-        The estimate, and its variance over the variance of the noise.
+    `planes` (c, h, w) are denoised in groups matched in `guide` (h, w), and lie at `piece` of the
+    `whole` image, of which height and width are given. `variance` (c, h, w) is that of their noise.
+    With a `pilot` (c, h, w), a first estimate of the planes, the cut is soft, and `variance` one
+    value a plane, (c, 1, 1). For the hard cut `left` (h, w) is the variance of the noise in the
+    guide, and `excess` is from `noise_excess`. The leverage is the variance of the estimate over
+    the noise's.
     """
     (first, _), (first_column, _) = piece
     shape = tall, wide = tuple(min(settings.size, side) for side in whole)

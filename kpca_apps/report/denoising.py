@@ -52,8 +52,8 @@ UNSET = {
     "bandwidth": "by the noise level",
 }
 KERNELS = (
-    "rbf: Mika's fixed-point pre-images on groups of similar patches, for text if auto; linear: what "
-    "they come to as the kernel widens, for photographs"
+    "rbf: Mika's fixed-point pre-images on groups of similar patches, for text if auto; linear: "
+    "what they come to as the kernel widens, for photographs"
 )
 PARTS = ("denoising.css", "slider.js")
 

@@ -25,16 +25,7 @@ _NAME = "image"
 
 @dataclass(frozen=True)
 class GroupDenoiser:
-    """Denoise by kernel PCA on groups of similar patches of the image itself.
-
-    Attributes
-    ----------
-    options : Options
-    sigma : float or None
-        Noise level in the units of the image; None estimates it.
-    data_range : float or None
-        As for `kpca_apps.denoise.denoiser.denoise_kpca`.
-    """
+    """Denoise by kernel PCA on groups of similar patches of an image; see `denoise_kpca`."""
 
     options: Options
     sigma: float | None = None
@@ -70,17 +61,7 @@ class GroupDenoiser:
 
 @dataclass(frozen=True)
 class ExampleDenoiser:
-    """Denoise with what clean examples have in common.
-
-    Attributes
-    ----------
-    model : DictionaryDenoiser
-    sha256 : str
-        Of the model file.
-    noise : {"gaussian", "impulse"}
-    sigma, data_range : float or None
-        As for `GroupDenoiser`.
-    """
+    """Denoise gaussian or impulse noise with a dictionary, whose file has the hash given."""
 
     model: DictionaryDenoiser
     sha256: str

@@ -44,16 +44,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Planned:
-    """One image of a batch.
+    """One image of a batch: its file, its place in the tree given, and the name of its result.
 
-    Attributes
-    ----------
-    source : Path
-        The file to read.
-    name : str
-        Where it stands in the tree given, with ``/`` between folders.
-    output : str
-        What the result is called in the output folder, likewise.
+    Between folders of a name there is ``/``.
     """
 
     source: Path
@@ -365,26 +358,9 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class MeasuredFile:
-    """The noise of an image file, or why it could not be measured.
+    """The noise of an image file's first page, or in one line why it could not be measured.
 
-    Attributes
-    ----------
-    name : str
-    reason : str
-        Why it failed, in one line; empty if it did not.
-    shape : tuple of int
-        (h, w) or (h, w, channels) of the first page, which is the one that is measured.
-    dtype : str
-    sigma : float
-        In the units of the image.
-    channel_sigma : tuple of float
-    data_range : float
-    correlated : bool
-        Whether neighbouring pixels share their noise.
-    established : bool
-        Whether there is noise for sure; where not, denoising leaves the image as it is.
-    impulses : bool
-        Whether single pixels stand out as those of impulse noise do.
+    The level is in the units of the image; the rest is as in `DenoiseInfo`.
     """
 
     name: str

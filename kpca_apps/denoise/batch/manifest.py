@@ -41,28 +41,8 @@ _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 class Manifest:
     """The record of one output folder, locked against a second run while it is open.
 
-    Parameters
-    ----------
-    folder : Path
-        The output folder; it must exist.
-
-    Raises
-    ------
-    RefusedError
-        On entering, if another run has it open, or a file of that name is something else.
-    InputError
-        On entering, if it cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with Manifest(Path(folder.name)) as manifest:
-    ...     manifest.add({"output": "a.png", "key": "k", "sha256": "h"})
-    >>> with Manifest(Path(folder.name)) as manifest:
-    ...     [record["key"] for record in manifest.records("a.png")]
-    ['k']
-    >>> folder.cleanup()
+    Opening it is a `RefusedError` if another run has it open, or a file of that name is something
+    else; an `InputError` if it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -52,30 +52,11 @@ Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
 class Task:
     """One image to work on, and how.
 
-    Attributes
-    ----------
-    planned : Planned
-    folder : Path
-        The output folder.
-    format : str
-        ``"same"``, ``"png"`` or ``"tiff"``.
-    settings : mapping
-        Of which the key in the record is made.
-    partial : Path
-        Where the unfinished result goes: a name that no other image of any run has.
-    board : Path
-        Where the share that is done is written, if somebody watches.
-    number : int
-        Of the image in the run.
-    owner : int
-        Process number of the run.
-    reference : Path or None
-        The clean image.
-    rivals : tuple of str
-    outcome : ImageOutcome or None
-        What an earlier run found, if it finished this image: only previews are made.
-    key, compared : str
-        Of its record, as in `Done`.
+    The unfinished result goes to `partial`, a name that no other image of any run has, and the
+    share that is done to `board`, if somebody watches; `number` is that of the image in the run,
+    `owner` the process number of the run. `settings` make the key in the record. `outcome` is what
+    an earlier run found, if it finished this image, with `key` and `compared` of its record: then
+    only previews are made.
     """
 
     planned: Planned
@@ -97,16 +78,9 @@ class Task:
 class Done:
     """What a worker gives back.
 
-    Attributes
-    ----------
-    task : Task
-    outcome : ImageOutcome
-    key, sha256 : str
-        For the record; the first is empty if the image failed, the second if nothing was written.
-    compared : str
-        Hash of the reference, and the rivals; empty without a reference.
-    fatal : str
-        Why no further image can be written; empty if one can.
+    For the record: `key`, empty if the image failed; `sha256`, empty if nothing was written;
+    `compared`, a hash of the reference and the baselines. `fatal` says why no further image can be
+    written.
     """
 
     task: Task

@@ -11,7 +11,7 @@ from PIL import Image
 
 from kpca_apps.errors import InputError
 from tests.denoise.batch.test_run import folder, run
-from tests.denoise.batch.toy import Info, contents, picture, save, smooth
+from tests.denoise.toy import Info, contents, picture, save, smooth
 
 __all__ = ["folder"]
 
@@ -34,7 +34,7 @@ def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -
 def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.batch.secrets.token_hex", lambda n: "0" * (2 * n))
+    monkeypatch.setattr("kpca_apps.denoise.batch.run.secrets.token_hex", lambda n: "0" * (2 * n))
     monkeypatch.setattr("kpca_apps.denoise.batch.remove_partial", lambda folder: 0)
     partials: list[Path] = []
 

@@ -9,7 +9,7 @@ import pytest
 
 from kpca_apps.denoise.batch.inputs import find_images, plan_outputs
 from kpca_apps.errors import InputError, RefusedError
-from tests.denoise.batch.toy import picture, save
+from tests.denoise.toy import picture, save
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from PIL import Image, ImageOps
 
 from kpca_apps.denoise.batch.previews import CROP, LONGEST, THUMB, VIEW, make_previews, turned
 from kpca_apps.denoise.result import Preview
-from tests.denoise.batch.toy import picture
+from tests.denoise.toy import picture
 
 
 def decoded(preview: Preview) -> np.ndarray:

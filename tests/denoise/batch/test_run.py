@@ -18,8 +18,8 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.files import images as image_files
-from tests.denoise.batch.killing import N_IMAGES, everything, kill_and_resume, make_inputs
-from tests.denoise.batch.toy import SETTINGS, Info, contents, picture, save, smooth
+from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
+from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES, refused_images
 
 
@@ -255,7 +255,7 @@ def test_a_full_disk_ends_the_batch_cleanly(folder: Path) -> None:
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from kpca_apps.denoise.batch.run import run_batch\n"
         "from kpca_apps.errors import InputError\n"
-        "from tests.denoise.batch.toy import smooth, SETTINGS\n"
+        "from tests.denoise.toy import smooth, SETTINGS\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
         "try:\n"
         "    run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=smooth)\n"
@@ -292,7 +292,7 @@ def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
     code = (
         "import signal, sys\n"
         "from kpca_apps.denoise.batch.run import run_batch\n"
-        "from tests.denoise.batch.toy import SETTINGS, deaf\n"
+        "from tests.denoise.toy import SETTINGS, deaf\n"
         "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=deaf, jobs=2)\n"
         "assert not result.failed, result.failed\n"
         "assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"

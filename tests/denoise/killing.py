@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.batch.run import run_batch
-from tests.denoise.batch.toy import SETTINGS, contents, picture, save, smooth
+from tests.denoise.toy import SETTINGS, contents, picture, save, smooth
 
 N_IMAGES = 12
 PAUSE = 0.03
@@ -42,7 +42,7 @@ def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[i
     """
     root = Path(__file__).resolve().parents[2]
     out = folder / name
-    command = [sys.executable, "-m", "tests.denoise.batch.toy", str(folder / "in"), str(out)]
+    command = [sys.executable, "-m", "tests.denoise.toy", str(folder / "in"), str(out)]
     process = subprocess.Popen(
         [*command, str(jobs), str(PAUSE)], cwd=root, stdout=subprocess.PIPE, text=True
     )
