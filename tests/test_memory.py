@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kpca_apps import memory
-from kpca_apps.engine.memory import default_budget
+from kpca_apps.engine.plan import default_budget
 from kpca_apps.files.limits import available_memory
 
 

@@ -8,8 +8,8 @@ missing.
 
 from __future__ import annotations
 
+import re
 import shlex
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -18,103 +18,78 @@ import typer
 from kpca_apps.files.names import safe_stem
 from kpca_apps.novelty.result import ScreeningResult
 
-__all__ = ["command_line", "next_steps", "reproduce", "reproduce_denoising"]
+__all__ = ["command_line", "next_steps", "reproduce"]
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
 # Options that change no number in a result: left out of the command that reproduces it.
-_PASSING = frozenset(
-    (
-        *("force", "json", "quiet", "config", "dry_run", "preview"),
-        *("jobs", "workers", "scheduler"),
-    )
-)
+_NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
 _PATHS = ("table", "reference", "model", "out", "inputs", "data")
 
 
-def reproduce(context: typer.Context, *, replacing: bool = True) -> str:
-    """Write the command line that gives the same result, whatever it took to ask for it.
+def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:
+    """Write the command line of a run as it was understood, with some options changed.
 
-    Parameters
-    ----------
-    context : typer.Context
-        Of the command that was run.
-    replacing : bool
-        Whether it replaces the result it repeats.
+    What a config file said stands in it; with `replacing` it replaces the result it repeats.
     """
-    return command_line(_words(context, {}) + ["--force"] * replacing)
-
-
-def reproduce_denoising(context: typer.Context, **changes: Any) -> str:
-    """Write the command line that gives the same images; what is done is not done again."""
-    return command_line(_words(context, changes))
+    words, options = context.command_path.split(), []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        value = changes.get(name, context.params.get(name))
+        if name in _NO_NUMBER or value is None or value == parameter.default:
+            continue
+        flag = max(parameter.opts, key=len)
+        several = value if isinstance(value, list | tuple) else [value]
+        values = [_word(name, one) for one in several]
+        if not flag.startswith("--"):
+            words += values
+        elif isinstance(value, bool):
+            options.append(flag if value else max(parameter.secondary_opts, key=len))
+        else:
+            options += [word for one in values for word in (flag, one)]
+    return command_line([*words, *options, *["--force"] * replacing])
 
 
 def next_steps(
     context: typer.Context, result: ScreeningResult, *, folder: str, saved: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """Say the commands a reader would want next.
+    """Return the commands a reader would want next, each with a sentence.
 
-    Parameters
-    ----------
-    context : typer.Context
-        Of the command that was run.
-    result : ScreeningResult
-        What was found.
-    folder : str
-        The folder it was written to, unless the command says it.
-    saved : str or None
-        Name of the model saved in the folder; ``None`` where the model was given.
-
-    Returns
-    -------
-    tuple of (str, str)
-        A sentence and its command.
+    `folder` is where the result was written, `saved` the name of the model in it, if it was saved.
     """
-    params = context.params
-    out = str(params["out"] or folder)
+    params, top = context.params, result.ranked[0]
+    table, out = params["table"], str(params["out"] or folder)
     model = str(params["model"]) if saved is None else f"{out}/{saved}"
     held = "" if saved is None else ", saved beside the report (it holds rows of the table)"
     steps = [
         (
-            f"Score new rows with this model{held}" + _where(model),
+            f"Score new rows with this model{held}" + _missing(model),
             command_line(["kpca", "novelty", "score", _shown(model), "NEW_TABLE.csv"]),
         )
     ]
-    top = result.ranked[0]
-    n_used = sum(column.used for column in result.columns)
-    if saved is not None and top.reasons and n_used > 1:
-        steps.append(_without(context, top.reasons[0].column, out))
-    place = ["--row", _row_word(result)] if top.line is None else ["--line", str(top.line)]
+    if saved is not None and top.reasons and sum(column.used for column in result.columns) > 1:
+        odd = top.reasons[0].column
+        beside = f"{out}-without-{safe_stem(odd)}"
+        kept: dict[str, Any] = {
+            name: [column for column in params[name] or () if column != odd]
+            for name in ("categorical", "numeric")
+        }
+        steps.append(
+            (
+                "Screen again without the column that made the first row odd"
+                + _missing(table, beside),
+                reproduce(context, **kept, exclude=[*(params["exclude"] or ()), odd], out=beside),
+            )
+        )
+    # --row looks for an id first and for a number then.
+    is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
+    row = str(top.id) if is_named else str(top.row)
+    words = ["kpca", "novelty", "explain", _shown(model), _shown(table)]
+    words += ["--row", row] if top.line is None else ["--line", str(top.line)]
     for name in ("delimiter", "encoding"):
-        if params[name] is not None:
-            place += [f"--{name}", params[name]]
-    table = params["table"]
-    words = ["kpca", "novelty", "explain", _shown(model), _shown(table), *place]
-    steps.append(("See all reasons of one row" + _where(model, table), command_line(words)))
+        words += [f"--{name}", params[name]] * (params[name] is not None)
+    steps.append(("See all reasons of one row" + _missing(model, table), command_line(words)))
     return tuple(steps)
-
-
-def _row_word(result: ScreeningResult) -> str:
-    """Name the oddest row for ``--row``, which looks for an id first and for a number then."""
-    ids = [row.id for row in result.ranked]
-    top = result.ranked[0]
-    return top.id if top.id and ids.count(top.id) == 1 else str(top.row)
-
-
-def _without(context: typer.Context, column: str, out: str) -> tuple[str, str]:
-    """Write the step that screens again without a column, into a folder of its own."""
-    declared = {
-        name: [value for value in context.params[name] or () if value != column]
-        for name in ("categorical", "numeric")
-    }
-    beside = f"{out}-without-{safe_stem(column)}"
-    changes = {**declared, "exclude": [*(context.params["exclude"] or ()), column], "out": beside}
-    return (
-        "Screen again without the column that made the first row odd"
-        + _where(context.params["table"], beside),
-        command_line(_words(context, changes)),
-    )
 
 
 def command_line(words: list[str]) -> str:
@@ -130,69 +105,39 @@ def command_line(words: list[str]) -> str:
 
 def _escaped(word: str) -> str:
     """Quote a word with characters that cannot be shown, as bash and zsh read it."""
-    shown = (
-        "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
-        if not char.isprintable()
-        else f"\\{char}"
-        if char in "\\'"
-        else char
-        for char in word
-    )
-    return f"$'{''.join(shown)}'"
 
+    def escaped(char: str) -> str:
+        return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
-def _words(context: typer.Context, changes: dict[str, Any]) -> list[str]:
-    """Return the words of a command as it was understood, with some options changed."""
-    told = {**context.params, **changes}
-    words = context.command_path.split()
-    options: list[str] = []
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        value = told.get(name)
-        if name in _PASSING or value is None or value == parameter.default:
-            continue
-        flag = max(parameter.opts, key=len)
-        if not flag.startswith("--"):
-            words += [_word(name, one) for one in _several(value)]
-        elif isinstance(value, bool):
-            options.append(flag if value else max(parameter.secondary_opts, key=len))
-        else:
-            options += [word for one in _several(value) for word in (flag, _word(name, one))]
-    return [*words, *options]
-
-
-def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+    quoted = re.sub(r"[\\']", r"\\\g<0>", word)
+    return f"$'{''.join(char if char.isprintable() else escaped(char) for char in quoted)}'"
 
 
 def _word(name: str, value: object) -> str:
     """Write one value as a word of a command line."""
-    if isinstance(value, Enum):
-        return str(value.value)
     return _shown(str(value)) if name in _PATHS else str(value)
 
 
 def _shown(path: str) -> str:
     """Write a path as it works in the working folder, else by its name alone."""
+    given, here = Path(path), Path.cwd()
     if path == "-":
         return PIPED
-    given, here = Path(path), Path.cwd()
-    if not given.is_absolute():
-        # A name that begins like an option is told apart by its folder.
-        return f"./{path}" if path.startswith("-") else path
-    if given.is_relative_to(here):
+    if _is_cut(path):
+        # A folder of results is named whole: the file in it alone would not be found.
+        return "/".join(given.parts[-2:]) if given.name == "model.kpca" else given.name
+    if given.is_absolute():
         return str(given.relative_to(here))
-    # A folder of results is named whole: the file in it alone would not be found.
-    return "/".join(given.parts[-2:]) if given.name == "model.kpca" else given.name
-
-
-def _where(*paths: str) -> str:
-    """Say which paths were cut to names, and what stands for a pipe."""
-    cut = [_shown(path).partition("/")[0] for path in paths if _is_cut(path)]
-    names = " and of ".join(dict.fromkeys(cut))
-    missing = f"; put the full path of {names} in place of the name" if cut else ""
-    return missing + (f"; {PIPED} stands for the table that was piped in" if "-" in paths else "")
+    # A name that begins like an option is told apart by its folder.
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _is_cut(path: str) -> bool:
     return Path(path).is_absolute() and not Path(path).is_relative_to(Path.cwd())
+
+
+def _missing(*paths: str) -> str:
+    """Say which paths were cut to names, and what stands for a pipe."""
+    cut = dict.fromkeys(_shown(path).partition("/")[0] for path in paths if _is_cut(path))
+    missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""
+    return missing + f"; {PIPED} stands for the table that was piped in" * ("-" in paths)

@@ -40,13 +40,7 @@ SHARES = "share: of all that the score drops when the values seen are replaced b
 
 @dataclass(frozen=True)
 class Console:
-    """Where a command speaks.
-
-    Attributes
-    ----------
-    quiet : bool
-        Whether only errors are said.
-    """
+    """Where a command speaks; with `quiet` only errors are said."""
 
     quiet: bool = False
 
@@ -122,7 +116,7 @@ def _tell(text: str) -> None:
 
 def summary_lines(result: ScreeningResult) -> list[str]:
     """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     shown = result.oddest_of_each_kind[:TOP]
     scores, _ = scores_text([row.score for row in shown], result.threshold.value)
@@ -178,7 +172,7 @@ def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
 def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
         return "as expected in every column" if row.explained else "(not explained)"
-    from kpca_apps.report.text import is_missing
+    from kpca_apps.report.novelty.text import is_missing
 
     reason, *others = row.reason_sets[0]
     seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kpca_apps.cli import denoise_options as o
-from kpca_apps.cli import denoise_steps as s
+from kpca_apps.cli import denoise_run as s
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.shared import Config, Quiet, command_of
 
@@ -29,18 +29,18 @@ def run(
     context: typer.Context,
     inputs: o.Inputs,
     sigma: o.Sigma = "auto",
-    noise: o.Noise = o.NoiseName.auto,
+    noise: o.Noise = "auto",
     data_range: o.DataRange = None,
-    quality: o.Quality = o.QualityName.balanced,
+    quality: o.Quality = "balanced",
     luma: o.Luma = 1.0,
     chroma: o.Chroma = 1.0,
     strength: o.Strength = 1.0,
-    content: o.Content = o.ContentName.photo,
-    kernel: o.Kernel = o.KernelName.auto,
+    content: o.Content = "photo",
+    kernel: o.Kernel = "auto",
     bandwidth: o.GroupBandwidth = None,
     model: o.Model = None,
     out: o.Out = Path("kpca-denoised"),
-    format: o.Format = o.FormatName.same,
+    format: o.Format = "same",
     reference: o.Reference = None,
     compare: o.Compare = False,
     force: o.Force = False,
@@ -64,11 +64,9 @@ def run(
     if dry_run:
         s.print_plan(console, batch, json)
         return
-    from kpca_apps.cli.denoise_work import run_trial, run_whole
-
     if preview:
-        run_trial(console, context, batch, json)
-    elif run_whole(console, context, batch, json):
+        s.run_trial(console, context, batch, json)
+    elif s.run_whole(console, context, batch, json):
         raise typer.Exit(SOME_FAILED)
 
 
@@ -99,7 +97,7 @@ def fit(
 
     The model file holds the examples: share it as you would share the images.
     """
-    from kpca_apps.cli.denoise_files import fit_dictionary
+    from kpca_apps.cli.denoise_fit import fit_dictionary
 
     fit_dictionary(Console(quiet), context.params)
 
@@ -129,7 +127,7 @@ def noise(
     impulses: single pixels stand out as impulse noise (salt and pepper) makes them, for which there
     is kpca denoise run --noise impulse.
     """
-    from kpca_apps.cli.denoise_files import print_noise
+    from kpca_apps.cli.denoise_fit import print_noise
 
     if print_noise(Console(quiet), images, data_range, json):
         raise typer.Exit(SOME_FAILED)

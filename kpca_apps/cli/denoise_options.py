@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,47 +16,11 @@ __all__ = ["check_jobs", "check_range", "parse_sigma"]
 MOST_JOBS = 1000
 
 
-class NoiseName(Enum):
-    """Kinds of noise."""
-
-    auto = "auto"
-    gaussian = "gaussian"
-    poisson = "poisson"
-    speckle = "speckle"
-    impulse = "impulse"
-    camera = "camera"
-
-
-class QualityName(Enum):
-    """Presets: fewer or more passes."""
-
-    fast = "fast"
-    balanced = "balanced"
-    high = "high"
-
-
-class KernelName(Enum):
-    """Kernels of the groups of patches."""
-
-    auto = "auto"
-    linear = "linear"
-    rbf = "rbf"
-
-
-class ContentName(Enum):
-    """What the images show."""
-
-    photo = "photo"
-    text = "text"
-
-
-class FormatName(Enum):
-    """Formats to write."""
-
-    same = "same"
-    png = "png"
-    tiff = "tiff"
-
+NoiseName = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
+QualityName = Literal["fast", "balanced", "high"]
+KernelName = Literal["auto", "linear", "rbf"]
+ContentName = Literal["photo", "text"]
+FormatName = Literal["same", "png", "tiff"]
 
 _NOISE = "Noise"
 _HOW = "How"
@@ -327,12 +290,7 @@ ForceModel = Annotated[bool, option("--force", help="Replace a file of that name
 
 
 def parse_sigma(text: str) -> float | None:
-    """Read a noise level as it was typed; None for ``auto``.
-
-    Raises
-    ------
-    ConfigError
-        If it is neither ``auto`` nor a finite number of 0 or more.
+    """Read a noise level of 0 or more as it was typed; None for ``auto``.
 
     Examples
     --------
@@ -351,12 +309,7 @@ def parse_sigma(text: str) -> float | None:
 
 
 def check_range(data_range: float | None) -> None:
-    """Refuse a data range that cannot be computed with.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a data range that cannot be computed with."""
     from kpca_apps.denoise.image import LARGEST_RANGE, LEAST_RANGE
 
     if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
@@ -364,11 +317,6 @@ def check_range(data_range: float | None) -> None:
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Refuse a number of workers or threads that cannot be.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a number of workers or threads that cannot be."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")

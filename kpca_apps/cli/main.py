@@ -59,18 +59,10 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
+    """Run the command, by default with the words of the process, and return its exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Words of the command line; those of the process by default.
-
-    Returns
-    -------
-    int
-        See the head of this file. Whatever happens, bad input ends in one line on stderr, never
-        in a traceback, unless ``KPCA_DEBUG`` is set.
+    Whatever happens, bad input ends in one line on stderr, never in a traceback, unless
+    ``KPCA_DEBUG`` is set.
     """
     _open_closed_streams()
     # Pictures go into files: whatever windows the environment asks for, or nonsense, is not asked.

@@ -11,7 +11,7 @@ import typer
 from kpca_apps.cli import novelty_options as o
 from kpca_apps.cli import novelty_steps as s
 from kpca_apps.cli.console import Console, explanation_lines
-from kpca_apps.cli.novelty_progress import executing, working
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.cli.shared import Config, Quiet, command_of
 from kpca_apps.errors import ConfigError
 
@@ -52,14 +52,14 @@ def screen(
     components: o.Components = None,
     ridge: o.Ridge = None,
     landmarks: o.Landmarks = None,
-    calibration: o.Calibration = o.CalibrationName.auto,
+    calibration: o.Calibration = "auto",
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
     workers: o.Workers = None,
     scheduler: o.Scheduler = None,
     out: o.Out = None,
     force: o.Force = False,
-    format: o.Format = o.TableFormat.csv,
+    format: o.Format = "csv",
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
@@ -75,15 +75,15 @@ def screen(
     The folder written holds a model, and the model holds rows of the table: share it as you would
     share the data.
     """
-    from kpca_apps.cli.clock import Clock
+    from kpca_apps.novelty.options import resolve_rule
 
     told = o.screening_options(context.params)
-    s.check_rules(told, clean=reference is not None)
+    resolve_rule(told, clean=reference is not None)
     if reference == "-" and table == "-":
         raise ConfigError("only one of table and reference can come from stdin")
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "novelty", table, force=force, check=not dry_run)
-    with executing(console, context.params, clock) as execution:
+    with s.executing(console, context.params, clock) as execution:
         rows = s.read(console, table, delimiter, encoding)
         clean = None if reference is None else s.read(console, reference, delimiter, encoding)
         clock.lap("reading")
@@ -93,12 +93,12 @@ def screen(
         from kpca_apps.cli.commands import reproduce
         from kpca_apps.novelty.screening import screen as screen_rows
 
-        with working(console, "Screening", rows, clean):
+        with s.working(console, "Screening", rows, clean):
             result, model = screen_rows(
                 rows,
                 reference=clean,
                 options=told,
-                command=reproduce(context),
+                command=reproduce(context, replacing=True),
                 execution=execution,
             )
         clock.lap("screening")
@@ -131,7 +131,7 @@ def fit(
     components: o.Components = None,
     ridge: o.Ridge = None,
     landmarks: o.Landmarks = None,
-    calibration: o.Calibration = o.CalibrationName.auto,
+    calibration: o.Calibration = "auto",
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
     workers: o.Workers = None,
@@ -149,19 +149,22 @@ def fit(
     The model file holds rows of the reference, for reasons are found among them: share it as you
     would share the data.
     """
+    from kpca_apps.files.models import check_model_path
+    from kpca_apps.novelty.options import resolve_rule
+
     told = o.screening_options(context.params)
-    s.check_rules(told, clean=True)
+    resolve_rule(told, clean=True)
     console = Console(quiet)
     if not dry_run:
-        s.check_model(model, force=force)
-    with executing(console, context.params) as execution:
+        check_model_path(model, force=force)
+    with s.executing(console, context.params) as execution:
         rows = s.read(console, reference, delimiter, encoding)
         if dry_run:
             s.print_plan(console, rows, told, json, execution)
             return
         from kpca_apps.novelty.model import fit_model, save_model
 
-        with working(console, "Fitting", rows):
+        with s.working(console, "Fitting", rows):
             fitted = fit_model(rows, told, clean=True, execution=execution)
     save_model(fitted, model)
     console.say(s.learned(fitted))
@@ -194,7 +197,7 @@ def score(
     scheduler: o.Scheduler = None,
     out: o.Out = None,
     force: o.Force = False,
-    format: o.Format = o.TableFormat.csv,
+    format: o.Format = "csv",
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     json: o.Json = False,
@@ -205,7 +208,6 @@ def score(
 
     Rows are flagged by the rule of the model unless another is given.
     """
-    from kpca_apps.cli.clock import Clock
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.model import load_model
     from kpca_apps.novelty.screening import score_table
@@ -213,13 +215,17 @@ def score(
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "novelty", table, force=force)
     loaded = load_model(model)
-    with executing(console, context.params, clock) as execution:
+    with s.executing(console, context.params, clock) as execution:
         rows = s.read(console, table, delimiter, encoding)
         told = s.adjusted(loaded, rows, context.params)
         clock.lap("reading")
-        with working(console, "Scoring", rows):
+        with s.working(console, "Scoring", rows):
             result = score_table(
-                loaded, rows, options=told, command=reproduce(context), execution=execution
+                loaded,
+                rows,
+                options=told,
+                command=reproduce(context, replacing=True),
+                execution=execution,
             )
         clock.lap("scoring")
         s.finish(console, context, clock, folder, rows, result, None, execution)
@@ -256,8 +262,8 @@ def explain(
     rows = s.read(console, table, delimiter, encoding)
     told = s.adjusted(loaded, rows, context.params)
     with (
-        executing(console, context.params) as execution,
-        working(console, "Explaining", rows),
+        s.executing(console, context.params) as execution,
+        s.working(console, "Explaining", rows),
     ):
         found, result = explain_row(
             loaded, rows, row=row, line=line, options=told, execution=execution
@@ -305,13 +311,10 @@ def compare(
     outlier factor. All are fitted on all rows, and on a drawn half of the normal rows (Hoffmann
     2007).
     """
-    from kpca_apps.cli.clock import Clock
-    from kpca_apps.cli.novelty_runs import write_comparison
-
     told = o.screening_options(context.params)
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "comparison", table, force=force, check=not dry_run)
-    with executing(console, context.params, clock) as execution:
+    with s.executing(console, context.params, clock) as execution:
         rows = s.read(console, table, delimiter, encoding)
         clock.lap("reading")
         if dry_run:
@@ -321,13 +324,22 @@ def compare(
         from kpca_apps.novelty.comparison import compare_table
 
         with console.stage("Comparing"):
-            result = compare_table(rows, told, command=reproduce(context), execution=execution)
+            result = compare_table(
+                rows, told, command=reproduce(context, replacing=True), execution=execution
+            )
     clock.lap("comparing")
-    write_comparison(result, folder, clock)
-    from kpca_apps.report.curves import verdict
+    from kpca_apps.report.novelty.figures import comparison_figures
+    from kpca_apps.report.novelty.page import render_comparison
+    from kpca_apps.report.novelty.text import verdict
 
+    for number, evaluation in enumerate(result.evaluations, 1):
+        for method in evaluation.methods:
+            clock.seconds[f"setting {number}: {method.name}"] = round(method.seconds, 3)
+    with folder as building:
+        pages = [(REPORT_FILE, render_comparison(result))]
+        write_result(building, result, pages, comparison_figures(result), clock)
     for evaluation in result.evaluations:
         console.say(evaluation.setting)
         console.say(verdict(evaluation))
     s.say_warnings(console, result.warnings)
-    s.print_outcome(console, folder, result, json)
+    print_result(console, folder.path, result, json)

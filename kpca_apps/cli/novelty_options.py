@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,38 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["given_options", "screening_options"]
 
 
-class KernelName(Enum):
-    """Kernels that may be asked for by name."""
-
-    rbf = "rbf"
-    laplacian = "laplacian"
-    linear = "linear"
-    polynomial = "polynomial"
-    cosine = "cosine"
-
-
-class CalibrationName(Enum):
-    """What a threshold may be calibrated on."""
-
-    auto = "auto"
-    leave_one_out = "leave-one-out"
-    split = "split"
-
-
-class WorkersName(Enum):
-    """Who may work on the parts of a large table."""
-
-    threads = "threads"
-    processes = "processes"
-    dask = "dask"
-
-
-class TableFormat(Enum):
-    """Formats of the scored table."""
-
-    csv = "csv"
-    parquet = "parquet"
-
+KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
+CalibrationName = Literal["auto", "leave-one-out", "split"]
+WorkersName = Literal["threads", "processes", "dask"]
+TableFormat = Literal["csv", "parquet"]
 
 _RULES = "Which rows are flagged (give one)"
 _COLUMNS = "Columns"
@@ -277,11 +248,7 @@ def given_options(params: Mapping[str, Any]) -> dict[str, Any]:
 
     known = {field.name for field in fields(ScreeningOptions)}
     named = {_MODEL_NAMES.get(name, name): value for name, value in params.items()}
-    return {
-        name: value.value if isinstance(value, Enum) else value
-        for name, value in named.items()
-        if name in known
-    }
+    return {name: value for name, value in named.items() if name in known}
 
 
 def screening_options(params: Mapping[str, Any]) -> ScreeningOptions:

@@ -1,10 +1,15 @@
-"""Steps of the commands of ``kpca novelty``: reading, checking, writing the folder, last words."""
+"""Steps of the commands of ``kpca novelty``: who works, reading, checking, writing, last words."""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,42 +17,110 @@ import typer
 
 from kpca_apps.cli.console import TOP, Console, odd_cell_lines, plan_lines, summary_lines
 from kpca_apps.cli.novelty_options import given_options
-from kpca_apps.cli.novelty_progress import working
-from kpca_apps.cli.shared import near
+from kpca_apps.cli.progress import row_progress
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
+from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
-    from kpca_apps.cli.clock import Clock
     from kpca_apps.files.output import OutputFolder
     from kpca_apps.novelty.model import NoveltyModel
     from kpca_apps.novelty.options import ScreeningOptions
     from kpca_apps.novelty.parted_rows import Execution
-    from kpca_apps.novelty.result import ComparisonResult, Evaluation, RankedRow, ScreeningResult
+    from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
     from kpca_apps.novelty.table_rows import AnyTable
 
 __all__ = [
+    "MODEL_FILE",
     "adjusted",
-    "check_model",
-    "check_rules",
+    "executing",
     "finish",
     "learned",
     "open_folder",
     "place",
-    "print_outcome",
     "print_plan",
     "read",
     "say_warnings",
+    "working",
 ]
 
+MODEL_FILE = "model.kpca"
 MAX_WARNINGS = 5
 MAX_PATTERNS = 3
+# Memory that a worker takes while it reads a part of a table and works on it.
+A_WORKER = 400_000_000
 
 
-def check_rules(told: ScreeningOptions, *, clean: bool) -> None:
-    """Refuse contradicting rules before anything is read."""
-    from kpca_apps.novelty.options import resolve_rule
+@contextmanager
+def executing(
+    console: Console, params: Mapping[str, Any], clock: Clock | None = None
+) -> Iterator[Execution]:
+    """Gather who was asked to work, by `params`; they are let go when the block ends.
 
-    resolve_rule(told, clean=clean)
+    Each pass shows how far it is on the console, and the clock takes its time.
+    """
+    from kpca_apps.engine.partitions import Workers
+    from kpca_apps.novelty.parted_rows import Execution
+
+    kind, jobs, scheduler = _asked(params)
+    if kind == "dask":
+        # What its machinery has to say in passing is for those who run a cluster.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    else:
+        jobs = jobs or _worthwhile()
+    with Workers(kind, n_workers=jobs, scheduler=scheduler) as workers:
+        yield Execution(workers, partial(_showing, console, clock, count(1)))
+
+
+@contextmanager
+def _showing(
+    console: Console, clock: Clock | None, numbers: Iterator[int], what: str, n_rows: int
+) -> Iterator[Callable[[int], None]]:
+    """Show how far one pass is while the block runs, and take its time."""
+    number, began = next(numbers), time.perf_counter()
+    with row_progress(console, what, n_rows) as advance:
+        yield advance
+    if clock is not None:
+        seconds = round(time.perf_counter() - began, 3)
+        clock.seconds[f"pass {number}, {what.lower()}"] = seconds
+
+
+def _asked(params: Mapping[str, Any]) -> tuple[Any, int | None, str | None]:
+    """Return the executor, the number of workers and the scheduler."""
+    asked, jobs = params.get("workers"), params.get("jobs")
+    scheduler = params.get("scheduler")
+    kind = "threads" if asked is None else str(asked)
+    if scheduler is None:
+        return kind, jobs, None
+    if asked is not None and kind != "dask":
+        raise ConfigError(
+            f"--scheduler is the address of a Dask cluster, and --workers {kind} are on this "
+            "machine: leave one of them out"
+        )
+    if jobs is not None:
+        raise ConfigError(
+            "--jobs sets the number of workers on this machine, and the cluster at --scheduler "
+            "has its own: leave one of them out"
+        )
+    return "dask", None, scheduler
+
+
+def _worthwhile() -> int:
+    """Return how many workers the cores and the memory of this machine allow."""
+    from joblib import cpu_count
+
+    from kpca_apps.memory import available_bytes
+
+    return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
+
+
+def working(console: Console, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
+    """Show that work is going on; for tables read in parts, their passes show it themselves."""
+    from kpca_apps.files.parts import PartedTable
+
+    if any(isinstance(table, PartedTable) for table in tables):
+        return nullcontext()
+    return console.stage(text)
 
 
 def open_folder(
@@ -60,13 +133,6 @@ def open_folder(
     if check:
         folder.check()
     return folder
-
-
-def check_model(path: Path, *, force: bool) -> None:
-    """Refuse a file that may not be written, before any work."""
-    from kpca_apps.files.models import check_model_path
-
-    check_model_path(path, force=force)
 
 
 def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> AnyTable:
@@ -125,24 +191,26 @@ def finish(
 ) -> None:
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
-    from kpca_apps.cli.novelty_runs import MODEL_FILE, write_screening
-    from kpca_apps.report.hidden import without_hidden
-    from kpca_apps.report.text import headline, plain
+    from kpca_apps.novelty.model import save_model
+    from kpca_apps.novelty.scored_table import write_scored_table
+    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.page import render_screening
+    from kpca_apps.report.novelty.text import headline, without_hidden
+    from kpca_apps.report.text import plain
 
     params = context.params
     saved = None if model is None else MODEL_FILE
     steps = next_steps(context, result, folder=folder.path.name, saved=saved)
     result = replace(result, next_steps=steps)
-    with working(console, "Writing", table):
-        result = write_screening(
-            result,
-            table,
-            folder,
-            clock,
-            suffix=str(params["format"].value),
-            model=model,
-            execution=execution,
-        )
+    with working(console, "Writing", table), folder as building:
+        scored = building / f"scored.{params['format']}"
+        notes = write_scored_table(table, result, scored, execution)
+        result = replace(result, warnings=(*result.warnings, *notes))
+        if model is not None:
+            save_model(model, building / MODEL_FILE)
+        clock.lap("scored table and model")
+        pages = [(REPORT_FILE, render_screening(result))]
+        write_result(building, result, pages, screening_figures(result), clock)
     shown = without_hidden(result)
     console.say(plain(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
@@ -168,12 +236,12 @@ def finish(
         console.say(
             f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
         )
-    print_outcome(console, folder, result, params["json"])
+    print_result(console, folder.path, result, params["json"])
 
 
 def _labels_text(evaluation: Evaluation) -> str:
     """Say how well the scores tell the rows that are labelled as outliers, and beside whom."""
-    from kpca_apps.report.curves import PRECISION, ROC, verdict
+    from kpca_apps.report.novelty.text import PRECISION, ROC, verdict
 
     ours = next(curve for curve in evaluation.methods if curve.ours)
     areas = f"{ROC.label} {ours.auroc:.3f}, {PRECISION.label} {ours.auprc:.3f}."
@@ -189,7 +257,7 @@ def _threshold_text(result: ScreeningResult) -> str:
     info = result.threshold
     if not math.isfinite(info.value):
         return info.statement
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
@@ -199,7 +267,7 @@ def _threshold_text(result: ScreeningResult) -> str:
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     from kpca_apps.novelty.flagging import rate_statement
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     rule, detector = model.rule, model.detector
     what = (
@@ -230,25 +298,9 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
         console.say(f"... and {len(warnings) - MAX_WARNINGS} more notes in the report.")
 
 
-def print_outcome(
-    console: Console,
-    folder: OutputFolder,
-    result: ScreeningResult | ComparisonResult,
-    as_json: bool,
-) -> None:
-    """Print the result as JSON, or the path of the report as the last line."""
-    from kpca_apps.cli.clock import REPORT_FILE
-    from kpca_apps.report.result_json import result_to_json
-
-    if as_json:
-        console.data(result_to_json(result))
-    else:
-        console.data_path(near(folder.path) / REPORT_FILE)
-
-
 def place(row: RankedRow, result: ScreeningResult) -> str:
     """Say in one line which row it is, and where it stands."""
-    from kpca_apps.report.text import scores_text
+    from kpca_apps.report.novelty.text import scores_text
 
     name = f" ({one_line(row.id, 60)})" if row.id else ""
     line = f", line {row.line}" if row.line is not None else ""

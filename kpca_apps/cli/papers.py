@@ -35,7 +35,7 @@ Json = Annotated[bool, option("--json", help="Print the result as JSON.", panel=
 @_command
 def list(json: Json = False) -> None:
     """List the experiments: name, paper, what is shown, and the data each needs."""
-    from kpca_apps.cli.papers_work import print_list
+    from kpca_apps.cli.papers_run import print_list
 
     print_list(Console(), json)
 
@@ -80,7 +80,7 @@ def run(
 
     All take about five minutes with data on two processors, one without.
     """
-    from kpca_apps.cli.papers_work import run_experiments
+    from kpca_apps.cli.papers_run import run_experiments
 
     if run_experiments(Console(quiet), context, name, data, out, force=force, as_json=json):
         raise typer.Exit(SOME_FAILED)

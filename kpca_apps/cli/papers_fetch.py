@@ -7,33 +7,23 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.client import HTTPException, HTTPResponse
+from dataclasses import dataclass, field
+from http.client import IncompleteRead
 from pathlib import Path
-from typing import IO, Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from kpca_apps.cli.console import Console, say_line
 from kpca_apps.errors import InputError, StoppedError
-from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
-from kpca_apps.papers.data import (
-    FILES,
-    MOST_BYTES,
-    MissingDataError,
-    PaperFile,
-    is_the_file,
-    read_paper_file,
-)
+from kpca_apps.papers.data import FILES, MOST_BYTES, MissingDataError, PaperFile, read_paper_file
 
 __all__ = ["fetch_files"]
 
 SCHEMES = ("https",)
 SECONDS = 60  # without a byte, before a server is given up
 SECONDS_A_FILE = 600
-PIECE = 1 << 16
-MOST_DIGITS = 19  # of a length that a server may state
+PIECE = 256  # bytes, after each of which the time is looked at: a server may drip
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 
@@ -42,28 +32,11 @@ class _NoServerError(InputError):
 
 
 def fetch_files(console: Console, folder: Path) -> int:
-    """Fetch every data file that is not there; what is not the file it should be is not kept.
+    """Fetch every data file that is not there, and return how many could not be had.
 
-    Nothing is replaced: something else under the name of a file stays, and counts as a failure.
-    Where the server cannot be reached, no further file is tried. No empty folder is left.
-
-    Parameters
-    ----------
-    console : Console
-    folder : Path
-        Made if it does not exist; its parent must.
-
-    Returns
-    -------
-    int
-        How many files could not be had.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made or written to.
-    StoppedError
-        If it was interrupted; what was fetched is kept.
+    What is not the file it should be is not kept, and nothing is replaced: something else under
+    the name of a file stays, and counts as a failure. Where the server cannot be reached, no
+    further file is tried. No empty folder is left.
     """
     files = [file for group in FILES.values() for file in group]
     n_there = n_new = 0
@@ -73,7 +46,7 @@ def fetch_files(console: Console, folder: Path) -> int:
                 if os.path.lexists(folder / file.path):
                     n_there += _is_right(folder, file)
                 else:
-                    n_new += _kept(console, file, folder / file.path)
+                    n_new += _is_fetched(console, folder, file)
     except _NoServerError as error:
         say_line(
             f"failed: {error}; {n_there + n_new} of {len(files)} files are there: run the same "
@@ -101,20 +74,17 @@ def _is_right(folder: Path, file: PaperFile) -> bool:
     return True
 
 
-def _kept(console: Console, file: PaperFile, target: Path) -> bool:
-    """Fetch a file and keep it, or say why it cannot be had."""
+def _is_fetched(console: Console, folder: Path, file: PaperFile) -> bool:
+    """Fetch a file, or say why it cannot be had."""
+    target = folder / file.path
     with _folder(target.parent):
         try:
             with console.stage(f"Fetching {file.path}"):
-                content = _fetched(file)
-        except _NoServerError:
-            raise
-        except InputError as error:
-            say_line(f"failed: {error}")
+                _fetch(file, target)
+        except (OSError, ValueError) as error:
+            say_line(f"failed: {_failure(file, target, error)}")
             return False
-        with atomic_write(target) as stream:
-            stream.write(content)
-    console.say(f"{file.path}: {len(content):,} bytes, as they should be.")
+    console.say(f"{file.path}: {target.stat().st_size:,} bytes, as they should be.")
     return True
 
 
@@ -135,62 +105,79 @@ def _folder(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-class _Redirects(HTTPRedirectHandler):
-    """Follows a server to another address only where that is as safe."""
+def _fetch(file: PaperFile, target: Path) -> None:
+    """Download a file; it takes its name only when its SHA-256 is right."""
+    from pooch import HTTPDownloader, get_logger, retrieve
 
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> Request | None:
-        """Refuse an address that anybody on the way could answer for."""
-        if urlsplit(newurl).scheme not in SCHEMES:
-            raise HTTPError(newurl, code, "sent on to an address without https", headers, fp)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    get_logger().setLevel("WARNING")
+    downloader = HTTPDownloader(
+        progressbar=_Limits(),
+        chunk_size=PIECE,
+        timeout=SECONDS,
+        headers={"Accept-Encoding": "identity"},
+        hooks={"response": _refuse_unsafe},
+    )
+    retrieve(
+        file.address,
+        f"sha256:{file.sha256}",
+        target.name,
+        target.parent.absolute(),
+        downloader=downloader,
+    )
+    target.chmod(0o644)
 
 
-def _fetched(file: PaperFile) -> bytes:
-    """Return the bytes of a file, or say why they cannot be had."""
-    try:
-        with _opened(file.address) as answer:
-            content = _received(answer)
-            length = str(answer.headers["Content-Length"])
-    except (OSError, HTTPException, ValueError) as error:
-        raise _failure(file, error) from None
-    is_told = length.isdecimal() and len(length) <= MOST_DIGITS
-    if is_told and len(content) < min(int(length), MOST_BYTES):
-        raise InputError(
-            f"{file.path}: broke off after {len(content):,} of {int(length):,} bytes; try again."
-        )
-    if not is_the_file(file, content):
-        raise InputError(
+@dataclass
+class _Limits:
+    """Ends a download that is too long or takes too long; the downloader tells it each piece."""
+
+    total: int = 0
+    done: int = 0
+    until: float = field(default_factory=lambda: time.monotonic() + SECONDS_A_FILE)
+
+    def update(self, n_bytes: int) -> None:
+        self.done += n_bytes
+        if self.done > MOST_BYTES:
+            raise TimeoutError(f"it is longer than {MOST_BYTES / 1e6:.0f} MB")
+        if time.monotonic() > self.until:
+            raise TimeoutError(f"only {self.done:,} bytes in {SECONDS_A_FILE} seconds")
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _refuse_unsafe(answer: Any, **options: Any) -> None:
+    """Follow a server to another address only where nobody on the way could answer for it."""
+    target = urljoin(answer.url, answer.headers.get("location", ""))
+    if urlsplit(target).scheme not in SCHEMES:
+        raise ValueError("sent on to an address without https")
+
+
+def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
+    """Say in a line why a file could not be fetched."""
+    if isinstance(error, OSError) and error.errno is not None:
+        raise InputError(f"{one_line(str(target), 200)}: cannot be written ({error.strerror}).")
+    if "does not match the known hash" in str(error):
+        return InputError(
             f"{file.path}: another file stands at {file.address} now (its SHA-256 differs); it was "
             "not kept."
         )
-    return content
-
-
-def _opened(address: str) -> HTTPResponse:
-    answer: HTTPResponse = build_opener(_Redirects).open(address, timeout=SECONDS)
-    return answer
-
-
-def _received(answer: HTTPResponse) -> bytes:
-    """Read an answer piece by piece, so that a server that drips is given up too."""
-    content, until = bytearray(), time.monotonic() + SECONDS_A_FILE
-    while len(content) < MOST_BYTES and (piece := answer.read1(PIECE)):
-        content += piece
-        if time.monotonic() > until:
-            raise TimeoutError(f"only {len(content):,} bytes in {SECONDS_A_FILE} seconds")
-    return bytes(content)
-
-
-def _failure(file: PaperFile, error: Exception) -> InputError:
-    """Say in a line why a file could not be fetched."""
-    cause = error.reason if type(error) is URLError else error
-    if isinstance(error, HTTPError):
-        error.close()
-    why = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
-    if isinstance(cause, NO_SERVER):
+    root: BaseException = error
+    while cause := root.__cause__ or root.__context__:
+        root = cause
+    if isinstance(root, NO_SERVER):
         server = urlsplit(file.address).hostname
-        return _NoServerError(f"{file.path}: {server} cannot be reached ({why})")
-    # Of a circle of redirects the library says three lines.
+        raise _NoServerError(f"{file.path}: {server} cannot be reached ({root.strerror})")
+    if isinstance(root, IncompleteRead) and root.expected is not None:
+        n_bytes = int(root.partial)  # not the bytes themselves, unlike the standard library's
+        return InputError(
+            f"{file.path}: broke off after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
+            "again."
+        )
+    if root is not error and not isinstance(root, OSError):
+        root = ValueError("its answer cannot be understood")
+    why = getattr(root, "strerror", None) or str(root)
     return InputError(f"{file.path}: cannot be fetched ({why.partition(chr(10))[0]}).")

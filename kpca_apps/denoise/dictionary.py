@@ -33,14 +33,14 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.linalg import eigh
@@ -56,8 +56,8 @@ from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.errors import ConfigError, InputError, ModelFileError
-from kpca_apps.files.models import load_archive, save_archive
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.models import load_model_file, save_model_file
 
 __all__ = [
     "DictionaryDenoiser",
@@ -70,9 +70,7 @@ __all__ = [
 ]
 
 Matrix = NDArray[np.float64]
-Denoiser = TypeVar("Denoiser", bound="DictionaryDenoiser")
 Course = NDArray[np.int64]
-Arrays = dict[str, NDArray[Any]]
 Trial = tuple[float, Matrix, Matrix, float]
 """A noise level, held-out rows with such noise, what their denoised form is compared with, and
 the noise of that comparison as a mean square."""
@@ -117,8 +115,6 @@ KIND = "denoise-dictionary"
 LARGEST = 1e100
 """Modulus above which no number of a fitted dictionary lies."""
 
-_GIVEN = ("n_components", "bandwidth", "sigma", "examples_sigma")
-
 
 @dataclass(frozen=True)
 class LevelChoice:
@@ -136,10 +132,10 @@ class LevelChoice:
         Mean squared error a pixel; where the examples are noisy, an estimate.
     """
 
-    level: float
+    level: Annotated[float, Meta(gt=0)]
     bandwidth: float
     components: int
-    error: float
+    error: Annotated[float, Meta(ge=0)]
 
 
 class DictionaryDenoiser:
@@ -420,9 +416,16 @@ class DictionaryDenoiser:
         InputError
             If the file cannot be written.
         """
-        meta, arrays = _state(self)
-        versions = {"kpca-apps": metadata.version("kpca-apps")}
-        save_archive(path, {"kind": KIND, "versions": versions, **meta}, arrays)
+        first, *others = self.subspaces_
+        parameters = {name: getattr(self, name) for name in Parameters.__dataclass_fields__}
+        state = DictionaryState(
+            parameters=Parameters(**parameters),
+            shape=self.shape_,
+            choices=self.choices_,
+            subspaces=(first, *(replace(other, points=first.points) for other in others)),
+            level=self.level_,
+        )
+        save_model_file(path, KIND, state)
 
     @classmethod
     def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
@@ -433,25 +436,11 @@ class DictionaryDenoiser:
         ModelFileError
             If the file is missing, damaged, or holds another kind of model.
         """
-        meta, arrays = load_archive(path)
-        name = Path(path).name
-        if meta.get("kind") != KIND:
-            raise ModelFileError(f"{name}: not a denoising model; fit one with kpca denoise fit")
-        try:
-            model = _restored(cls, meta, arrays)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
-            reason = str(error) if isinstance(error, ModelFileError) else f"unusable part: {error}"
-            raise ModelFileError(
-                f"{name}: The dictionary in the model file is damaged ({reason}); fit it again."
-            ) from error
-        model.n_jobs = n_jobs
+        wanted = "a denoising model; fit one with kpca denoise fit"
+        state = load_model_file(path, KIND, DictionaryState, wanted)
+        model = cls(**vars(state.parameters), n_jobs=n_jobs)
+        model.shape_, model.choices_ = state.shape, state.choices
+        model.subspaces_, model.level_ = state.subspaces, state.level
         return model
 
     def check_parameters(self) -> None:
@@ -678,9 +667,14 @@ class ResidualLevel:
         Mean squared length of a held-out example outside them.
     """
 
-    mean: Matrix
-    directions: Matrix
-    clean_energy: float
+    mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
+    directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
+    clean_energy: Annotated[float, Meta(ge=0)]
+
+    def validate(self) -> None:
+        """Refuse as many directions as there are dimensions: nothing would lie outside."""
+        if self.directions.shape[1] >= len(self.mean):
+            raise ValueError(f"{self.directions.shape[1]} directions")
 
     @classmethod
     def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
@@ -709,17 +703,6 @@ class ResidualLevel:
         with one_blas_thread():
             inside = centred @ self.directions
         return float(((centred**2).sum(axis=1) - (inside**2).sum(axis=1)).mean())
-
-
-def _level_from_state(energy: float, mean: Matrix, directions: Matrix) -> ResidualLevel:
-    """Rebuild a `ResidualLevel` from a model file, whose parts may not fit together."""
-    fits = mean.ndim == 1 and directions.ndim == 2
-    fits = fits and directions.shape[1] < len(directions) == len(mean)
-    # Columns of length 1 and a mean whose square does not overflow; NaN is in no range.
-    fits = fits and bool((np.abs(directions) < 2.0).all() and (np.abs(mean) < LARGEST).all())
-    if not (fits and 0.0 <= energy < np.inf):
-        raise ModelFileError("its noise level is spoilt")
-    return ResidualLevel(mean, directions, energy)
 
 
 def _leading_directions(centred: Matrix, r: int) -> Matrix:
@@ -901,82 +884,42 @@ def _as_given(values: Matrix, image: NDArray[Any]) -> NDArray[np.floating[Any]]:
     return out.astype(np.float64 if image.dtype == np.float64 else np.float32)
 
 
-def _state(model: DictionaryDenoiser) -> tuple[dict[str, Any], Arrays]:
-    """Return a fitted dictionary as plain values and arrays, the examples once for all levels."""
-    level = model.level_
-    arrays: Arrays = {"level.mean": level.mean, "level.directions": level.directions}
-    subspaces = []
-    for i, subspace in enumerate(model.subspaces_):
-        meta, parts = subspace.to_state()
-        subspaces.append(meta)
-        arrays["points"] = parts.pop("points")
-        arrays |= {f"subspace{i}.{name}": array for name, array in parts.items()}
-    meta = {
-        "patch_size": model.patch_size,
-        "stride": model.stride,
-        "given": {name: getattr(model, name) for name in _GIVEN},
-        "shape": list(model.shape_),
-        "choices": [asdict(choice) for choice in model.choices_],
-        "subspaces": subspaces,
-        "level": {"clean_energy": level.clean_energy},
-    }
-    return meta, arrays
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a dictionary that its noise levels and patches depend on."""
+
+    n_components: Annotated[int, Meta(ge=1)] | None
+    bandwidth: Annotated[float, Meta(gt=0)] | None
+    patch_size: Annotated[int, Meta(ge=2)] | None
+    stride: Annotated[int, Meta(ge=1)] | None
+    sigma: Annotated[float, Meta(gt=0)] | None
+    examples_sigma: Annotated[float, Meta(ge=0)]
 
 
-def _restored(
-    make: type[Denoiser], meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> Denoiser:
-    """Rebuild a fitted dictionary from `_state`, or raise one of many errors."""
+@dataclass(frozen=True, eq=False)
+class DictionaryState:
+    """What a dictionary learned; its examples are part of it, once for all noise levels."""
 
-    def part(prefix: str) -> Arrays:
-        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+    parameters: Parameters
+    shape: tuple[int, ...]
+    choices: tuple[LevelChoice, ...]
+    subspaces: tuple[KernelSubspace, ...]
+    level: ResidualLevel
 
-    given = {name: _number(meta["given"][name]) for name in _GIVEN}
-    model = make(patch_size=meta["patch_size"], stride=meta["stride"], **given)
-    model.shape_ = tuple(int(length) for length in meta["shape"])
-    model.choices_ = tuple(
-        LevelChoice(
-            level=float(choice["level"]),
-            bandwidth=float(choice["bandwidth"]),
-            components=int(choice["components"]),
-            error=float(choice["error"]),
+    def validate(self) -> None:
+        """Refuse parts that do not fit together here, before they fail in a user's run."""
+        pixels = int(np.prod(self.shape, dtype=object))
+        fits = (
+            len(self.choices) == len(self.subspaces) > 0
+            and len(self.shape) == 3
+            and min(self.shape) > 0
+            and len(self.level.mean) == pixels
+            and all(s.points.shape[1] == pixels and _usable(s) for s in self.subspaces)
+            and self.parameters.patch_size in (None, self.shape[0])
+            and (self.parameters.stride or 0) <= (self.parameters.patch_size or np.inf)
         )
-        for choice in meta["choices"]
-    )
-    model.subspaces_ = tuple(
-        KernelSubspace.from_state(state, {"points": arrays["points"], **part(f"subspace{i}.")})
-        for i, state in enumerate(meta["subspaces"])
-    )
-    energy = float(meta["level"]["clean_energy"])
-    model.level_ = _level_from_state(energy, arrays["level.mean"], arrays["level.directions"])
-    _check_fit(model)
-    return model
-
-
-def _number(value: Any) -> Any:
-    """Return a parameter as it was given, if it can have been."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise ModelFileError("its parameters are no numbers")
-    return value
-
-
-def _check_fit(model: DictionaryDenoiser) -> None:
-    """Refuse parts that do not fit together here, before they fail in a user's run."""
-    model.check_parameters()
-    levels = np.array([choice.level for choice in model.choices_])
-    errors = np.array([choice.error for choice in model.choices_])
-    pixels = int(np.prod(model.shape_))
-    fits = (
-        len(model.shape_) == 3
-        and len(levels) == len(model.subspaces_) > 0
-        and bool(np.isfinite(levels).all() and (levels > 0.0).all())
-        and bool(np.isfinite(errors).all() and (errors >= 0.0).all())
-        and len(model.level_.mean) == pixels
-        and all(s.points.shape[1] == pixels and _usable(s) for s in model.subspaces_)
-        and model.patch_size in (None, model.shape_[0])
-    )
-    if not fits:
-        raise ModelFileError("its parts do not fit together")
+        if not fits:
+            raise ValueError("its parts do not fit together")
 
 
 def _usable(subspace: KernelSubspace) -> bool:

@@ -17,34 +17,10 @@ COMPARED_ROWS = 500
 def median_squared_distance(
     X: NDArray[np.float64], rng: np.random.Generator, *, rows: int = COMPARED_ROWS
 ) -> float:
-    """Return the median of the squared distances, other than 0, among some of the rows.
+    """Return the median of the squared distances, other than 0, among at most ``rows`` rows drawn.
 
-    One over it is the usual first choice of gamma: it does not depend on the units of the data.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    rng : numpy.random.Generator
-        Draws the rows.
-    rows : int
-        At most this many rows are compared.
-
-    Returns
-    -------
-    float
-        In squared units of the data; 1 where all rows are the same, for then the kernel is
-        constant whatever its width.
-
-    Raises
-    ------
-    ValueError
-        If the rows differ, but by so much or so little that the square is no number.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [0.0], [2.0]])
-    >>> median_squared_distance(X, np.random.default_rng(0))
-    4.0
+    One over it is the usual first choice of gamma: it does not depend on the units of the data. 1
+    where all rows are the same: then the kernel is constant whatever its width.
     """
     drawn = X[uniform_landmarks(len(X), rows, rng)]
     squared = pdist(drawn, "sqeuclidean")

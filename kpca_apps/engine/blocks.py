@@ -74,11 +74,9 @@ def _nothing() -> None:
 
 @contextmanager
 def _any_thread_may_set() -> Iterator[None]:
-    """Let this thread set the limit, and any other afterwards.
-
-    Newer versions of threadpoolctl listen to one thread only, until that one is done; but the
-    last to leave need not be the first who came.
-    """
+    """Let this thread set the limit, and any other afterwards."""
+    # Newer versions of threadpoolctl listen to one thread only, until that one is done; but the
+    # last to leave need not be the first who came.
     release = getattr(OpenBLASController, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -105,27 +103,10 @@ def map_row_blocks(
     block: int = BLOCK,
     n_jobs: int | None = None,
 ) -> Matrix:
-    """Apply a function that treats rows one by one to all rows, block by block.
+    """Return what a function that treats rows one by one makes of all rows, ``(n, ...)``.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a block ``(block, d)`` to an array whose first axis has length ``block``.
-    X : ndarray of shape (n, d)
-    block : int >= 1
-        Rows a block.
-    n_jobs : int, optional
-        Threads, in joblib's convention (None: 1 unless a joblib context says otherwise).
-
-    Returns
-    -------
-    ndarray of shape (n, ...)
-        The results in the order of the rows.
-
-    Examples
-    --------
-    >>> map_row_blocks(lambda rows: rows.sum(axis=1), np.arange(6.0).reshape(3, 2), block=2)
-    array([1., 5., 9.])
+    ``function`` maps a block ``(block, d)``, the last one padded, to as many results; ``n_jobs`` is
+    in joblib's convention (None: one thread unless a joblib context says otherwise).
     """
     starts = range(0, len(X), block)
     with one_blas_thread():
@@ -152,22 +133,9 @@ def reduce_row_blocks(
     block: int = 4096,
     n_jobs: int | None = None,
 ) -> Partial:
-    """Combine what a function makes of each block, always in the order of the blocks.
+    """Combine what a function makes of each block of at most ``block`` rows, n >= 1.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a block of at most ``block`` rows to a partial result.
-    X : ndarray of shape (n, d), n >= 1
-    combine : callable
-        Joins the result so far and the next partial result.
-    block, n_jobs
-        As in `map_row_blocks`.
-
-    Returns
-    -------
-    Partial
-        The same bits for any number of workers.
+    Always in the order of the blocks: the same bits for any number of workers.
     """
     with one_blas_thread():
         starts = range(0, len(X), block)
@@ -181,13 +149,7 @@ def reduce_row_blocks(
 def in_order(
     function: Callable[[int], Partial], starts: Iterable[int], n_jobs: int | None = None
 ) -> Iterator[Partial]:
-    """Yield what a function makes of each start, in their order, on so many threads.
-
-    Examples
-    --------
-    >>> list(in_order(lambda start: 2 * start, [1, 2, 3], n_jobs=2))
-    [2, 4, 6]
-    """
+    """Yield what a function makes of each start, in their order, on so many threads."""
     if effective_n_jobs(n_jobs) == 1:
         # A thread's worth of work needs no scheduling, which costs as much as a small block.
         yield from map(function, starts)

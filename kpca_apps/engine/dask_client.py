@@ -8,10 +8,12 @@ import logging
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from kpca_apps.engine.interrupts import interrupts_ignored
 from kpca_apps.errors import ConfigError, RefusedError
+from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["dask_client", "killed_worker"]
 
@@ -22,23 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack) -> Any:
-    """Return a client with at least one worker.
+    """Return a client, with at least one worker, of a scheduler or of a cluster on this machine.
 
-    Parameters
-    ----------
-    n_workers : int or None
-        Of a cluster on this machine.
-    scheduler : str or None
-        Address of a scheduler, instead of such a cluster.
-    opened : ExitStack
-        Takes what has to be closed, also after an error.
-
-    Raises
-    ------
-    ConfigError
-        If Dask is not installed.
-    RefusedError
-        If no scheduler answers, or it has no workers.
+    ``opened`` takes what has to be closed, also after an error. ConfigError if Dask is not
+    installed, RefusedError if no scheduler answers or it has no workers.
     """
     try:
         distributed: Any = importlib.import_module("distributed")
@@ -69,9 +58,12 @@ def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack)
 
 def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -> Any:
     # Workers leave files behind unless the folder they lie in goes with them.
-    scratch = tempfile.TemporaryDirectory(prefix="kpca-dask-", ignore_cleanup_errors=True)
-    folder = opened.enter_context(scratch)
     try:
+        target = Path(tempfile.gettempdir(), "kpca-dask")
+        remove_leftovers(target)
+        scratch = TemporaryPath(target, folder=True, private=True)
+        opened.callback(scratch.close)
+        folder = str(scratch.path)
         told = importlib.import_module("dask").config.set({"temporary-directory": folder})
         with interrupts_ignored(), told:
             cluster = distributed.LocalCluster(

@@ -52,26 +52,14 @@ ROWS_A_BLOCK = 4096
 
 
 def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", "krylov"]:
-    """Return the solver that ``"auto"`` stands for.
-
-    Examples
-    --------
-    >>> choose_solver(1000, 10), choose_solver(5000, 10), choose_solver(5000, 1000)
-    ('lapack', 'krylov', 'lapack')
-    """
+    """Return the solver that ``"auto"`` stands for."""
     if solver != "auto":
         return solver
     return "lapack" if n <= SMALL or 8 * q >= n else "krylov"
 
 
 def lapack_vectors(n: int, q: int, *, by_modulus: bool) -> int:
-    """Return how many eigenvectors LAPACK is asked for: some, or all.
-
-    Examples
-    --------
-    >>> lapack_vectors(1000, 10, by_modulus=False), lapack_vectors(1000, 500, by_modulus=False)
-    (10, 1000)
-    """
+    """Return how many eigenvectors LAPACK is asked for: some, or all."""
     return n if by_modulus or q > MOST_SOME * n else q
 
 
@@ -86,23 +74,11 @@ def krylov_basis_limit(n: int, q: int) -> int:
 
 
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
-    """Return which eigenvalues stand out from rounding.
-
-    Parameters
-    ----------
-    values : ndarray of shape (q,)
-    smallest : float
-        What they must exceed: `smallest_eigenvalue`.
-    by_modulus : bool
-        Negative ones count.
-
-    Notes
-    -----
-    Very small eigenvalues are ignored, as the Spanish course notes advise: the test "eigenval > 0"
-    in the pseudo-code of Aguilera and Antonanzas (2019) lets rounding pass. About the
-    mean at most n - 1 of them are not 0; Scholkopf, Smola and Muller (1996), 4.3, say up to M,
-    which is so about the origin.
-    """
+    """Return which values exceed the `smallest_eigenvalue`; negative ones too by modulus."""
+    # Very small eigenvalues are ignored, as the Spanish course notes advise: the test "eigenval >
+    # 0" in the pseudo-code of Aguilera and Antonanzas (2019) lets rounding pass. About the mean at
+    # most n - 1 of them are not 0; Scholkopf, Smola and Muller (1996), 4.3, say up to M, which is
+    # so about the origin.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
@@ -132,41 +108,18 @@ def block_krylov(
     start: Values | None = None,
     trace: float = 0.0,
 ) -> tuple[Matrix, Matrix] | None:
-    """Return the leading eigenpairs of a symmetric operator, or None if it takes too long.
+    """Return the q leading eigenpairs ``(q,)``, ``(n, q)`` of a symmetric operator, in float64.
 
-    A block Lanczos iteration that keeps its whole basis orthonormal (each block is
-    orthogonalised twice) and reads eigenpairs off it by Rayleigh and Ritz, in float64. A basis
-    that grows too long is replaced by its leading Ritz vectors. No pair is returned whose true
-    residual |A v - theta v| exceeds ten times the tolerances: one for all, and one for each pair
-    that is as far above rounding as `smallest_eigenvalue` says.
-
-    Parameters
-    ----------
-    product : callable
-        Maps ``(n, b)`` to ``(n, b)``, both of type ``dtype``.
-    n, q : int
-        Order of the operator, number of eigenpairs.
-    rng : numpy.random.Generator
-    by_modulus : bool
-    dtype : numpy.float64 or numpy.float32
-        Of the basis; residuals are at most `TOLERANCE` of it, relative to the largest
-        eigenvalue.
-    start : ndarray of shape (n, block_width(q)), optional
-        The first block; random numbers if None.
-    trace : float
-        Of the matrix whose rounding the products have, for `smallest_eigenvalue`.
-
-    Returns
-    -------
-    values, vectors : ndarray of shape (q,) and (n, q), float64
-        None where LAPACK has less to do than this iteration has left.
-
-    References
-    ----------
-    .. [1] Golub and Underwood (1977), The block Lanczos method for computing eigenvalues.
-    .. [2] Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue
-       problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
+    ``product`` maps ``(n, b)`` of type ``dtype`` to its like; ``trace`` is for
+    `smallest_eigenvalue`. None where LAPACK has less to do than this iteration has left.
     """
+    # A block Lanczos iteration that keeps its whole basis orthonormal (each block is orthogonalised
+    # twice) and reads eigenpairs off it by Rayleigh and Ritz, in float64. A basis that grows too
+    # long is replaced by its leading Ritz vectors. No pair is returned whose true residual |A v -
+    # theta v| exceeds ten times the tolerances: one for all, and one for each pair that is as far
+    # above rounding as `smallest_eigenvalue` says. Golub and Underwood (1977), The block Lanczos
+    # method for computing eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large
+    # symmetric eigenvalue problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
     precision: Literal["float32", "float64"] = "float32" if is_single(dtype) else "float64"
     tolerance = TOLERANCE[precision]
@@ -227,11 +180,9 @@ def _random_block(rng: np.random.Generator, n: int, b: int, dtype: np.dtype[Any]
 
 
 def _orthonormal(block: Values, basis: Values) -> Values:
-    """Return orthonormal columns that span ``block`` without ``basis``.
-
-    ``block`` has been orthogonalised once; twice is enough (Kahan, Parlett), unless its columns
-    nearly depend on each other, so that making them of unit length magnifies what is left.
-    """
+    """Return orthonormal columns that span ``block`` without ``basis``."""
+    # The block has been orthogonalised once; twice is enough (Kahan, Parlett), unless its columns
+    # nearly depend on each other, so that making them of unit length magnifies what is left.
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
         longest = float(np.linalg.norm(block, axis=0).max())
@@ -257,10 +208,7 @@ def _estimates(rest: Values, last_rows: Matrix) -> Matrix:
 def _restart(
     columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, kept: int
 ) -> int:
-    """Replace a basis and its images, in their own memory, by the leading Ritz vectors and theirs.
-
-    Returns their number.
-    """
+    """Replace basis and images, in their own memory, by leading Ritz vectors; return how many."""
     if kept < 1:
         return int(columns[0].shape[1])
     for matrix in columns:
@@ -275,11 +223,9 @@ def _restart(
 def _refined(
     known: Values, images: Values, turn: Matrix, by_modulus: bool
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the eigenpairs that Ritz vectors V span, in float64, and their true residuals.
-
-    V and its image AV are made of the basis and of its products with A, so the residual
-    |A v - theta v| is what it is whatever the basis has lost of its orthogonality.
-    """
+    """Return the eigenpairs that Ritz vectors V span, in float64, and their true residuals."""
+    # V and its image AV are made of the basis and of its products with A, so the residual |A v -
+    # theta v| is what it is whatever the basis has lost of its orthogonality.
     n, q = len(known), turn.shape[1]
     narrow = turn.astype(known.dtype)
     V, W = known @ narrow, images @ narrow

@@ -16,25 +16,13 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.engine.blocks import map_row_blocks
-from kpca_apps.engine.kernels import (
-    RBF,
-    Kernel,
-    Laplacian,
-    Linear,
-    MultiscaleRBF,
-    OnColumns,
-    Scaled,
-    ScaledInputs,
-    Sum,
-)
-from kpca_apps.engine.mapped_inputs import MappedInputs, Recentred, Translated
+from kpca_apps.engine.kernels import Kernel, Recentred
 
 __all__ = [
     "about_landmarks",
@@ -53,13 +41,7 @@ Values = NDArray[Any]
 def gram_matrix(
     kernel: Kernel, X: Matrix, dtype: DTypeLike = np.float64, *, n_jobs: int | None = None
 ) -> Values:
-    """Return K with K_ij = k(x_i, x_j), shape ``(n, n)``.
-
-    Raises
-    ------
-    ValueError
-        If values of the kernel overflow; no solver is to be trusted with them.
-    """
+    """Return K with K_ij = k(x_i, x_j); ValueError if values overflow: no solver takes them."""
     with np.errstate(over="ignore", invalid="ignore"):
         gram = map_row_blocks(kernel.against(X, dtype), X, n_jobs=n_jobs)
         finite = np.isfinite(gram.sum(axis=0)).all()
@@ -69,12 +51,7 @@ def gram_matrix(
 
 
 def require_finite(kernel: Kernel, X: Matrix) -> None:
-    """Refuse rows on which a positive semi-definite kernel overflows: k(x, y)^2 <= k(x,x) k(y,y).
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse rows on which a semi-definite kernel overflows: k(x, y)^2 <= k(x,x) k(y,y)."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(kernel.diagonal(X)).all()
     if not finite:
@@ -89,24 +66,12 @@ def overflow(kernel: Kernel) -> ValueError:
 
 
 def centre_in_place(K: Values) -> None:
-    """Turn K into HKH, H = I - 11'/n, in the memory of K.
-
-    Notes
-    -----
-    Entry by entry K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9). The report's
-    eq. (48) leaves a factor 1/M out in its second and fourth lines, its eq. (45) sums over the
-    index it is for; eq. (49), in matrices, is right, but for an entry K~_ij on its left, as in the
-    Spanish notes. To centre the inputs instead, step 1 of the English notes (whose eq. 11 has rows
-    as they are), centres no image: kernels of a distance do not even see it.
-
-    Examples
-    --------
-    >>> K = np.array([[4.0, 2.0], [2.0, 4.0]])
-    >>> centre_in_place(K)
-    >>> K
-    array([[ 1., -1.],
-           [-1.,  1.]])
-    """
+    """Turn K into HKH, H = I - 11'/n, in the memory of K."""
+    # Entry by entry K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9). The report's
+    # eq. (48) leaves a factor 1/M out in its second and fourth lines, its eq. (45) sums over the
+    # index it is for; eq. (49), in matrices, is right, but for an entry K~_ij on its left, as in
+    # the Spanish notes. To centre the inputs instead, step 1 of the English notes (whose eq. 11 has
+    # rows as they are), centres no image: kernels of a distance do not even see it.
     means = K.mean(axis=0)
     K -= means
     K -= means[:, None]
@@ -114,20 +79,11 @@ def centre_in_place(K: Values) -> None:
 
 
 def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
-    """Return a kernel with the same centred Gram matrix that loses fewer digits to rounding.
-
-    Inner products of rows far from 0 are large, and centring takes nearly all of them away again:
-    the digits that remain are few. Where the kernel is made of inner products and of functions of
-    the difference of rows, column means may be taken from the rows first.
-
-    Examples
-    --------
-    >>> about_mean(Linear(), np.array([[7.0], [9.0]]))
-    Recentred(kernel=Linear(), origin=(8.0,))
-    >>> about_mean(RBF(1.0), np.array([[7.0], [9.0]]))
-    RBF(gamma=1.0)
-    """
-    if not _gains_about_mean(kernel):
+    """Return a kernel with the same centred Gram matrix that loses fewer digits to rounding."""
+    # Inner products of rows far from 0 are large, and centring takes nearly all of them away again:
+    # the digits that remain are few. Where the kernel is made of inner products and of functions of
+    # the difference of rows, column means may be taken from the rows first.
+    if not kernel.gains_from_centring:
         return kernel
     with np.errstate(over="ignore", invalid="ignore"):
         mean = X.mean(axis=0)
@@ -135,19 +91,10 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
-    """Return a kernel as `about_mean` does, with an origin that keeps the span of landmarks.
-
-    About their mean m itself they span one direction less, which rows that are added may have. The
-    origin is m - r m / |m|, r their root mean squared distance from m: none is lost, and what is
-    left of a large offset is no larger than the differences.
-
-    Examples
-    --------
-    >>> about_landmarks(Linear(), np.array([[7.0], [9.0]]))
-    Recentred(kernel=Linear(), origin=(7.0,))
-    >>> about_landmarks(Linear(), np.array([[7.0]]))
-    Linear()
-    """
+    """Return a kernel as `about_mean` does, with an origin that keeps the span of landmarks."""
+    # About their mean m itself they span one direction less, which rows that are added may have.
+    # The origin is m - r m / |m|, r their root mean squared distance from m: none is lost, and what
+    # is left of a large offset is no larger than the differences.
     about = about_mean(kernel, points)
     if not isinstance(about, Recentred) or about is kernel:
         return kernel
@@ -160,28 +107,5 @@ def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
 
 
 def about_origin(kernel: Kernel) -> Kernel:
-    """Return the kernel without the origin that a fit gave it: components are the same vectors.
-
-    Examples
-    --------
-    >>> about_origin(about_mean(Linear(), np.array([[7.0], [9.0]])))
-    Linear()
-    """
+    """Return the kernel without the origin that a fit gave it: components are the same vectors."""
     return kernel.kernel if isinstance(kernel, Recentred) else kernel
-
-
-def _gains_about_mean(kernel: Kernel) -> bool:
-    """Return whether inner products are part of a kernel that no translation changes otherwise."""
-    leaves = set(_leaves(kernel))
-    return Linear in leaves and leaves <= {Linear, RBF, MultiscaleRBF, Laplacian}
-
-
-def _leaves(kernel: Kernel) -> Iterator[type[Kernel]]:
-    """Yield the types of the kernels that sums, multiples and maps of rows are made of."""
-    if isinstance(kernel, Sum):
-        for part in kernel.kernels:
-            yield from _leaves(part)
-    elif isinstance(kernel, (Scaled, OnColumns, ScaledInputs, MappedInputs, Translated)):
-        yield from _leaves(kernel.kernel)
-    else:
-        yield type(kernel)

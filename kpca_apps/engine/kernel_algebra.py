@@ -1,16 +1,11 @@
-"""What a kernel is, and how kernels combine into kernels.
+"""What a kernel is, how kernels combine to kernels, and how they are read from a model file.
 
-A kernel says how alike two rows are. Sums, positive multiples, restrictions to some columns and
-rescaled inputs of kernels are kernels again, so that a mean of kernels over several views of a
-table is used like any other kernel.
-
-References
-----------
-.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
-   problem, MPI technical report 44, eq. 69 and B.7.
+A kernel measures how alike two rows are. Sums, positive multiples, restrictions to some columns and
+linear maps of the inputs of kernels are kernels again, so that a mean of kernels over several views
+of a table is used like any other kernel.
 """
 
-# What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `adding`, `diagonal`, `describe` and the properties promise is said on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -19,14 +14,25 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Kernel", "KernelRows", "OnColumns", "Scaled", "ScaledInputs", "Sum"]
+__all__ = [
+    "Kernel",
+    "KernelRows",
+    "LinearlyMapped",
+    "OnColumns",
+    "Recentred",
+    "Scaled",
+    "ScaledInputs",
+    "Sum",
+    "Translated",
+    "Wrapped",
+]
 
 Matrix = NDArray[np.float64]
 Values = NDArray[Any]
@@ -34,6 +40,11 @@ KernelRows = Callable[[Matrix], Values]
 """A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
 AddRows = Callable[[Matrix, Values, Values], None]
 """The same, added to a total ``(b, m)``, with room ``(2, b, m)`` for what is made on the way."""
+WeightedGradient = Callable[[Matrix, Matrix], Matrix]
+"""Rows ``(b, d)`` and coefficients ``(b, m)`` to gradients ``(b, d)``."""
+
+_KINDS: dict[str, type[Kernel]] = {}
+"""All kernels by the name of their class, by which model files know them."""
 
 
 class Kernel(ABC):
@@ -41,8 +52,20 @@ class Kernel(ABC):
 
     Subclasses are frozen dataclasses whose fields are numbers, strings, kernels or tuples of
     them, Python's own whatever was given (numpy's scalars and arrays are converted); that is what
-    makes them comparable, printable and storable without further code.
+    makes them comparable, printable and storable without further code. A kernel of one's own needs
+    `against`, `diagonal` and `describe`; gradients if pre-images are to descend; a name that
+    no other kernel has, by which model files know it.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        known = _KINDS.get(cls.__name__)
+        if known is not None and known.__module__ != cls.__module__:
+            raise ValueError(
+                f"A kernel named {cls.__name__} is defined in {known.__module__}: choose another "
+                "name."
+            )
+        _KINDS[cls.__name__] = cls
 
     @abstractmethod
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
@@ -64,20 +87,9 @@ class Kernel(ABC):
         """
 
     def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        """Fix the second argument of a kernel that is one of several to be added up.
+        """Fix the second argument of ``factor`` times the kernel, one of several to be added up.
 
-        Parameters
-        ----------
-        Z, dtype
-            As in `against`.
-        factor : float
-            What the values are multiplied by.
-
-        Returns
-        -------
-        callable
-            Takes rows ``(b, d)``, an array ``(b, m)`` that the values times the factor are added
-            to, and an array ``(2, b, m)`` whose values do not matter.
+        What comes back takes rows ``(b, d)``, a total ``(b, m)`` and room ``(2, b, m)``.
         """
         rows = self.against(Z, dtype)
 
@@ -100,6 +112,42 @@ class Kernel(ABC):
     def is_psd(self) -> bool:
         """Whether every Gram matrix of the kernel is positive semi-definite."""
         return True
+
+    @property
+    def falls_with_distance(self) -> bool:
+        """Whether alike means near, so that a point between rows is like all of them."""
+        return False
+
+    @property
+    def takes_any_vector(self) -> bool:
+        """Whether it compares vectors of any length, and is what it is on all of them."""
+        return False
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        """Whether rows about their mean give digits away less, as in inner products.
+
+        False for functions of x - y, which lose nothing; None where rows must stay where they are.
+        """
+        return None
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether `weighted_gradient` is known of the kernel and all it is made of."""
+        return type(self).weighted_gradient is not Kernel.weighted_gradient
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        """Fix the points of sum_j c_j grad_x k(x, z_j), all that a descent to a pre-image needs.
+
+        Where a kernel has a kink (`Laplacian` at z_j, `Cosine` at 0) the term counts as 0.
+        """
+        # For most kernels one product with the points: a kernel of the squared distance s has the
+        # gradient 2 k'(s) (x - z), a kernel of the inner product p has k'(p) z.
+        raise ValueError(f"No gradient is known for {self.describe()}: use preimage='ridge'.")
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        """Return the gradient of k(x, x) at each row, ``(n, d)``: 0 for kernels of a distance."""
+        return np.zeros_like(X)
 
     def __call__(self, X: Matrix, Z: Matrix | None = None) -> Matrix:
         """Return the matrix of k(x, z), shape ``(n, m)``; ``Z`` is ``X`` unless given."""
@@ -126,20 +174,17 @@ class Kernel(ABC):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the kernel as a dictionary of numbers, strings, lists and dictionaries."""
-        state: dict[str, Any] = {"type": type(self).__name__}
-        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            state[field.name] = _plain(getattr(self, field.name))
-        return state
-
 
 @dataclass(frozen=True)
 class Sum(Kernel):
-    """The sum of several kernels, k(x, y) = sum_i k_i(x, y): their images side by side (B.7).
+    """The sum of several kernels, k(x, y) = sum_i k_i(x, y): their images side by side [1]_.
 
     A component of a sum combines features of all its kernels. To choose a number of components for
     each kernel instead, put several `KernelPCA` side by side by scikit-learn's ``FeatureUnion``.
+
+    References
+    ----------
+    .. [1] Scholkopf, Smola and Muller (1996), MPI technical report 44, B.7.
     """
 
     kernels: tuple[Kernel, ...]
@@ -174,17 +219,63 @@ class Sum(Kernel):
     def is_psd(self) -> bool:
         return all(kernel.is_psd for kernel in self.kernels)
 
+    @property
+    def falls_with_distance(self) -> bool:
+        return all(kernel.falls_with_distance for kernel in self.kernels)
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return all(kernel.takes_any_vector for kernel in self.kernels)
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        gains = {kernel.gains_from_centring for kernel in self.kernels}
+        return None if None in gains else True in gains
+
+    @property
+    def is_differentiable(self) -> bool:
+        return all(kernel.is_differentiable for kernel in self.kernels)
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        parts = [kernel.weighted_gradient(Z) for kernel in self.kernels]
+        return lambda X, C: np.sum([part(X, C) for part in parts], axis=0)
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        total: Matrix = np.sum([kernel.diagonal_gradient(X) for kernel in self.kernels], axis=0)
+        return total
+
+
+class Wrapped(Kernel):
+    """A kernel made of one other, its field ``kernel``."""
+
+    kernel: Kernel
+
+    def _require_kernel(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ValueError(f"kernel must be a Kernel, got {self.kernel!r}.")
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+    @property
+    def is_differentiable(self) -> bool:
+        return super().is_differentiable and self.kernel.is_differentiable
+
 
 @dataclass(frozen=True)
-class Scaled(Kernel):
-    """A kernel times a number that is not negative: with sums, kernels form a cone (B.7)."""
+class Scaled(Wrapped):
+    """A kernel times a number that is not negative: with sums, kernels form a cone.
+
+    (Scholkopf, Smola and Muller 1996, MPI technical report 44, B.7.)
+    """
 
     factor: float
     kernel: Kernel
 
     def __post_init__(self) -> None:
         self._set(factor=as_number("factor", self.factor, at_least=0.0))
-        _check_kernel(self.kernel)
+        self._require_kernel()
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         return _summed(self, Z, dtype)
@@ -199,12 +290,60 @@ class Scaled(Kernel):
         return f"{self.factor:g} ({self.kernel.describe()})"
 
     @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
+    def falls_with_distance(self) -> bool:
+        return self.kernel.falls_with_distance
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return self.kernel.takes_any_vector
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return self.kernel.gains_from_centring
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        inner = self.kernel.weighted_gradient(Z)
+        return lambda X, C: self.factor * inner(X, C)
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return self.factor * self.kernel.diagonal_gradient(X)
+
+
+class LinearlyMapped(Wrapped):
+    """A kernel that sees its rows through a linear map, or an affine one: k(Ax + b, Ay + b).
+
+    Whatever A is, it stays positive semi-definite if k is: it is k on other columns.
+    """
+
+    @abstractmethod
+    def map_rows(self, X: Matrix) -> Matrix:
+        """Return Ax + b for each row x of ``X``, ``(n, d)`` to ``(n, m)``."""
+
+    @abstractmethod
+    def pull_back(self, G: Matrix, d: int) -> Matrix:
+        """Return A'g for each row g of ``G``, ``(n, m)`` to ``(n, d)``: gradients go this way."""
+
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        inner = self.kernel.against(self.map_rows(Z), dtype)
+        return lambda X: inner(self.map_rows(X))
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return self.kernel.diagonal(self.map_rows(X))
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return self.kernel.gains_from_centring
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        inner = self.kernel.weighted_gradient(self.map_rows(Z))
+        return lambda X, C: self.pull_back(inner(self.map_rows(X), C), X.shape[1])
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return self.pull_back(self.kernel.diagonal_gradient(self.map_rows(X)), X.shape[1])
 
 
 @dataclass(frozen=True)
-class OnColumns(Kernel):
+class OnColumns(LinearlyMapped):
     """A kernel that sees the columns ``start`` to ``stop - 1`` only.
 
     Views of a table stacked side by side each get their own kernel this way.
@@ -215,29 +354,15 @@ class OnColumns(Kernel):
     stop: int
 
     def __post_init__(self) -> None:
-        _check_kernel(self.kernel)
+        self._require_kernel()
         self._set(start=as_integer("start", self.start, at_least=0))
         self._set(stop=as_integer("stop", self.stop, at_least=self.start + 1))
 
-    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        inner = self.kernel.against(self._part(Z), dtype)
-        return lambda X: inner(self._part(X))
-
     def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        inner = self.kernel.adding(self._part(Z), dtype, factor)
-        return lambda X, total, room: inner(self._part(X), total, room)
+        inner = self.kernel.adding(self.map_rows(Z), dtype, factor)
+        return lambda X, total, room: inner(self.map_rows(X), total, room)
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return self.kernel.diagonal(self._part(X))
-
-    def describe(self) -> str:
-        return f"[columns {self.start}:{self.stop}] {self.kernel.describe()}"
-
-    @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
-
-    def _part(self, X: Matrix) -> Matrix:
+    def map_rows(self, X: Matrix) -> Matrix:
         if X.shape[1] < self.stop:
             raise ValueError(
                 f"The kernel reads columns {self.start}:{self.stop}, "
@@ -245,45 +370,70 @@ class OnColumns(Kernel):
             )
         return X[:, self.start : self.stop]
 
+    def pull_back(self, G: Matrix, d: int) -> Matrix:
+        return np.pad(G, ((0, 0), (self.start, d - self.stop)))
+
+    def describe(self) -> str:
+        return f"[columns {self.start}:{self.stop}] {self.kernel.describe()}"
+
 
 @dataclass(frozen=True)
-class ScaledInputs(Kernel):
+class ScaledInputs(LinearlyMapped):
     """A kernel on columns multiplied by the square roots of ``scale``: k(D^1/2 x, D^1/2 y).
 
-    For a kernel of the inner product this is k(x.Dy), D the diagonal matrix of ``scale`` (1996
-    report, eq. 69); for a kernel of the distance it weighs the squared difference in column j by
-    ``scale[j]``.
+    For a kernel of the inner product this is k(x.Dy), D the diagonal matrix of ``scale``; for a
+    kernel of the distance it weighs the squared difference in column j by ``scale[j]``.
+
+    (Scholkopf, Smola and Muller 1996, MPI technical report 44, eq. 69.)
     """
 
     kernel: Kernel
     scale: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _check_kernel(self.kernel)
+        self._require_kernel()
         self._set(scale=tuple(as_number("scale", value, at_least=0.0) for value in self.scale))
         if not self.scale:
             raise ValueError("scale must hold one number for each column.")
 
-    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        inner = self.kernel.against(self._scaled(Z), dtype)
-        return lambda X: inner(self._scaled(X))
+    def map_rows(self, X: Matrix) -> Matrix:
+        _require_columns("scale", len(self.scale), X)
+        scaled: Matrix = X * np.sqrt(self.scale)
+        return scaled
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return self.kernel.diagonal(self._scaled(X))
+    def pull_back(self, G: Matrix, d: int) -> Matrix:
+        gradients: Matrix = G * np.sqrt(self.scale)
+        return gradients
 
     def describe(self) -> str:
         return f"{self.kernel.describe()} with columns weighted"
 
-    @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
 
-    def _scaled(self, X: Matrix) -> Matrix:
-        if X.shape[1] != len(self.scale):
-            raise ValueError(
-                f"scale has {len(self.scale)} numbers, but the rows have {X.shape[1]} columns."
-            )
-        return X * np.sqrt(self.scale)
+@dataclass(frozen=True)
+class Translated(LinearlyMapped):
+    """The kernel k(x - c, y - c), c the ``origin``, which keeps the digits of rows far from 0."""
+
+    kernel: Kernel
+    origin: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        self._require_kernel()
+        self._set(origin=tuple(as_number("origin", value) for value in self.origin))
+
+    def map_rows(self, X: Matrix) -> Matrix:
+        _require_columns("origin", len(self.origin), X)
+        moved: Matrix = X - np.array(self.origin)
+        return moved
+
+    def pull_back(self, G: Matrix, d: int) -> Matrix:
+        return G
+
+    def describe(self) -> str:
+        return f"{self.kernel.describe()} about a fixed point"
+
+
+class Recentred(Translated):
+    """The translation that a fit makes of its own, for digits alone: no part of a user's kernel."""
 
 
 def as_number(
@@ -308,26 +458,13 @@ def as_integer(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
-def as_table(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
-    """Return ``value`` as rows of floats; raise ValueError unless they are of one length >= 1."""
-    rows: tuple[tuple[float, ...], ...] = ()
-    with suppress(TypeError):
-        rows = tuple(tuple(as_number(name, number) for number in row) for row in value)
-    if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
-        raise ValueError(f"{name} must be a table of numbers: one or more rows of one length.")
-    return rows
-
-
-def _check_kernel(value: object) -> None:
-    if not isinstance(value, Kernel):
-        raise ValueError(f"kernel must be a Kernel, got {value!r}.")
+def _require_columns(name: str, count: int, X: Matrix) -> None:
+    if X.shape[1] != count:
+        raise ValueError(f"{name} has {count} numbers, but the rows have {X.shape[1]} columns.")
 
 
 class _Room(threading.local):
-    """Memory used again from call to call, by each thread its own.
-
-    To get that much anew can take longer than to fill it.
-    """
+    """Memory used again from call to call, by each thread its own: to get it can take longest."""
 
     def __init__(self) -> None:
         self._values: Values = np.empty((2, 0, 0))
@@ -353,11 +490,3 @@ def _summed(kernel: Kernel, Z: Matrix, dtype: DTypeLike) -> KernelRows:
 
 def _terms(kernel: Kernel) -> tuple[Kernel, ...]:
     return kernel.kernels if isinstance(kernel, Sum) else (kernel,)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Kernel):
-        return value.to_state()
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value

@@ -31,30 +31,7 @@ def resolved_kernel(
     degree: int,
     coef0: float,
 ) -> Kernel:
-    """Return the kernel that a name and its numbers stand for.
-
-    Parameters
-    ----------
-    kernel : str or Kernel
-        One of `KERNEL_NAMES`, or the kernel itself.
-    X : ndarray of shape (n, d)
-        Rows that widths are taken from where none is given.
-    rng : numpy.random.Generator
-        Draws the rows compared.
-    gamma, sigma, degree, coef0
-        As in `KernelPCA`.
-
-    Raises
-    ------
-    ValueError
-        If the numbers contradict each other or the kernel.
-
-    Examples
-    --------
-    >>> resolved_kernel("rbf", np.zeros((2, 1)), np.random.default_rng(0), gamma=None, sigma=1.0,
-    ...                 degree=3, coef0=1.0)
-    RBF(gamma=0.5)
-    """
+    """Return the kernel that a name and its numbers stand for; widths not given come from ``X``."""
     if sigma is not None and (kernel != "rbf" or gamma is not None):
         raise ValueError("sigma is for kernel='rbf', and instead of gamma: give one of them.")
     if isinstance(kernel, Kernel):

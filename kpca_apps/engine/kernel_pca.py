@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,12 +23,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kpca_apps.engine.bandwidth import COMPARED_ROWS
 from kpca_apps.engine.eigen import Solver
-from kpca_apps.engine.exact import ExactPlan, fit_exact
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.gram import about_landmarks, about_mean, require_finite
 from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
-from kpca_apps.engine.kernel_pca_compression import CompressionMixin
-from kpca_apps.engine.kernel_pca_preimages import PREIMAGES
-from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels import RBF, Kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
@@ -35,8 +34,12 @@ from kpca_apps.engine.nystroem import (
     Missed,
     subspace_from_sums,
 )
-from kpca_apps.engine.precision import LARGEST_CHANGE, Precision, scores_agree
-from kpca_apps.engine.regime import NystroemPlan, choose_landmarks, choose_regime
+from kpca_apps.engine.plan import ExactPlan, NystroemPlan, choose_landmarks, choose_regime
+from kpca_apps.engine.precision import LARGEST_CHANGE, SAMPLE, Precision, scores_agree
+from kpca_apps.engine.preimage import PreImages, fixed_point
+from kpca_apps.engine.preimage_gradient import gradient_descent
+from kpca_apps.engine.preimage_ridge import LearnedPreImage, learn_preimage
+from kpca_apps.engine.reduced_set import ReducedSet, reduced_set
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.errors import KpcaWarning, MemoryLimitError
@@ -47,8 +50,7 @@ Matrix = NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
 
-SCORED_ROWS = 200
-"""Training rows, about, on which float32 scores are compared with float64 ones."""
+PREIMAGES = ("fixed-point", "gradient", "ridge")
 
 
 def _goes_through_landmarks(model: KernelPCA) -> bool:
@@ -56,12 +58,7 @@ def _goes_through_landmarks(model: KernelPCA) -> bool:
     return bool(model.method == "nystroem")
 
 
-class KernelPCA(
-    CompressionMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Kernel principal component analysis, exact or through landmarks.
 
     Parameters
@@ -179,7 +176,10 @@ class KernelPCA(
     basis_: LandmarkBasis
     sums_: CovarianceSums
     missed_: float
+    reduced_set_: ReducedSet
     _missed: Missed
+    _learned: LearnedPreImage | None
+    _alpha: float
     _doubt: str
     _first_rows: int
     _told_of_few_rows: bool
@@ -328,6 +328,123 @@ class KernelPCA(
         self.subspace_ = self._solve()
         return self._finish(rows)
 
+    def transform(self, X: ArrayLike) -> Matrix:
+        """Return the projections of rows on the components, shape ``(n, q)``."""
+        rows = self._rows(X)
+        return self.subspace_.project(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
+
+    def reconstruction_error(self, X: ArrayLike) -> Matrix:
+        """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is indefinite.
+        """
+        rows = self._rows(X)
+        return self.subspace_.reconstruction_error(
+            rows, precision=self.scoring_precision_, n_jobs=self.n_jobs
+        )
+
+    def inverse_transform(self, X: ArrayLike) -> Matrix:
+        """Return rows of input space whose images are near the given projections.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, q)
+            Projections, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        See Also
+        --------
+        preimages : With a start of one's own, and with what became of each row.
+        """
+        T = self._projections(X)
+        if self.preimage_ == "ridge":
+            return self.learned_preimage_(T, n_jobs=self.n_jobs)
+        return self._iterate(T, None).points
+
+    def preimages(self, X: ArrayLike, start: ArrayLike | None = None) -> PreImages:
+        """Return pre-images by iteration, and how each was found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, q)
+            Projections, as `transform` returns them.
+        start : array-like of shape (n, d), optional
+            Where to begin: for denoising the noisy rows. If None, the stored point whose image
+            is nearest to each projection.
+
+        Returns
+        -------
+        PreImages
+
+        Raises
+        ------
+        ValueError
+            If pre-images are learned (``preimage_ == "ridge"``), so that nothing iterates.
+        """
+        T = self._projections(X)
+        begin = None if start is None else self._rows(start)
+        if begin is not None and len(begin) != len(T):
+            raise ValueError(f"start has {len(begin)} rows, but there are {len(T)} projections.")
+        return self._iterate(T, begin)
+
+    def compress(self, n_points: int) -> Self:
+        """Return a model like this one that compares rows with fewer points.
+
+        Its ``reduced_set_`` says how far components and mean have moved, and tells the changes of
+        scores on rows of one's own.
+
+        Parameters
+        ----------
+        n_points : int
+            From the number of components to the number of points stored now.
+
+        Returns
+        -------
+        KernelPCA
+            A new one; rows can no longer be added to it.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is indefinite, or ``n_points`` out of range.
+
+        References
+        ----------
+        .. [1] Burges (1996), Simplified support vector decision rules, ICML 1996, 71-77.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> smaller = KernelPCA(2, gamma=0.1).fit(X).compress(20)
+        >>> len(smaller.subspace_.points), bool(smaller.reduced_set_.component_distances[0] < 0.01)
+        (20, True)
+        """
+        check_is_fitted(self)
+        smaller = copy(self)
+        smaller.reduced_set_ = reduced_set(self.subspace_, n_points, n_jobs=self.n_jobs)
+        smaller.subspace_ = smaller.reduced_set_.subspace
+        smaller._learned = None
+        return smaller
+
+    @property
+    def learned_preimage_(self) -> LearnedPreImage:
+        """The learned way back; its regression is solved when it is first asked for.
+
+        Two threads that ask at once both solve it, and get the same.
+        """
+        if getattr(self, "preimage_", None) != "ridge":
+            raise AttributeError("Pre-images are learned by a model fitted with preimage='ridge'.")
+        if self._learned is None:
+            self._learned = learn_preimage(self.subspace_, self._alpha, n_jobs=self.n_jobs)
+        return self._learned
+
     def _plan(self, X: Matrix, method: str, precision: Precision) -> None:
         """Choose the way of fitting."""
         self.plan_ = choose_regime(
@@ -356,7 +473,9 @@ class KernelPCA(
             warnings.warn(self._doubt, KpcaWarning, stacklevel=4)
         self.scoring_precision_ = self._resolve_scoring(X)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
-        self._resolve_preimage()
+        # Nothing is learned before it is asked for.
+        self.preimage_ = self._chosen_preimage()
+        self._learned, self._alpha = None, float(self.alpha)
         return self
 
     def _fit_in_float64(self, X: Matrix, rng: np.random.Generator) -> None:
@@ -393,24 +512,6 @@ class KernelPCA(
         return (
             "the others have no variance beyond rounding, as with repeated rows, few columns or a "
             "wide kernel."
-        )
-
-    def transform(self, X: ArrayLike) -> Matrix:
-        """Return the projections of rows on the components, shape ``(n, q)``."""
-        rows = self._rows(X)
-        return self.subspace_.project(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
-
-    def reconstruction_error(self, X: ArrayLike) -> Matrix:
-        """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is indefinite.
-        """
-        rows = self._rows(X)
-        return self.subspace_.reconstruction_error(
-            rows, precision=self.scoring_precision_, n_jobs=self.n_jobs
         )
 
     @property
@@ -542,7 +643,7 @@ class KernelPCA(
         """Return float32 where the fit has used it and training rows score the same in it."""
         if self.precision != "auto" or self.plan_.precision == "float64":
             return self.plan_.precision
-        rows = X[:: max(len(X) // SCORED_ROWS, 1)]
+        rows = X[:: max(len(X) // SAMPLE, 1)]
         if not self.kernel_.is_psd:
             return "float64"
         single, double = (
@@ -555,3 +656,36 @@ class KernelPCA(
         """Return whether projections, in standard deviations, and errors are the same to 1e-3."""
         moved = np.abs(single[0] - double[0]) <= LARGEST_CHANGE * np.sqrt(self.subspace_.variances)
         return bool(moved.all()) and scores_agree(single[1], double[1])
+
+    def _iterate(self, T: Matrix, start: Matrix | None) -> PreImages:
+        if self.preimage_ == "ridge":
+            raise ValueError("A learned pre-image iterates nothing: use inverse_transform.")
+        search = fixed_point if self.preimage_ == "fixed-point" else gradient_descent
+        return search(self.subspace_, T, start, n_jobs=self.n_jobs)
+
+    def _projections(self, X: ArrayLike) -> Matrix:
+        check_is_fitted(self)
+        q = self.subspace_.n_components
+        T: Matrix = check_array(X, dtype=np.float64, order="C", ensure_min_features=min(q, 1))
+        if T.shape[1] != q:
+            raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
+        return T
+
+    def _chosen_preimage(self) -> str:
+        kernel, chosen = self.kernel_, self.preimage
+        descends = kernel.is_psd and kernel.is_differentiable
+        if chosen == "auto":
+            if isinstance(kernel, RBF):
+                return "fixed-point"
+            return "gradient" if descends else "ridge"
+        if chosen == "fixed-point" and not isinstance(kernel, RBF):
+            raise ValueError(
+                f"preimage='fixed-point' is for the RBF kernel, not {kernel.describe()}: use "
+                "'gradient' or 'ridge'."
+            )
+        if chosen == "gradient" and not descends:
+            raise ValueError(
+                f"preimage='gradient' needs a positive semi-definite kernel with a known "
+                f"gradient, and {kernel.describe()} is none: use 'ridge'."
+            )
+        return chosen

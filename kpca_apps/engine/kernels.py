@@ -25,30 +25,32 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
-from kpca_apps.engine.image_kernels import ImageIntensity, OverRegions, SmoothedImage
-from kpca_apps.engine.iterated import Iterated
 from kpca_apps.engine.kernel_algebra import (
     AddRows,
     Kernel,
     KernelRows,
+    LinearlyMapped,
     OnColumns,
+    Recentred,
     Scaled,
     ScaledInputs,
     Sum,
+    Translated,
     Values,
+    WeightedGradient,
+    Wrapped,
     as_integer,
     as_number,
 )
-from kpca_apps.engine.mapped_inputs import MappedInputs, Recentred, Translated
 from kpca_apps.engine.products import (
+    LOWEST_EXPONENT,
     Exponents,
     lowest_exponent,
     power,
@@ -58,7 +60,6 @@ from kpca_apps.engine.products import (
     sum_of_powers,
     unit_rows,
 )
-from kpca_apps.errors import ModelFileError
 
 __all__ = [
     "RBF",
@@ -67,24 +68,66 @@ __all__ = [
     "KernelRows",
     "Laplacian",
     "Linear",
+    "LinearlyMapped",
     "MultiscaleRBF",
     "OnColumns",
     "Polynomial",
+    "Recentred",
     "Scaled",
     "ScaledInputs",
     "Sigmoid",
     "Sum",
-    "kernel_from_state",
+    "Translated",
+    "Wrapped",
 ]
 
 Matrix = NDArray[np.float64]
 
-DEEPEST_NESTING = 16
-"""Kernels inside kernels beyond this depth are taken for a damaged or hostile state."""
+
+class _OfDistance(Kernel):
+    """A kernel that falls with the distance, from 1."""
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return np.ones(len(X))
+
+    @property
+    def falls_with_distance(self) -> bool:
+        return True
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return True
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return False
+
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        """Fix Z in k'(s), s the squared distance."""
+        raise NotImplementedError
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        slopes, centre = self._slopes(Z), Z.mean(axis=0)
+        stacked = np.column_stack([Z - centre, np.ones(len(Z))])
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            sums = (C * slopes(X)) @ stacked
+            gradients: Matrix = 2.0 * (sums[:, -1:] * (X - centre) - sums[:, :-1])
+            return gradients
+
+        return rows
+
+
+class _OfProduct(Kernel):
+    """A kernel of the inner product of two rows of any length."""
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
+class RBF(_OfDistance):
     """The Gaussian kernel exp(-gamma |x - y|^2).
 
     Parameters
@@ -117,15 +160,16 @@ class RBF(Kernel):
 
         return rows
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return np.ones(len(X))
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        values = self.against(Z)
+        return lambda X: -self.gamma * values(X)
 
     def describe(self) -> str:
         return f"exp(-{self.gamma:.6g} |x - y|^2)"
 
 
 @dataclass(frozen=True)
-class MultiscaleRBF(Kernel):
+class MultiscaleRBF(_OfDistance):
     """The mean of exp(-p gamma |x - y|^2) over several integers p.
 
     Several widths at little more than the price of one: the exponential is taken once, the other
@@ -177,8 +221,18 @@ class MultiscaleRBF(Kernel):
         )
         return exponents, tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return np.ones(len(X))
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
+        n = len(self.powers)
+
+        def slopes(X: Matrix) -> Matrix:
+            e = exponents(X)
+            total = np.zeros_like(e)
+            for p in self.powers:
+                total -= p * self.gamma / n * np.exp(p * e)
+            return total
+
+        return slopes
 
     def describe(self) -> str:
         widths = ", ".join(str(value) for value in self.powers)
@@ -186,7 +240,7 @@ class MultiscaleRBF(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(_OfDistance):
     """The kernel exp(-gamma r), r the Euclidean or the Manhattan distance.
 
     Parameters
@@ -221,8 +275,27 @@ class Laplacian(Kernel):
 
         return rows
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return np.ones(len(X))
+    def _slopes(self, Z: Matrix) -> KernelRows:
+        values = self.against(Z)
+
+        def slopes(X: Matrix) -> Matrix:
+            distances = cdist(X, Z)
+            apart = distances > 0.0
+            return np.where(apart, -0.5 * self.gamma * values(X) / np.where(apart, distances, 1), 0)
+
+        return slopes
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        if self.distance == "euclidean":
+            return super().weighted_gradient(Z)
+        values = self.against(Z)
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            weights = -self.gamma * C * values(X)
+            signs = (np.sign(X[:, [j]] - Z[:, j]) for j in range(X.shape[1]))
+            return np.column_stack([np.einsum("ij,ij->i", weights, s) for s in signs])
+
+        return rows
 
     def describe(self) -> str:
         bars = "|x - y|" if self.distance == "euclidean" else "|x - y|_1"
@@ -230,7 +303,7 @@ class Laplacian(Kernel):
 
 
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(_OfProduct):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
@@ -261,12 +334,23 @@ class Polynomial(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         return power(self.gamma * squared_lengths(X) + self.coef0, self.degree)
 
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        return lambda X, C: (C * self._slope(X @ Z.T)) @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * self._slope(squared_lengths(X))[:, None] * X
+
+    def _slope(self, products: Matrix) -> Matrix:
+        base = self.gamma * products + self.coef0
+        slope: Matrix = self.degree * self.gamma * base ** (self.degree - 1)
+        return slope
+
     def describe(self) -> str:
         return f"({self.gamma:.6g} x.y + {self.coef0:.6g})^{self.degree}"
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(_OfProduct):
     """The inner product x.y: kernel PCA with it is PCA.
 
     The eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' other than 0 are those of K~/n, and
@@ -279,12 +363,22 @@ class Linear(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(X)
 
+    @property
+    def gains_from_centring(self) -> bool | None:
+        return True
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        return lambda X, C: C @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * X
+
     def describe(self) -> str:
         return "x.y"
 
 
 @dataclass(frozen=True)
-class Cosine(Kernel):
+class Cosine(_OfProduct):
     """The cosine x.y / (|x| |y|) of the angle between two rows; 0 for a row of zeros."""
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
@@ -294,12 +388,24 @@ class Cosine(Kernel):
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(unit_rows(X))
 
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        directions = unit_rows(Z)
+
+        def rows(X: Matrix, C: Matrix) -> Matrix:
+            lengths = np.sqrt(squared_lengths(X))[:, None]
+            own = unit_rows(X)
+            pull = C @ directions
+            pull -= np.einsum("ij,ij->i", pull, own)[:, None] * own
+            return np.where(lengths > 0.0, pull / np.where(lengths > 0, lengths, 1), 0)
+
+        return rows
+
     def describe(self) -> str:
         return "x.y / (|x| |y|)"
 
 
 @dataclass(frozen=True)
-class Sigmoid(Kernel):
+class Sigmoid(_OfProduct):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
     Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2), so
@@ -333,74 +439,12 @@ class Sigmoid(Kernel):
         values: Matrix = np.tanh(self.gamma * squared_lengths(X) + self.coef0)
         return values
 
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        values = self.against(Z)
+        return lambda X, C: (C * self.gamma * (1.0 - values(X) ** 2)) @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * self.gamma * (1.0 - self.diagonal(X) ** 2)[:, None] * X
+
     def describe(self) -> str:
         return f"tanh({self.gamma:.6g} x.y + {self.coef0:.6g})"
-
-
-_KERNELS: Mapping[str, type[Kernel]] = {
-    kernel.__name__: kernel
-    for kernel in (
-        RBF,
-        MultiscaleRBF,
-        Laplacian,
-        Polynomial,
-        Linear,
-        Cosine,
-        Sigmoid,
-        Sum,
-        Scaled,
-        OnColumns,
-        ScaledInputs,
-        MappedInputs,
-        Translated,
-        Recentred,
-        ImageIntensity,
-        SmoothedImage,
-        OverRegions,
-        Iterated,
-    )
-}
-
-
-def kernel_from_state(state: object) -> Kernel:
-    """Return the kernel that ``Kernel.to_state`` described.
-
-    Parameters
-    ----------
-    state : dict
-        As read from a model file; nothing in it is trusted.
-
-    Raises
-    ------
-    ModelFileError
-        If the dictionary names no known kernel or holds values the kernel refuses.
-
-    Examples
-    --------
-    >>> kernel_from_state(RBF(0.5).to_state())
-    RBF(gamma=0.5)
-    """
-    return _from_state(state, depth=0)
-
-
-def _from_state(state: object, depth: int) -> Kernel:
-    name = state.get("type") if isinstance(state, dict) else None
-    if not isinstance(state, dict) or not isinstance(name, str) or name not in _KERNELS:
-        raise ModelFileError(f"The model names an unknown kernel {name!r}; save the model again.")
-    if depth > DEEPEST_NESTING:
-        raise ModelFileError("The model nests kernels too deeply; the file is damaged.")
-    kernel = _KERNELS[name]
-    given = {key: value for key, value in state.items() if key != "type"}
-    if set(given) != {field.name for field in fields(kernel)}:  # type: ignore[arg-type]
-        raise ModelFileError(f"The kernel {name} in the model lacks a value or has one too many.")
-    values = {key: _value(value, depth) for key, value in given.items()}
-    try:
-        return kernel(**values)
-    except (TypeError, ValueError) as error:
-        raise ModelFileError(f"The kernel {name} in the model is not valid: {error}") from error
-
-
-def _value(value: Any, depth: int) -> Any:
-    if isinstance(value, dict):
-        return _from_state(value, depth + 1)
-    return tuple(_value(part, depth) for part in value) if isinstance(value, list) else value

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.gram import overflow
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.pivoted_cholesky import BLOCK, greedy_pivots, random_pivots
-from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE
+from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE, SAMPLE
+from kpca_apps.engine.products import squared_lengths
 
 __all__ = [
     "LANDMARKS",
+    "cluster_centres",
     "draw_landmarks",
     "drawing_bytes",
     "residual_landmarks",
@@ -32,9 +35,6 @@ LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
 """Rows, drawn uniformly, that are looked at."""
 
-PROBE = 128
-"""Rows that tell whether float32 is enough."""
-
 
 def draw_landmarks(
     kind: str,
@@ -45,24 +45,10 @@ def draw_landmarks(
     *,
     n_jobs: int | None = None,
 ) -> Matrix:
-    """Return landmarks drawn in one of the ways of `LANDMARKS`.
+    """Return at most ``m`` landmarks, drawn in one of the ways of `LANDMARKS`.
 
-    Parameters
-    ----------
-    kind : {"kmeans", "rpcholesky", "residual", "uniform", "greedy"}
-        "kmeans" returns centres of clusters in the space of the columns, the others rows.
-    kernel : Kernel
-        Positive semi-definite.
-    X : ndarray of shape (n, d)
-    m : int >= 1
-        Wanted; fewer come back where they span the rest.
-    rng : numpy.random.Generator
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Returns
-    -------
-    ndarray of shape (at most m, d)
+    "kmeans" returns centres of clusters in the space of the columns, the others rows of ``X``;
+    fewer come back where they span the rest.
     """
     if kind == "uniform" or m >= len(X):
         return X[uniform_landmarks(len(X), m, rng)]
@@ -78,20 +64,7 @@ def draw_landmarks(
 
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
-    """Return the bytes that drawing ``m`` landmarks takes, beyond the rows.
-
-    Parameters
-    ----------
-    kind : str
-        As for `draw_landmarks`; others take nothing to speak of.
-    n, m, d : int
-        Rows, landmarks, columns.
-
-    Examples
-    --------
-    >>> drawing_bytes("rpcholesky", 10**6, 1000, 20)
-    84160000
-    """
+    """Return the bytes that drawing ``m`` landmarks of n rows takes, beyond the rows."""
     if kind not in CANDIDATES or m >= n:
         return 0
     candidates = min(max(CANDIDATES[kind], m), n)
@@ -106,6 +79,50 @@ def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:
     return np.sort(rng.choice(n, size=m, replace=False))
 
 
+def cluster_centres(
+    X: Matrix,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    rounds: int = 10,
+    n_jobs: int | None = None,
+) -> Matrix:
+    """Return the centres ``(m, d)`` of ``m`` clusters after a few rounds of Lloyd's algorithm."""
+    # Zhang, Tsang and Kwok (2008), Improved Nystrom low-rank approximation and error analysis,
+    # ICML 2008, 1232-1239. The first few rounds do most of the work.
+    centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
+    middle: Matrix = X.mean(axis=0)
+    # A power of two brings all to about 1: no bit is lost, and the largest square is a float32.
+    reach = np.maximum(X.max(axis=0) - middle, middle - X.min(axis=0)).max(initial=0.0)
+    unit = float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
+    for _ in range(rounds):
+        nearest = _nearest(centres, X, middle, unit, n_jobs)
+        counts = np.bincount(nearest, minlength=m)
+        # A product with zeros and ones adds the rows of each centre up where they lie.
+        belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
+        # A centre that has lost its last row stays where it is.
+        found = counts > 0
+        centres[found] = (belongs @ X)[found] / counts[found, None]
+    return centres
+
+
+def _nearest(
+    centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
+) -> NDArray[Any]:
+    """Return the number of the nearest centre of each row; distances are taken about a point."""
+    moved = (centres - middle) * unit
+    columns = np.ascontiguousarray(moved.T, dtype=np.float32)
+    half = (0.5 * squared_lengths(moved)).astype(np.float32)
+
+    def nearest(rows: Matrix) -> NDArray[Any]:
+        gaps = ((rows - middle) * unit).astype(np.float32) @ columns
+        gaps -= half
+        found: NDArray[Any] = gaps.argmax(axis=1)
+        return found
+
+    return map_row_blocks(nearest, X, n_jobs=n_jobs)
+
+
 def residual_landmarks(
     kernel: Kernel,
     X: Matrix,
@@ -118,35 +135,14 @@ def residual_landmarks(
 ) -> Index:
     """Draw half of the landmarks uniformly and half where the first half explains least.
 
-    A row's chance in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the squared
-    feature-space distance to the span of the first half: one round of randomly pivoted Cholesky
-    in a block.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive semi-definite.
-    X : ndarray of shape (n, d)
-    m : int >= 1
-        Number of landmarks wanted.
-    rng : numpy.random.Generator
-    transform : callable, optional
-        Makes of rows of ``X`` what the kernel takes, block by block; the rows themselves if None.
-    candidates : int
-        At most this many rows, drawn uniformly, are considered.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Returns
-    -------
-    ndarray of int
-        Increasing row numbers; fewer than ``m`` where the first half already spans the rest, as
-        with duplicated rows.
-
-    References
-    ----------
-    .. [1] Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503.
+    Returns increasing row numbers. ``transform`` makes of rows of ``X`` what the kernel takes; at
+    most ``candidates`` rows, drawn uniformly, are considered.
     """
+    # A row's chance in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the squared
+    # feature-space distance to the span of the first half: one round of randomly pivoted Cholesky
+    # in a block. Fewer than m come back where the first half already spans the rest, as with
+    # duplicated rows. Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv
+    # 2207.06503.
     pool = uniform_landmarks(len(X), candidates, rng)
     if m >= len(pool):
         return pool
@@ -154,7 +150,7 @@ def residual_landmarks(
     rows = X[pool]
     inputs = transform or (lambda block: block)
     basis = LandmarkBasis.from_cholesky(kernel, inputs(rows[first]))
-    residuals, resolved = _residuals(basis, inputs(rows[:PROBE]), len(pool))
+    residuals, resolved = _residuals(basis, inputs(rows[:SAMPLE]), len(pool))
     with np.errstate(over="ignore", invalid="ignore"):
         residual = map_row_blocks(lambda block: residuals(inputs(block)), rows, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
@@ -173,10 +169,8 @@ def residual_landmarks(
 def _residuals(
     basis: LandmarkBasis, probe: Matrix, n: int
 ) -> tuple[Callable[[Matrix], Matrix], float]:
-    """Return what gives residuals of rows, and the least residual that it tells from none.
-
-    Above 2,000 rows in float32, where that changes none of the probe's by 1e-3 of their mean.
-    """
+    """Return what gives residuals of rows, and the least residual that it tells from none."""
+    # Above 2,000 rows in float32, where that changes none of the probe's by 1e-3 of their mean.
     double = basis.residuals("float64")
     if n <= FLOAT64_ROWS:
         return double, 0.0

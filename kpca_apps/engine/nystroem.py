@@ -42,44 +42,21 @@ SHIFT_ROWS = 128
 
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis:
-    """An orthonormal basis of the landmarks' span: z(x) = B' k_Z(x).
+    """An orthonormal basis of the landmarks' span: z(x) = B' k_Z(x)."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive semi-definite.
-    points : ndarray of shape (m, d)
-        The landmarks Z.
-    transform : ndarray of shape (m, p)
-        B, with B'K_mm B = I up to the jitter.
-    jitter : float
-        What was added to the diagonal of K_mm.
-    triangular : bool
-        Whether B is upper triangular: its products then take half as long.
-    """
-
-    kernel: Kernel
-    points: Matrix
-    transform: Matrix
-    jitter: float = 0.0
-    triangular: bool = False
+    kernel: Kernel  # positive semi-definite
+    points: Matrix  # the landmarks Z (m, d)
+    transform: Matrix  # B (m, p), with B'K_mm B = I up to the jitter
+    jitter: float = 0.0  # what was added to the diagonal of K_mm
+    triangular: bool = False  # whether B is upper triangular: its products take half as long
 
     @classmethod
     def from_eigen(cls, kernel: Kernel, points: Matrix, cut: float = 1e-10) -> LandmarkBasis:
-        """Make B = U S^(-1/2) from K_mm = U S U', leaving out the eigenvalues below ``cut``.
+        """Make B = U S^(-1/2) from K_mm = U S U', without eigenvalues below ``cut`` of the largest.
 
-        Parameters
-        ----------
-        kernel : Kernel
-        points : ndarray of shape (m, d)
-        cut : float
-            Relative to the largest eigenvalue; 1e-6 would cost 6e-4 in the reconstruction error.
-
-        Raises
-        ------
-        ValueError
-            If there are no points, or the kernel is indefinite.
+        ValueError if there are no points, or the kernel is indefinite.
         """
+        # A cut of 1e-6 would cost 6e-4 in the reconstruction error.
         _require_psd(kernel)
         if not len(points):
             raise ValueError("There are no landmarks: no row has length in feature space.")
@@ -93,8 +70,8 @@ class LandmarkBasis:
     def from_cholesky(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
         """Make B = L^-T from K_mm + jitter I = L L', so that z(x) = L^-1 k_m(x).
 
-        The jitter starts at 1e-7 sqrt(m) times the mean of k(z, z) and grows tenfold until the
-        factorisation succeeds.
+        The jitter starts at 1e-7 sqrt(m) times the mean of k(z, z) and grows tenfold until that
+        succeeds.
         """
         _require_psd(kernel)
         with one_blas_thread():
@@ -134,10 +111,8 @@ class LandmarkBasis:
 
     @property
     def own_residuals(self) -> Matrix:
-        """k(x, x) - |z|^2 of the landmarks ``(m,)``: what the jitter leaves of them.
-
-        With K = L L' - jI, z = L^-1 K e_i and k(x, x) - |z|^2 = j (1 - j |L^-1 e_i|^2).
-        """
+        """k(x, x) - |z|^2 of the landmarks ``(m,)``: what the jitter leaves of them."""
+        # With K = L L' - jI, z = L^-1 K e_i and k(x, x) - |z|^2 = j (1 - j |L^-1 e_i|^2).
         own: Matrix = self.jitter * (1.0 - self.jitter * (self.transform**2).sum(axis=1))
         return own
 
@@ -159,28 +134,16 @@ class LandmarkBasis:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
-    """Number, sum and sum of squares of rows z, about a shift chosen beforehand; they add up.
+    """Number, sum and sum of squares of rows z, about a shift chosen beforehand; they add up."""
 
-    In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
-    B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
-    kernel values are float32 they have lost more than that already, and are summed as they come.
+    # In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
+    # B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
+    # kernel values are float32 they have lost more than that already, and are summed as they come.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    total : ndarray of shape (p,)
-        Sum of z - shift.
-    scatter : ndarray of shape (p, p)
-        Sum of (z - shift)(z - shift)'.
-    shift : ndarray of shape (p,)
-        The same for all sums that are to be added; near the mean, so that little cancels.
-    """
-
-    n: int
-    total: Matrix
-    scatter: Matrix
-    shift: Matrix
+    n: int  # rows
+    total: Matrix  # (p,), sum of z - shift
+    scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
+    shift: Matrix  # (p,), the same for all sums to be added; near the mean, so little cancels
 
     @classmethod
     def of_centred(cls, centred: Matrix, shift: Matrix) -> CovarianceSums:
@@ -198,11 +161,9 @@ class CovarianceSums:
         block: int = 4096,
         n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over the rows of ``X``, shape ``(n, d)``, n >= 1, block by block.
-
-        In float32 kernel values are rounded to it, and summed in float64 before they become z:
-        half the time, and variances right to about 1e-6 of the total.
-        """
+        """Return the sums over the rows of ``X``, shape ``(n, d)``, n >= 1, block by block."""
+        # In float32 kernel values are rounded to it, and summed in float64 before they become z:
+        # half the time, and variances right to about 1e-6 of the total.
         sums = cls.from_blocks(basis, cls.shift_for(basis, precision), precision)
         total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
         return total.in_features(basis, precision)
@@ -241,13 +202,7 @@ class CovarianceSums:
         return sums
 
     def in_features(self, basis: LandmarkBasis, precision: Resolved) -> CovarianceSums:
-        """Return the sums of z: z = B' k_Z is linear in k_Z.
-
-        Parameters
-        ----------
-        basis, precision
-            Those that were given to `from_blocks`.
-        """
+        """Return the sums of z, with what `from_blocks` was given: z = B' k_Z is linear in k_Z."""
         if precision == "float64":
             return self
         B = basis.transform
@@ -285,33 +240,19 @@ class CovarianceSums:
 
 @dataclass(frozen=True)
 class Missed:
-    """What lies outside the landmarks' span of some rows; for more rows it adds up.
+    """What lies outside the landmarks' span of some rows; for more rows it adds up."""
 
-    Parameters
-    ----------
-    n : int
-        Rows.
-    outside : float
-        How many of them, about, have length and are no landmarks.
-    share : float
-        Mean share of the squared length of those that lies outside the span, in [0, 1].
-    variance : float
-        What all rows have at most in any direction outside the span, about.
-    """
-
-    n: int
-    outside: float
-    share: float
-    variance: float
+    n: int  # rows
+    outside: float  # how many of them, about, have length and are no landmarks
+    share: float  # mean share of the squared length of those outside the span, in [0, 1]
+    variance: float  # of all rows, at most in any direction outside the span, about
 
     @classmethod
     def of_rows(cls, basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> Missed:
-        """Estimate it for ``X``, shape ``(n, d)``, from at most ``rows``, spread evenly.
-
-        With E the part of the Gram matrix of s rows that the span misses, the variance is its
-        largest eigenvalue over s: on the average no less than that of all rows, for the largest
-        eigenvalue is convex.
-        """
+        """Estimate it for ``X``, shape ``(n, d)``, from at most ``rows``, spread evenly."""
+        # With E the part of the Gram matrix of s rows that the span misses, the variance is its
+        # largest eigenvalue over s: on the average no less than that of all rows, for the largest
+        # eigenvalue is convex.
         drawn = X[:: -(-len(X) // rows)]
         known = {point.tobytes() for point in basis.points}
         unseen = [row.tobytes() not in known for row in drawn]
@@ -352,30 +293,14 @@ def subspace_from_sums(
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
-    """Turn sums over rows into the one fitted form.
+    """Turn the sums of rows' z in a basis into the one fitted form, exact for the rows' true mean.
 
-    Parameters
-    ----------
-    basis : LandmarkBasis
-    sums : CovarianceSums
-        Of the rows' z in that basis.
-    n_components : int, optional
-        Components kept, by decreasing variance; all whose variance exceeds rounding if None.
-    ridge : float > 0, optional
-        rho, an absolute variance: a soft cut with gain variance / (variance + rho). All
-        components are kept unless ``n_components`` says otherwise.
-    center : bool
-        Measure from the mean of the rows; otherwise from the origin of feature space.
-    precision : {"float32", "float64"}
-        Of the kernel values that were summed: components whose variance is right to three
-        digits are kept, as in an exact fit.
-
-    Returns
-    -------
-    KernelSubspace
-        Exact for the true mean of the rows. Its error is r(x) + rho (z - zbar)'A^-1(z - zbar)
-        with A = covariance + rho I for a soft cut, r the part outside the landmarks' span.
+    Kept are ``n_components``, else all whose variance is right to three digits at this precision of
+    the kernel values; with a ``ridge``, rho, else all, and a soft cut: gain variance / (variance +
+    rho).
     """
+    # Of a soft cut the error is r(x) + rho (z - zbar)'A^-1(z - zbar) with A = covariance + rho I, r
+    # the part outside the landmarks' span.
     with one_blas_thread():
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)

@@ -1,4 +1,4 @@
-"""A Gram matrix in half: panels of its upper triangle, kept or made anew for every product."""
+"""A Gram matrix in half: panels of its upper triangle, kept or recomputed for every product."""
 
 from __future__ import annotations
 
@@ -33,34 +33,13 @@ ELSEWHERE = 0.01
 class GramPanels:
     """K with K_ij = k(x_i, x_j), seen through the tiles on and above its diagonal.
 
-    A tile serves the rows of its panel and, transposed, the rows of its columns: so half of the
-    kernel values suffice. Panels and tiles are cut at fixed rows and their products added in a
-    fixed order: the bits do not depend on the number of threads.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : ndarray of shape (n, d)
-    dtype : numpy.float32 or numpy.float64
-        Of the kernel values and of the products.
-    stored : bool
-        Keep the tiles, n^2 / 2 values; otherwise make them anew for every product, which takes a
-        few tiles of memory.
-    n_jobs : int, optional
-        Threads.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Linear
-    >>> X = np.array([[1.0], [2.0], [3.0]])
-    >>> gram = GramPanels(Linear(), X, np.float64, stored=False)
-    >>> gram.product(np.array([[1.0], [1.0], [0.0]]))
-    array([[3.],
-           [6.],
-           [9.]])
-    >>> gram.row_sums
-    array([ 6., 12., 18.])
+    ``dtype`` is that of kernel values and products. ``stored`` keeps the tiles, n^2 / 2 values;
+    else they are recomputed for every product, in the memory of a few tiles.
     """
+
+    # A tile serves the rows of its panel and, transposed, the rows of its columns: so half of the
+    # kernel values suffice. Panels and tiles are cut at fixed rows and their products added in a
+    # fixed order: the bits do not depend on the number of threads.
 
     def __init__(
         self,
@@ -85,13 +64,7 @@ class GramPanels:
 
     @property
     def row_sums(self) -> Matrix:
-        """Sum of each row of K, shape ``(n,)``: part of the first product.
-
-        Raises
-        ------
-        ValueError
-            If values of the kernel overflow; no solver is to be trusted with them.
-        """
+        """Sum of each row of K, part of the first product; ValueError if values overflow."""
         if self._sums is None:
             self.product(np.empty((len(self), 0), dtype=self._dtype))
         assert self._sums is not None
@@ -112,20 +85,10 @@ class GramPanels:
         return np.ascontiguousarray(W[:, :-1])
 
     def sketch(self, V: Values) -> Values:
-        """Return about K V at a small part of its price, from the kernel with a sample of rows.
-
-        Where an iteration that starts from random V begins, it saves a product. A little of V
-        itself is added: what the sample knows nothing of is not lost.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n, b)
-
-        Returns
-        -------
-        ndarray of shape (n, b)
-            Columns are as long as those of V.
-        """
+        """Return about K V, its columns as long as those of V, at a small part of its price."""
+        # From the kernel with a sample of rows: where an iteration that starts from random V
+        # begins, it saves a product. A little of V itself is added: what the sample knows nothing
+        # of is not lost.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)

@@ -3,17 +3,6 @@
 Four executors do the same work: one after the other, threads, processes, and Dask. What a part is
 and what is made of it does not depend on the executor, and results are combined in one order: so
 answers agree, to the bit for any number of threads.
-
-Examples
---------
->>> from operator import add
->>> import numpy as np
->>> rows = np.arange(10.0).reshape(5, 2)
->>> with Workers("threads", n_workers=2) as workers:
-...     parts = row_parts(len(rows), 2)
-...     sums = workers.map_partitions(lambda part: rows[part.start : part.stop].sum(), parts)
-...     float(tree_reduce(add, sums))
-45.0
 """
 
 from __future__ import annotations
@@ -37,7 +26,7 @@ from kpca_apps.engine.dask_client import dask_client, killed_worker
 from kpca_apps.engine.interrupts import IGNORED_INTERRUPT, interrupts_ignored
 from kpca_apps.errors import ConfigError, KpcaError
 
-__all__ = ["EXECUTORS", "Executor", "RowPart", "Workers", "row_parts", "tree_reduce"]
+__all__ = ["EXECUTORS", "Executor", "Kept", "RowPart", "Workers", "row_parts", "tree_reduce"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -64,13 +53,7 @@ class RowPart:
 
 
 def row_parts(n: int, rows: int) -> list[RowPart]:
-    """Cut ``n`` rows at multiples of ``rows``, whatever the number of workers.
-
-    Examples
-    --------
-    >>> [(part.start, part.stop) for part in row_parts(5, 2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Cut ``n`` rows at multiples of ``rows``, whatever the number of workers."""
     if rows < 1:
         raise ValueError(f"A part needs at least one row, got {rows}.")
     starts = range(0, n, rows)
@@ -80,17 +63,7 @@ def row_parts(n: int, rows: int) -> list[RowPart]:
 def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[Result]) -> Result:
     """Combine results by pairs of neighbours, in one order whatever the executor.
 
-    At most log2 of their number are held: an iterator may be given.
-
-    Raises
-    ------
-    ValueError
-        If there is no result.
-
-    Examples
-    --------
-    >>> tree_reduce(lambda a, b: f"({a}{b})", "abcde")
-    '(((ab)(cd))e)'
+    At most log2 of their number are held: an iterator may be given. ValueError if there is none.
     """
     waiting: list[tuple[int, Result]] = []
     for result in results:
@@ -168,8 +141,19 @@ class Workers(AbstractContextManager["Workers"]):
         with suppress(Exception):
             self._opened.close()
 
+    def keep(self, function: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Kept:
+        """Let Dask's workers make ``function(part, *shared)`` of each part and keep it.
+
+        What is kept goes to `map_partitions`. It lives as long as what this returns.
+        """
+        return Kept(self, _Task(function), list(parts), shared)
+
     def map_partitions(
-        self, function: Callable[..., Result], parts: Iterable[Part], *shared: Any
+        self,
+        function: Callable[..., Result],
+        parts: Iterable[Part],
+        *shared: Any,
+        kept: Kept | None = None,
     ) -> Iterator[Result]:
         """Yield ``function(part, *shared)`` of each part, in the order of the parts.
 
@@ -185,6 +169,9 @@ class Workers(AbstractContextManager["Workers"]):
             Taken as they are needed.
         *shared
             The same for every part, such as a model; Dask sends it to each worker once.
+        kept : Kept, optional
+            What workers keep of these very parts: each is handed to the function, after its part,
+            where it is.
 
         Raises
         ------
@@ -200,8 +187,19 @@ class Workers(AbstractContextManager["Workers"]):
                 for number, part in enumerate(parts):
                     yield task(number, part, *shared)
             else:
-                flight: _Flight[Part, Result] = _Flight(self, task, shared)
+                flight: _Flight[Part, Result] = _Flight(self, task, shared, kept)
                 yield from flight.results(parts)
+
+    def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
+        """Send a task on its way, and return its future."""
+        how = {} if self._client is None else {"pure": False, "retries": RETRIES}
+        return self.open_pool().submit(task, number, part, *sent, **how)
+
+    def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Send what all parts share to every worker of a cluster, once."""
+        if self._client is None:
+            return shared
+        return tuple(self._client.scatter(thing, broadcast=True, hash=False) for thing in shared)
 
     def open_pool(self) -> Any:
         """Return what takes work: an executor, or the client of a cluster."""
@@ -234,6 +232,25 @@ class Workers(AbstractContextManager["Workers"]):
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
 
 
+class Kept:
+    """What Dask's workers made of some parts and keep, a future each."""
+
+    def __init__(
+        self, workers: Workers, task: _Task[Any], parts: list[Any], shared: tuple[Any, ...]
+    ) -> None:
+        self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
+        self.futures: list[Any] = [None] * len(parts)
+        self.renew()
+
+    def renew(self) -> None:
+        """Have everything made that is not there, such as what was lost with all workers."""
+        sent = self._workers.send_shared(self._shared)
+        for number, part in enumerate(self._parts):
+            future = self.futures[number]
+            if future is None or future.status not in ("finished", "pending"):
+                self.futures[number] = self._workers.submit(self._task, number, part, *sent)
+
+
 @dataclass
 class _Sent(Generic[Part]):
     """A part that is being worked on."""
@@ -246,12 +263,14 @@ class _Sent(Generic[Part]):
 class _Flight(Generic[Part, Result]):
     """The parts under way, and what is done where workers are lost."""
 
-    def __init__(self, workers: Workers, task: _Task[Result], shared: tuple[Any, ...]) -> None:
-        self.workers, self.task, self.shared = workers, task, shared
+    def __init__(
+        self, workers: Workers, task: _Task[Result], shared: tuple[Any, ...], kept: Kept | None
+    ) -> None:
+        self.workers, self.task, self.shared, self.kept = workers, task, shared, kept
         self.waiting: deque[_Sent[Part]] = deque()
         self.losses, self.is_dask = 0, workers.executor == "dask"
         self.killed = killed_worker() if self.is_dask else BrokenProcessPool
-        self.sent = self._send_shared()
+        self.sent = workers.send_shared(shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
         """Yield the results in order, a few parts ahead of the one that is waited for."""
@@ -268,15 +287,9 @@ class _Flight(Generic[Part, Result]):
                 for left in self.waiting:
                     left.future.cancel()
 
-    def _send_shared(self) -> tuple[Any, ...]:
-        if not self.is_dask:
-            return self.shared
-        client = self.workers.open_pool()
-        return tuple(client.scatter(thing, broadcast=True, hash=False) for thing in self.shared)
-
     def _submit(self, number: int, part: Part) -> Any:
-        how = {"pure": False, "retries": RETRIES} if self.is_dask else {}
-        return self.workers.open_pool().submit(self.task, number, part, *self.sent, **how)
+        beside = () if self.kept is None else (self.kept.futures[number],)
+        return self.workers.submit(self.task, number, part, *beside, *self.sent)
 
     def _next(self) -> Result:
         while True:
@@ -300,7 +313,9 @@ class _Flight(Generic[Part, Result]):
             ) from error
         _log.info("workers were lost: %d parts are done again", len(self.waiting))
         self.workers.close_pool()
-        self.sent = self._send_shared()
+        self.sent = self.workers.send_shared(self.shared)
+        if self.kept is not None:
+            self.kept.renew()
         for left in self.waiting:
             left.future = self._submit(left.number, left.part)
 

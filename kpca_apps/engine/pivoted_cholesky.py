@@ -24,40 +24,16 @@ ROUNDING = 1e-10
 def random_pivots(
     kernel: Kernel, X: Matrix, m: int, rng: np.random.Generator, *, tolerance: float = ROUNDING
 ) -> Index:
-    """Draw pivots with chances proportional to what the pivots so far miss of each row.
+    """Draw at most ``m`` pivots with chances proportional to what those so far miss of each row.
 
-    Pivots are proposed in blocks, each accepted with the share of its chance that the pivots of
-    its own block have left it: the result has the distribution of drawing one at a time.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive semi-definite.
-    X : ndarray of shape (n, d)
-        All of them are looked at: 8 n m bytes and O(n m^2) time.
-    m : int >= 1
-    rng : numpy.random.Generator
-    tolerance : float
-        Stop when the mean of what is missed falls to this share of the mean of k(x, x).
-
-    Returns
-    -------
-    ndarray of int
-        At most m row numbers, in the order drawn; fewer where they span the rest.
-
-    References
-    ----------
-    .. [1] Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503.
-    .. [2] Epperly, Tropp and Webber (2024), Embrace rejection: kernel matrix approximation by
-       accelerated randomly pivoted Cholesky, arXiv 2410.03969, algorithm 2.1.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Linear
-    >>> X = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0], [5.0, 0.0]])
-    >>> len(random_pivots(Linear(), X, 3, np.random.default_rng(0)))
-    2
+    In the order drawn; fewer when the mean of what is missed falls to ``tolerance`` of that of k(x,
+    x). Takes 8 n m bytes and O(n m^2) time.
     """
+    # Pivots are proposed in blocks, each accepted with the share of its chance that the pivots of
+    # its own block have left it: the result has the distribution of drawing one at a time. Chen,
+    # Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp
+    # and Webber (2024), Embrace rejection: kernel matrix approximation by accelerated randomly
+    # pivoted Cholesky, arXiv 2410.03969, algorithm 2.1.
     factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()
@@ -68,22 +44,9 @@ def random_pivots(
 
 
 def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUNDING) -> Index:
-    """Take, one at a time, the row that the pivots so far miss most.
-
-    Parameters and result are those of `random_pivots`.
-
-    References
-    ----------
-    .. [1] Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel
-       methods, CAIP 2003, 426-433.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Linear
-    >>> X = np.array([[1.0, 0.0], [5.0, 0.0], [0.0, 4.0]])
-    >>> greedy_pivots(Linear(), X, 2)
-    array([1, 2])
-    """
+    """Take, one at a time, the row that the pivots so far miss most; else as `random_pivots`."""
+    # Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel methods,
+    # CAIP 2003, 426-433.
     factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         factor.extend(np.array([int(factor.residual.argmax())]))

@@ -7,13 +7,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
 from kpca_apps.engine.gram import about_mean, centre_in_place
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.products import squared_lengths
 from kpca_apps.engine.subspace import Resolved
 
 __all__ = [
     "FLOAT64_ROWS",
+    "LARGEST_CHANGE",
+    "SAMPLE",
     "Precision",
     "Resolved",
     "choose_precision",
@@ -40,40 +43,25 @@ where it moves one by an eps of the trace."""
 LARGEST_CHANGE = 1e-3
 """Relative change of a score that float32 may make."""
 
-_SAMPLE, _FARTHEST, _LARGEST_SAMPLE = 256, 16, 1024
-_ROWS_A_BLOCK = 4096
+SAMPLE = 256
+"""Rows on which float32 is compared with float64 before it is used."""
+
+_FARTHEST, _LARGEST_SAMPLE = 16, 1024
 
 
 def choose_precision(
     kernel: Kernel, X: Matrix, q: int, precision: Precision = "auto", *, center: bool = True
 ) -> Resolved:
-    """Return the precision that ``"auto"`` stands for.
+    """Return the precision that ``"auto"`` stands for, for q leading eigenpairs of ``X``.
 
-    Float64 up to 2,000 rows. Above, float32 if on some rows, the farthest from the mean among
-    them, its kernel values are right to 1e-5 of the mean variance, and if the ``q``-th
-    eigenvalue of these rows is one that a float32 fit keeps (`smallest_eigenvalue`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : ndarray of shape (n, d)
-    q : int
-        Eigenpairs wanted, of an exact fit or one through landmarks.
-    precision : {"auto", "float32", "float64"}
-    center : bool
-        Whether eigenvalues are those of the centred matrix.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Cosine
-    >>> X = np.random.default_rng(0).normal(size=(3000, 20))
-    >>> choose_precision(Cosine(), X, 10), choose_precision(Cosine(), X + 1e4, 10)
-    ('float32', 'float64')
+    Float64 up to 2,000 rows. Above, float32 if on some rows, the farthest from the mean among them,
+    its kernel values are right to 1e-5 of the mean variance, and if it keeps the q-th eigenvalue of
+    these.
     """
     if precision != "auto":
         return precision
     n = len(X)
-    size = max(_SAMPLE, 2 * q)
+    size = max(SAMPLE, 2 * q)
     if n <= FLOAT64_ROWS or size > _LARGEST_SAMPLE:
         return "float64"
     spread = np.linspace(0, n - 1, size).astype(np.intp)
@@ -100,47 +88,23 @@ def _is_enough(kernel: Kernel, rows: Matrix, q: int, center: bool) -> bool:
 
 
 def smallest_eigenvalue(largest: float, trace: float, order: int, precision: Resolved) -> float:
-    """Return the modulus above which eigenvalues are kept, as right to three digits.
-
-    Parameters
-    ----------
-    largest : float
-        Modulus of the largest eigenvalue.
-    trace : float
-        Of the matrix before it is centred (of the moduli of its diagonal): it is kernel values
-        that are rounded, and a mean that is taken away takes none of their rounding with it.
-    order : int
-        Of the matrix.
-    precision : {"float32", "float64"}
-        Of kernel values and products.
-
-    Examples
-    --------
-    >>> smallest_eigenvalue(2.0, 4.0, 1000, "float32")
-    0.002
-    """
+    """Return the modulus above which eigenvalues are kept, as right to three digits."""
+    # The trace, of the moduli of the diagonal, is that of the matrix before it is centred: it is
+    # kernel values that are rounded, and a mean that is taken away takes none of their rounding
+    # with it.
     eps = float(np.finfo(precision).eps)
     share = SMALLEST_SHARE if precision == "float32" else order * eps
     return max(share * largest, ROUNDING * eps * trace)
 
 
 def scores_agree(single: Matrix, double: Matrix) -> bool:
-    """Return whether float32 scores are those of float64 to 1e-3 of each.
-
-    Examples
-    --------
-    >>> scores_agree(np.array([0.5, 1e-6]), np.array([0.5, 2e-6]))
-    False
-    """
+    """Return whether float32 scores are those of float64 to 1e-3 of each."""
     return bool((np.abs(single - double) <= LARGEST_CHANGE * np.abs(double)).all())
 
 
 def _farthest(X: Matrix) -> NDArray[np.intp]:
     """Return the numbers of the rows farthest from the mean."""
     mean = X.mean(axis=0)
-    distance = np.empty(len(X))
     with np.errstate(over="ignore"):
-        for start in range(0, len(X), _ROWS_A_BLOCK):
-            gap = X[start : start + _ROWS_A_BLOCK] - mean
-            distance[start : start + _ROWS_A_BLOCK] = np.einsum("ij,ij->i", gap, gap)
+        distance = map_row_blocks(lambda rows: squared_lengths(rows - mean), X)
     return np.argsort(-distance, kind="stable")[:_FARTHEST]

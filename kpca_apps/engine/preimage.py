@@ -1,32 +1,26 @@
-"""Pre-images: points of input space whose images come near a given projection.
-
-The projection P phi(x) of a row is a combination sum_i g_i phi(z_i) of the stored points, and
-seldom the image of any point. A pre-image is a point z that makes
-
-    rho(z) = |phi(z) - P phi(x)|^2 = k(z, z) - 2 sum_i g_i k(z, z_i) + |P phi(x)|^2
-
-small. For the RBF kernel the gradient vanishes where
-
-    z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
-
-which is iterated here; `preimage_gradient` descends for other kernels, `preimage_ridge` learns
-the way back. The weights g hold the mean in feature space and have both signs:
-g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component a.
-
-Notes
------
-Aguilera and Antonanzas' eq. (25) leaves out the number of the component, alpha_i^(k), and the
-mean, which belongs in as images are centred. Complete reconstruction, no longer possible by the
-1996 report (section 4.6), is so in input space only, where a pre-image may not exist.
-
-References
-----------
-.. [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in
-   feature spaces, NIPS 11, eq. 10.
-.. [2] Kwok and Tsang (2004), The pre-image problem in kernel methods, IEEE Transactions on Neural
-   Networks 15, 1517-1525.
-.. [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 23-25.
-"""
+"""Pre-images of the RBF kernel: points of input space whose images come near a given projection."""
+# The projection P phi(x) of a row is a combination sum_i g_i phi(z_i) of the stored points, and
+# seldom the image of any point. A pre-image is a point z that makes
+#
+#     rho(z) = |phi(z) - P phi(x)|^2 = k(z, z) - 2 sum_i g_i k(z, z_i) + |P phi(x)|^2
+#
+# small. For the RBF kernel the gradient vanishes where
+#
+#     z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
+#
+# which is iterated here (Mika et al. 1998, eq. 10); `preimage_gradient` descends for other kernels,
+# `preimage_ridge` learns the way back. The weights g hold the mean in feature space and have both
+# signs: g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component a.
+#
+# Aguilera and Antonanzas' eq. (25) leaves out the number of the component, alpha_i^(k), and the
+# mean, which belongs in as images are centred. Complete reconstruction, no longer possible by the
+# 1996 report (section 4.6), is so in input space only, where a pre-image may not exist.
+#
+# [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in feature
+#     spaces, NIPS 11, eq. 10.
+# [2] Kwok and Tsang (2004), The pre-image problem in kernel methods, IEEE Transactions on Neural
+#     Networks 15, 1517-1525.
+# [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 23-25.
 
 from __future__ import annotations
 
@@ -36,10 +30,9 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
+from kpca_apps.engine.blocks import in_order, map_row_blocks, one_blas_thread
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.products import LOWEST_EXPONENT, rbf_exponents, squared_lengths
 from kpca_apps.engine.subspace import KernelSubspace
@@ -81,28 +74,15 @@ one row alone costs as much as so many."""
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Pre-images, and how each was found.
+    """Pre-images, and how each was found."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n, d)
-    iterations : ndarray of shape (n,)
-        Steps taken by the attempt that was kept.
-    converged : ndarray of shape (n,)
-        Whether the steps had become negligible.
-    restarted : ndarray of shape (n,)
-        Whether the iteration failed from its first start (its denominator vanished, or it ended
-        farther off than it began) and was begun again at a stored point.
-    residual : ndarray of shape (n,)
-        rho(z) = |phi(z) - P phi(x)|^2, in squared feature-space units; NaN for an indefinite
-        kernel, which has no distances.
-    """
-
-    points: Matrix
-    iterations: NDArray[np.int64]
-    converged: Flags
+    points: Matrix  # (n, d)
+    iterations: NDArray[np.int64]  # steps taken by the attempt that was kept
+    converged: Flags  # whether the steps had become negligible
+    # Whether the first start failed (its denominator vanished, or it ended farther off than it
+    # began) and the iteration was begun again at a stored point.
     restarted: Flags
-    residual: Matrix
+    residual: Matrix  # rho(z), squared feature-space units; NaN for an indefinite kernel
 
     @classmethod
     def joined(cls, parts: list[PreImages]) -> PreImages:
@@ -125,48 +105,14 @@ def fixed_point(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images for the RBF kernel by the fixed-point iteration.
+    """Return pre-images for the RBF kernel by the fixed-point iteration, a local solution each.
 
-    Parameters
-    ----------
-    subspace : KernelSubspace
-        Of an `RBF` kernel.
-    T : ndarray of shape (n, q)
-        Projections, as `KernelSubspace.project` returns them.
-    start : ndarray of shape (n, d), optional
-        Where to begin: for denoising the noisy rows. If None, the stored point whose image is
-        nearest to each projection.
-    tolerance : float > 0
-        Length of the last step, in widths sigma = (2 gamma)^(-1/2) of the kernel.
-    max_iter : int >= 1
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Returns
-    -------
-    PreImages
-        A local solution each: another start may find another one.
-
-    Raises
-    ------
-    ValueError
-        If the kernel is not an `RBF`.
-
-    Notes
-    -----
-    A step costs two products with the p stored points and p exponentials a row; rows that have
-    converged are dropped. The largest exponent of a row is taken out before the exponential, so
-    that nothing underflows far from the points.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.exact import fit_exact
-    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> subspace = fit_exact(RBF(0.5), X, rng=np.random.default_rng(0))
-    >>> found = fixed_point(subspace, subspace.project(X), X + 0.1)
-    >>> bool(found.converged.all()), bool(np.allclose(found.points, X, atol=1e-5))
-    (True, True)
+    It begins at ``start``, for denoising the noisy rows, else at the stored point whose image is
+    nearest to each of the projections ``T``. ValueError if the kernel is not an `RBF`.
     """
+    # A step costs two products with the p stored points and p exponentials a row; rows that have
+    # converged are dropped. The largest exponent of a row is taken out before the exponential, so
+    # that nothing underflows far from the points.
     if not isinstance(subspace.kernel, RBF):
         raise ValueError(
             f"The fixed point is for the RBF kernel, not {subspace.kernel.describe()}: use "
@@ -200,21 +146,7 @@ def fixed_point(
 def nearest_points(
     subspace: KernelSubspace, T: Matrix, count: int = 1, *, n_jobs: int | None = None
 ) -> Index:
-    """Return the stored points whose images are nearest to projections, nearest first.
-
-    Parameters
-    ----------
-    subspace : KernelSubspace
-    T : ndarray of shape (n, q)
-    count : int >= 1
-        Points a row; fewer where fewer are stored.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Returns
-    -------
-    ndarray of int, shape (n, min(count, p))
-    """
+    """Return the stored points with images nearest to projections, nearest first."""
     directions, constant = subspace.prepared(
         "_point_distances", lambda: _point_distances(subspace, n_jobs)
     )
@@ -254,11 +186,8 @@ def map_blocks(
 ) -> list[Part]:
     """Apply a function to ranges of rows cut at fixed places, in order, at one BLAS thread."""
     with one_blas_thread():
-        ranges = [slice(s, min(s + BLOCK, n)) for s in range(0, max(n, 1), BLOCK)]
-        parts: list[Part] = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(function)(rows) for rows in ranges
-        )
-    return parts
+        starts = range(0, max(n, 1), BLOCK)
+        return list(in_order(lambda s: function(slice(s, min(s + BLOCK, n))), starts, n_jobs))
 
 
 def batch_of(index: Index) -> Index:
@@ -270,12 +199,10 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Flags]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Fix the points in one step, for rows in multiples of `STEP`.
-
-    The step maps z, the weights g, bounds of the sums of their moduli and the numbers of the rows
-    to take (the last may be repeated) to their next z, the inner products <phi(z), P phi(x)>, and
-    which denominators vanished.
-    """
+    """Fix the points in one step, for rows in multiples of `STEP`."""
+    # The step maps z, the weights g, bounds of the sums of their moduli and the numbers of the rows
+    # to take (the last may be repeated) to their next z, the inner products <phi(z), P phi(x)>, and
+    # which denominators vanished.
     near, anywhere = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
@@ -321,11 +248,10 @@ def _as_slice(index: Index) -> Index | slice:
 
 
 class _Iteration:
-    """The fixed-point iteration of all rows from given starts.
+    """The fixed-point iteration of all rows from given starts."""
 
-    Rows go in blocks, each until half of its rows are through; those left over from all blocks
-    make new blocks. So the last rows of a block do not cost a block each step.
-    """
+    # Rows go in blocks, each until half of its rows are through; those left over from all blocks
+    # make new blocks. So the last rows of a block do not cost a block each step.
 
     def __init__(self, step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix) -> None:
         n = len(T)

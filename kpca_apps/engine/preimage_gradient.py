@@ -1,20 +1,14 @@
-"""Pre-images by gradient descent, for kernels that are differentiable but not radial.
-
-What descends is rho(z) = |phi(z) - P phi(x)|^2, along
-
-    grad rho(z) = grad k(z, z) - 2 sum_i g_i grad_z k(z, z_i),
-
-g the coefficients of P phi(x), with the mean in them. Steps have the length of Barzilai and
-Borwein, shortened until the objective falls by Armijo's rule. The descent is monotone: a row never
-ends farther from its projection than it began.
-
-References
-----------
-.. [1] Barzilai and Borwein (1988), Two-point step size gradient methods, IMA Journal of Numerical
-   Analysis 8, 141-148.
-.. [2] Scholkopf, Smola and Muller (1996), MPI technical report 44, section 4.6; Aguilera and
-   Antonanzas (2019), On kernel principal component analysis, eq. 24-25.
-"""
+"""Pre-images by gradient descent, for kernels that are differentiable but not radial."""
+# What descends is rho(z) = |phi(z) - P phi(x)|^2, along
+#
+#     grad rho(z) = grad k(z, z) - 2 sum_i g_i grad_z k(z, z_i),
+#
+# g the coefficients of P phi(x), with the mean in them. Steps have the length of Barzilai and
+# Borwein (1988, Two-point step size gradient methods, IMA Journal of Numerical Analysis 8,
+# 141-148), shortened until the objective falls by Armijo's rule. The descent is monotone: a row
+# never ends farther from its projection than it began. See also Scholkopf, Smola and Muller (1996),
+# MPI technical report 44, section 4.6; Aguilera and Antonanzas (2019), On kernel principal
+# component analysis, eq. 24-25.
 
 from __future__ import annotations
 
@@ -23,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernel_gradients import diagonal_gradient, weighted_gradient
 from kpca_apps.engine.preimage import (
     PreImages,
     batch_of,
@@ -59,44 +52,10 @@ def gradient_descent(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2.
+    """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2, a local minimum each.
 
-    Parameters
-    ----------
-    subspace : KernelSubspace
-        Of a positive semi-definite kernel whose gradient is known.
-    T : ndarray of shape (n, q)
-        Projections, as `KernelSubspace.project` returns them.
-    start : ndarray of shape (n, d), optional
-        Where to begin: for denoising the noisy rows. If None, the stored point whose image is
-        nearest to each projection.
-    tolerance : float > 0
-        Length of the last step, relative to the root mean squared distance of the stored points
-        from their mean.
-    max_iter : int >= 1
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Returns
-    -------
-    PreImages
-        A local minimum each.
-
-    Raises
-    ------
-    ValueError
-        If the kernel is indefinite or its gradient unknown.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.exact import fit_exact
-    >>> from kpca_apps.engine.kernels import Linear
-    >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.5]])
-    >>> subspace = fit_exact(Linear(), X, rng=np.random.default_rng(0), n_components=2)
-    >>> gradient_descent(subspace, subspace.project(X)).points.round(6)
-    array([[0. , 1. ],
-           [2. , 1. ],
-           [4. , 1.5]])
+    Starts as in `fixed_point`; ``tolerance`` is the length of the last step, relative to the spread
+    of the stored points. ValueError if the kernel is indefinite or its gradient unknown.
     """
     if not subspace.kernel.is_psd:
         raise ValueError(
@@ -108,7 +67,7 @@ def gradient_descent(
     begin = np.asarray(start, dtype=np.float64)
     about = subspace.points - subspace.points.mean(axis=0)
     length = tolerance * float(np.sqrt(squared_lengths(about).mean()))
-    gradient = weighted_gradient(subspace.kernel, subspace.points)
+    gradient = subspace.kernel.weighted_gradient(subspace.points)
     kernel_rows = subspace.kernel.against(subspace.points)
 
     def descend(rows: slice) -> PreImages:
@@ -122,7 +81,7 @@ def gradient_descent(
             return value
 
         def slope(z: Matrix, index: Index) -> Matrix:
-            return diagonal_gradient(subspace.kernel, z) - 2.0 * gradient(z, g[index])
+            return subspace.kernel.diagonal_gradient(z) - 2.0 * gradient(z, g[index])
 
         return _descend(_batched(objective), _batched(slope), begin[rows], length, max_iter)
 

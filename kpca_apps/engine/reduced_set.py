@@ -29,13 +29,14 @@ from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.optimize import minimize
 
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
-from kpca_apps.engine.kernel_gradients import is_differentiable, weighted_gradient
+from kpca_apps.engine.eigen import significant
+from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.pivoted_cholesky import PartialCholesky
-from kpca_apps.engine.square_kernel import is_square, square_expansion
+from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace
 
-__all__ = ["ReducedSet", "ScoreChanges", "reduced_set"]
+__all__ = ["ReducedSet", "ScoreChanges", "reduced_set", "square_expansion"]
 
 Matrix = NDArray[np.float64]
 
@@ -55,43 +56,27 @@ SMALLEST_SINE = 1e-6
 
 @dataclass(frozen=True)
 class ScoreChanges:
-    """How far the scores of some rows lie from what they were.
+    """How far the scores of some rows lie from what they were."""
 
-    Attributes
-    ----------
-    projection_mean, projection_worst : float
-        Length of the change of a row's projections, over that of its projections at the root mean
-        square.
-    error_mean, error_worst : float
-        Change of a row's reconstruction error, over the mean error.
-    """
-
+    # Length of the change of a row's projections, over that of its projections at the root mean
+    # square.
     projection_mean: float
     projection_worst: float
+    # Change of a row's reconstruction error, over the mean error.
     error_mean: float
     error_worst: float
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedSet:
-    """A subspace of few points, and how far it is from the one it stands for.
+    """A subspace of few points, and how far it is from the one it stands for."""
 
-    A projection of a row changes by at most its component's distance times the row's distance
-    from the mean in feature space, plus the distance of the mean.
+    # A projection of a row changes by at most its component's distance times the row's distance
+    # from the mean in feature space, plus the distance of the mean.
 
-    Attributes
-    ----------
-    subspace : KernelSubspace
-        Its directions are orthonormal, so its reconstruction error is a distance again.
-    component_distances : ndarray of shape (q,)
-        |v - v~| in feature space for each component, a unit vector.
-    mean_distance : float
-        |mean - mean~| in feature space.
-    """
-
-    subspace: KernelSubspace
-    component_distances: Matrix
-    mean_distance: float
+    subspace: KernelSubspace  # its directions are orthonormal: its error is a distance again
+    component_distances: Matrix  # |v - v~| (q,) in feature space, v of length 1
+    mean_distance: float  # |mean - mean~| in feature space
 
     def describe(self) -> str:
         """Return the size and the distances in one line."""
@@ -103,14 +88,7 @@ class ReducedSet:
         )
 
     def changes(self, original: KernelSubspace, X: Matrix) -> ScoreChanges:
-        """Return how far the scores of rows, best held out, lie from those of the original.
-
-        Parameters
-        ----------
-        original : KernelSubspace
-            What was reduced.
-        X : ndarray of shape (n, d), n >= 1
-        """
+        """Return how far the scores of rows, best held out, lie from those of what was reduced."""
         T, error = original.project_and_error(X)
         T_new, error_new = self.subspace.project_and_error(X)
         usual = float(np.sqrt(np.einsum("ij,ij->", T, T) / len(T)))
@@ -128,54 +106,18 @@ def reduced_set(
     max_iter: int = 100,
     n_jobs: int | None = None,
 ) -> ReducedSet:
-    """Approximate a fitted subspace by one of at most ``n_points`` points.
+    """Approximate a subspace by one of at most ``n_points`` points, fewer where those explain all.
 
-    Parameters
-    ----------
-    subspace : KernelSubspace
-        Of a positive semi-definite kernel.
-    n_points : int
-        At least the number of components, at most the points there are; fewer come back where
-        fewer explain everything.
-    max_iter : int >= 0
-        Steps that move the selected points (L-BFGS); 0 leaves them where they are, and so does
-        a kernel whose gradient is unknown.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Returns
-    -------
-    ReducedSet
-
-    Raises
-    ------
-    ValueError
-        If the kernel is indefinite, if ``n_points`` is out of range, or if the points found span
-        fewer directions than there are components.
-
-    Notes
-    -----
-    The points Y lessen s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, P_Y the projection on their
-    span in feature space and s^2 the variance along the components, so that both count by how far
-    they move a row's projection. The new components are the orthonormal vectors of that span that
-    lie nearest to the old ones: the polar factor of their projections.
-
-    Components of (x.y)^2 and their mean are kept without loss by as many points as they have
-    eigenvectors: at most one a column for each (`square_expansion`).
-
-    Examples
-    --------
-    A direction of the kernel (x.y)^2 is a symmetric matrix: as many points as it has columns
-    suffice.
-
-    >>> from kpca_apps.engine.exact import fit_exact
-    >>> from kpca_apps.engine.kernels import Polynomial
-    >>> rng = np.random.default_rng(0)
-    >>> fitted = fit_exact(Polynomial(2), rng.normal(size=(50, 3)), rng=rng, n_components=1,
-    ...                    center=False)
-    >>> bool(reduced_set(fitted, 3).component_distances.max() < 1e-7)
-    True
+    ``max_iter`` steps of L-BFGS move the points, none where the gradient is unknown. ValueError if
+    the kernel is indefinite, or ``n_points`` is out of range or spans fewer directions than
+    components.
     """
+    # The points Y lessen s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, P_Y the projection on their
+    # span in feature space and s^2 the variance along the components, so that both count by how far
+    # they move a row's projection. The new components are the orthonormal vectors of that span that
+    # lie nearest to the old ones: the polar factor of their projections. Components of (x.y)^2 and
+    # their mean are kept without loss by as many points as they have eigenvectors: at most one a
+    # column for each (`square_expansion`).
     _check(subspace, n_points)
     with one_blas_thread():
         eigenvectors = _eigenvectors(subspace)
@@ -184,7 +126,7 @@ def reduced_set(
         stored = subspace.points
         some = np.unique(np.linspace(0, len(stored) - 1, max(CANDIDATES, n_points)).astype(np.intp))
         points = _selected(subspace, stored[some], n_points, n_jobs)
-        if max_iter > 0 and is_differentiable(subspace.kernel):
+        if max_iter > 0 and subspace.kernel.is_differentiable:
             points = _moved(subspace, points, max_iter)
         return _projected(subspace, points)
 
@@ -211,19 +153,37 @@ def _targets(subspace: KernelSubspace) -> Matrix:
 
 def _eigenvectors(subspace: KernelSubspace) -> Matrix | None:
     """Return the points that explain all components and the mean of (x.y)^2; else None."""
-    if not is_square(subspace.kernel):
+    kernel = subspace.kernel
+    if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
     expansions = (square_expansion(subspace.points, alpha) for alpha in _targets(subspace).T)
     return np.vstack([directions for directions, _ in expansions])
 
 
-def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
-    """Return points of a pool, each taken where it explains most of what is left.
+def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
+    """Return u_j and beta_j with sum_j beta_j (u_j.y)^2 = sum_i alpha_i (x_i.y)^2 for every y.
 
-    Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
-    points so far and G the inner products of candidates with what is left of the targets, a
-    candidate explains |G_j|^2 / (k_jj - |F_j|^2) of their squared lengths.
+    u_j ``(m, d)`` are orthonormal, m <= d of them, and beta_j by decreasing modulus.
     """
+    # (x.y)^2 is an inner product of symmetric matrices, phi(x) = xx'. What is expanded over points
+    # is such a matrix, and its eigenvectors are points of input space [1, 3]:
+    #     V = sum_i alpha_i phi(x_i),  S = sum_i alpha_i x_i x_i' = sum_j beta_j u_j u_j',
+    #     V~ = sum_j beta_j phi(u_j),  rho = |V - V~|^2 = 0.
+    with one_blas_thread():
+        beta, columns = np.linalg.eigh((points.T * alpha) @ points)
+    order = np.argsort(-np.abs(beta), kind="stable")
+    beta, directions = beta[order], columns.T[order]
+    size = np.abs(beta)
+    smallest = smallest_eigenvalue(float(size[0]), float(size.sum()), len(beta), "float64")
+    keep = significant(beta, smallest, by_modulus=True)
+    return directions[keep], beta[keep]
+
+
+def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
+    """Return points of a pool, each taken where it explains most of what is left."""
+    # Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
+    # points so far and G the inner products of candidates with what is left of the targets, a
+    # candidate explains |G_j|^2 / (k_jj - |F_j|^2) of their squared lengths.
     kernel, targets = subspace.kernel, _targets(subspace)
     kernel_rows = kernel.against(subspace.points)
     left = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
@@ -255,7 +215,7 @@ def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
         (subspace.points[s : s + POINTS_A_BLOCK], targets[s : s + POINTS_A_BLOCK])
         for s in range(0, len(subspace.points), POINTS_A_BLOCK)
     ]
-    prepared = [(kernel.against(Z), weighted_gradient(kernel, Z), U) for Z, U in stored]
+    prepared = [(kernel.against(Z), kernel.weighted_gradient(Z), U) for Z, U in stored]
 
     def minus_explained(flat: Matrix) -> tuple[float, Matrix]:
         Y = centre + spread * flat.reshape(points.shape)
@@ -263,7 +223,7 @@ def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
         gram = kernel(Y)
         gram[np.diag_indices_from(gram)] += jitter
         C = cho_solve(cho_factor(gram, check_finite=False), inner, check_finite=False)
-        slope = 2.0 * weighted_gradient(kernel, Y)(Y, C @ C.T)
+        slope = 2.0 * kernel.weighted_gradient(Y)(Y, C @ C.T)
         for _, gradient, U in prepared:
             slope -= 2.0 * gradient(Y, C @ U.T)
         return -float(np.vdot(inner, C)), spread * slope.ravel()

@@ -8,13 +8,7 @@ __all__ = ["seeded_generator"]
 
 
 def seeded_generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
-    """Return the generator all draws of one fit come from.
-
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None
-        As scikit-learn takes it; a RandomState moves on by one draw.
-    """
+    """Return the generator of all draws of one fit; a RandomState moves on by one draw."""
     # Loaded here: it takes as long as all else that looks at a table, and a dry run draws nothing.
     from sklearn.utils import check_random_state
 

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import BLOCK, map_row_blocks
-from kpca_apps.engine.kernels import Kernel, kernel_from_state
-from kpca_apps.errors import ModelFileError
+from kpca_apps.engine.kernels import Kernel
 
-__all__ = ["KernelSubspace", "Resolved", "component_signs"]
+__all__ = ["SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
 
 Matrix = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
 
+SQUARABLE = Meta(ge=-1e150, le=1e150)
+"""What a model file may hold of numbers that are squared, or added up, for every row."""
+
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""
-
-_ARRAYS = ("points", "weights", "offset", "mean_weights", "variances", "gain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,60 +36,40 @@ class KernelSubspace:
         project               t(x) = W' k_Z(x) - b
         reconstruction error  E(x) = k(x,x) - 2 beta' k_Z(x) + c - sum_a g_a t_a(x)^2
         expansion of P phi(x)        W (g * t(x)) + beta
-
-    Parameters
-    ----------
-    kernel : Kernel
-    points : ndarray of shape (p, d)
-        The points Z the directions are made of.
-    weights : ndarray of shape (p, q)
-        W; column a holds the coefficients of component a, a unit vector in feature space.
-    offset : ndarray of shape (q,)
-        b, the projections of the mean.
-    mean_weights : ndarray of shape (p,)
-        beta, the coefficients of the mean; zeros for an uncentred fit.
-    mean_norm : float
-        c, the squared length of the mean in feature space.
-    variances : ndarray of shape (q,)
-        Feature-space variance along each component, decreasing (in modulus).
-    n : int
-        Number of rows the subspace was fitted on.
-    gain : ndarray of shape (q,)
-        g in [0, 1]; all 1 is Hoffmann's hard cut, variance / (variance + rho) a soft cut.
-
-    Notes
-    -----
-    With V_a = sum_j W_ja phi(z_j) and phi~ the image less the mean, t_a(x) = <V_a, phi~(x)> [2]_,
-    and P phi(x) = mean + sum_a t_a V_a [3]_. The offset does what centring the Gram matrix of new
-    rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]_).
-
-    Read with that, eq. (7) of [3]_ is V'x of centred x, not Vx; in eq. (20) the indices of the two
-    middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means by
-    eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on Phi(t)
-    on the left of eq. (51) of [2]_. The English course notes' step 4, x'v, is phi(x)'v, and their
-    eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what section
-    4.6 of [2]_ calls no longer possible, for want of pre-images, is so in input space
-    (`kpca_apps.engine.preimage`); in feature space reconstruction is complete.
-
-    References
-    ----------
-    .. [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel
-       eigenvalue problem, Neural Computation 10, 1299-1319.
-    .. [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24
-       and 51-54.
-    .. [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 20-25.
-    .. [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
     """
 
+    # With V_a = sum_j W_ja phi(z_j) and phi~ the image less the mean, t_a(x) = <V_a, phi~(x)> [2],
+    # and P phi(x) = mean + sum_a t_a V_a [3]. The offset does what centring the Gram matrix of new
+    # rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]).
+    #
+    # Read with that, eq. (7) of [3] is V'x of centred x, not Vx; in eq. (20) the indices of the two
+    # middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means
+    # by eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on
+    # Phi(t) on the left of eq. (51) of [2]. The English course notes' step 4, x'v, is phi(x)'v, and
+    # their eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what
+    # section 4.6 of [2] calls no longer possible, for want of pre-images, is so in input space
+    # (`kpca_apps.engine.preimage`); in feature space reconstruction is complete.
+    #
+    # [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel eigenvalue
+    #     problem, Neural Computation 10, 1299-1319.
+    # [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24,
+    #     51-54.
+    # [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 20-25.
+    # [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+
     kernel: Kernel
-    points: Matrix
-    weights: Matrix
-    offset: Matrix
-    mean_weights: Matrix
-    mean_norm: float
-    variances: Matrix
-    n: int
-    gain: Matrix
+    points: Annotated[Matrix, "p d", SQUARABLE]  # Z, what the directions are made of
+    # W; column a has the coefficients of component a, of length 1.
+    weights: Annotated[Matrix, "p q", SQUARABLE]
+    offset: Annotated[Matrix, "q", SQUARABLE]  # b, projections of the mean
+    # beta, coefficients of the mean; zeros for an uncentred fit.
+    mean_weights: Annotated[Matrix, "p", SQUARABLE]
+    mean_norm: float  # c, squared length of the mean in feature space
+    # Along each component in feature space, decreasing (in modulus).
+    variances: Annotated[Matrix, "q"]
+    n: int  # rows the subspace was fitted on
+    # g in [0, 1]; all 1 is Hoffmann's hard cut [4], else a soft cut.
+    gain: Annotated[Matrix, "q", SQUARABLE]
 
     @property
     def n_components(self) -> int:
@@ -105,13 +86,8 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the coordinates of rows on the components, shape ``(n, q)``.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        precision : {"float64", "float32"}
-            Of kernel values and their products.
-        n_jobs : int, optional
-            Threads; the result does not depend on it.
+        ``precision`` is that of kernel values and their products; the result does not depend on
+        ``n_jobs``.
         """
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
@@ -132,23 +108,11 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        clip : bool
-            Replace the tiny negative values that rounding leaves on the subspace by 0. The error
-            is a difference of terms the size of k(x, x): below about 1e-13 of it, 1e-5 in
-            float32, nothing is resolved.
-        precision : {"float64", "float32"}
-            Of kernel values and their products.
-        n_jobs : int, optional
-            Threads; the result does not depend on it.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is indefinite: then there is no distance to speak of.
+        ``clip`` replaces the tiny negative values that rounding leaves on the subspace by 0.
+        ValueError if the kernel is indefinite: then there is no distance to speak of.
         """
+        # The error is a difference of terms the size of k(x, x): below about 1e-13 of it, 1e-5 in
+        # float32, nothing is resolved.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         return np.maximum(error, 0.0, out=error) if clip else error
 
@@ -156,7 +120,7 @@ class KernelSubspace:
         """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
 
         Gains are part of the weights, and one product serves components and mean. Errors are not
-        clipped. Raises as `reconstruction_error`.
+        clipped.
         """
         products = self._products(np.sqrt(self.gain), precision)
 
@@ -171,12 +135,8 @@ class KernelSubspace:
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
         """Return the map from rows to their errors ``(b,)`` and to sum_a scale_a t_a^2 ``(b,)``.
 
-        Parameters
-        ----------
-        scale : ndarray of shape (q,)
-            One over variances, for a squared Mahalanobis distance.
-        precision
-            As in `errors`.
+        With one over the variances for ``scale``, shape ``(q,)``, that is a squared Mahalanobis
+        distance.
         """
         products = self._products(np.ones(self.n_components), precision)
         forms = np.column_stack([self.gain, scale]).astype(precision)
@@ -258,18 +218,7 @@ class KernelSubspace:
         self.__dict__.update(state)
 
     def expansion(self, T: Matrix) -> Matrix:
-        """Return the coefficients over ``points`` of the vectors with projections ``T``.
-
-        Parameters
-        ----------
-        T : ndarray of shape (n, q)
-            Projections, as `project` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            Row i holds gamma with P phi(x_i) = sum_j gamma_j phi(z_j).
-        """
+        """Return gamma ``(n, p)`` with P phi(x_i) = sum_j gamma_ij phi(z_j), from projections."""
         coefficients: Matrix = (T * self.gain) @ self.weights.T + self.mean_weights
         return coefficients
 
@@ -292,72 +241,18 @@ class KernelSubspace:
         return replace(self, gain=gain)
 
     def with_soft_cut(self, rho: float) -> KernelSubspace:
-        """Return the same subspace with gain variance / (variance + rho).
-
-        Parameters
-        ----------
-        rho : float > 0
-            The ridge, an absolute variance in feature space.
-        """
+        """Return the subspace with gain variance / (variance + rho), rho an absolute variance."""
         if not self.kernel.is_psd:
             raise ValueError("A soft cut needs a positive semi-definite kernel.")
         if not (np.isfinite(rho) and rho > 0.0):
             raise ValueError(f"The ridge of a soft cut must be a finite number > 0, got {rho!r}.")
         return self.with_gain(self.variances / (self.variances + rho))
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Matrix]]:
-        """Return what a model file needs: plain values, and arrays by name."""
-        meta = {
-            "kernel": self.kernel.to_state(),
-            "mean_norm": float(self.mean_norm),
-            "n": int(self.n),
-        }
-        return meta, {name: getattr(self, name) for name in _ARRAYS}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, Matrix]) -> KernelSubspace:
-        """Rebuild what `to_state` returned.
-
-        Raises
-        ------
-        ModelFileError
-            If a value is missing or the arrays do not fit together.
-        """
-        try:
-            kernel = kernel_from_state(meta["kernel"])
-            mean_norm, n = float(meta["mean_norm"]), int(meta["n"])
-            parts = {name: np.asarray(arrays[name], dtype=np.float64) for name in _ARRAYS}
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise ModelFileError(f"The model lacks or spoils a value: {error}.") from error
-        _check_shapes(parts)
-        if not np.isfinite(mean_norm) or not all(np.isfinite(a).all() for a in parts.values()):
-            raise ModelFileError("The model holds values that are not finite; fit it again.")
-        return cls(kernel=kernel, mean_norm=mean_norm, n=n, **parts)
-
-
-def _check_shapes(parts: dict[str, Matrix]) -> None:
-    points, weights = parts["points"], parts["weights"]
-    ok = points.ndim == 2 and weights.ndim == 2 and len(points) == len(weights)
-    if ok:
-        p, q = weights.shape
-        ok = parts["mean_weights"].shape == (p,) and all(
-            parts[name].shape == (q,) for name in ("offset", "variances", "gain")
-        )
-    if not ok:
-        raise ModelFileError("The arrays of the model do not fit together; fit it again.")
-
 
 def component_signs(columns: Matrix) -> Matrix:
     """Return for each column the sign of its largest entry by modulus, +1 for a column of zeros.
 
     Components times these signs have a sign that depends on the data alone.
-
-    Examples
-    --------
-    >>> component_signs(np.array([[1.0, 3.0], [-2.0, 1.0]]))
-    array([-1.,  1.])
     """
     if columns.size == 0:
         return np.ones(columns.shape[1])

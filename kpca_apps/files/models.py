@@ -1,123 +1,151 @@
-"""Model files: a zip of one JSON document and plain arrays, audited before anything is built.
+"""Model files: numpy's npz for the arrays, and one JSON part for everything else.
 
-Nothing in such a file can run code: there is no pickle, and every member is checked against what
-a file written here may hold. Members are stored, not packed, so a small file cannot unpack into a
-large one, and carry a fixed date, so that the same model is the same bytes.
+A fitted model is a tree of dataclasses, and what their fields declare is what a file is held to:
+
+- ``Annotated[FloatArray, "p q"]`` is an array of two dimensions. A letter stands for the same
+  length wherever it stands in one dataclass, a number for itself. Values are finite, unless
+  ``"NaN too"`` follows, and within the bounds of a ``msgspec.Meta`` that follows.
+- Other fields are numbers, text, tuples and dataclasses, each of its declared type and bounds
+  (msgspec, strict); none may be missing, none added.
+- A field of an abstract class may hold any dataclass derived from it, by its name.
+- A method ``validate`` raises ``ValueError`` for what no annotation can say.
+
+Nothing in such a file can run code: there is no pickle. Members are stored, not packed, so a small
+file cannot unpack into a large one, and carry a fixed date, so the same model is the same bytes.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
-import json
 import math
-import re
 import stat
-import struct
+import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import IO, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, ModelFileError, RefusedError
-from kpca_apps.files.atomic import atomic_write
-from kpca_apps.files.names import one_line
-from kpca_apps.files.raw import read_raw
+from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.output import atomic_write
+from kpca_apps.memory import available_bytes
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "check_model_path", "load_archive", "save_archive"]
+__all__ = ["FORMAT_VERSION", "check_model_path", "load_model_file", "save_model_file"]
+
+Model = TypeVar("Model")
 
 FORMAT = "kpca-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _DOCUMENT = "model.json"
-_ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}")
-_DTYPE = re.compile(r"<f8|<f4|<i8|\|b1|<U[1-9][0-9]{0,5}")
-_LONGEST_DOCUMENT = 1 << 28
 _DATE = (1980, 1, 1, 0, 0, 0)
-_LAST_CODE_POINT = 0x10FFFF
-# What the zip, npy and JSON readers of the standard library and numpy raise on damaged bytes.
-_DAMAGE = (
-    zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError,
-    TypeError, KeyError, IndexError, OverflowError, SyntaxError, RecursionError, struct.error,
-)  # fmt: skip
+_LARGEST_INTEGER = 2**53
+_DEEPEST = 16
+"""Objects of an abstract class inside each other, such as kernels; deeper ones are hostile."""
 
 
-def save_archive(
-    path: str | Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> None:
-    """Write a model file.
+def save_model_file(path: str | Path, kind: str, model: object) -> None:
+    """Write a fitted model to a file.
 
     Parameters
     ----------
     path : str or Path
         The file; replaced whole, or not at all.
-    meta : mapping
-        What JSON can hold; infinities and NaN are kept.
-    arrays : mapping of str to array
-        float64, float32, int64, bool or text of fixed width. Names are letters, digits, ``_``,
-        ``-`` and ``.``.
+    kind : str
+        What it is a model for.
+    model : dataclass
+        The model; an array that stands in it twice is stored once.
 
     Raises
     ------
     InputError
         If the file cannot be written.
-    TypeError, ValueError
-        If something cannot be stored: an array of another type, an unusable name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Line:
+    ...     slope: float
+    ...     points: Annotated[NDArray[np.float64], "n 2"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "line.kpca")
+    ...     save_model_file(path, "line", Line(0.5, np.zeros((3, 2))))
+    ...     load_model_file(path, "line", Line, "a line").slope
+    0.5
     """
+    members: dict[str, NDArray[Any]] = {}
+    names: dict[int, str] = {}
+
+    def plain(value: Any, place: str) -> Any:
+        if isinstance(value, np.ndarray):
+            name = names.setdefault(id(value), place)
+            # Laid out as it is in memory: products of another layout are rounded otherwise.
+            members[name] = np.asarray(value, dtype=value.dtype.newbyteorder("<"))
+            return {"type": value.dtype.name, "array": name}
+        if is_dataclass(value):
+            parts = {
+                field.name: plain(getattr(value, field.name), f"{place}.{field.name}".strip("."))
+                for field in fields(value)
+            }
+            return {"type": type(value).__name__, **parts}
+        if isinstance(value, tuple):
+            return [plain(part, f"{place}.{i}") for i, part in enumerate(value)]
+        return value
+
     document = {
-        "format": FORMAT, "format_version": FORMAT_VERSION, "arrays": sorted(arrays), "meta": meta,
+        "format": FORMAT, "format_version": FORMAT_VERSION, "kind": kind, "model": plain(model, ""),
     }  # fmt: skip
-    members = {_DOCUMENT: json.dumps(document, indent=1).encode("utf-8")}
-    for name in sorted(arrays):
-        members[f"{name}.npy"] = _array_bytes(name, arrays[name])
-    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, _DATE), data)
+    data = msgspec.json.encode(document, enc_hook=lambda value: value.item())
+    with atomic_write(path) as file:
+        np.savez(file, **members)  # type: ignore[arg-type]
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(zipfile.ZipInfo(_DOCUMENT, _DATE), msgspec.json.format(data, indent=1))
 
 
-def load_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a model file written by `save_archive`.
+def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str) -> Model:
+    """Read a model back; nothing in the file is trusted.
 
     Parameters
     ----------
     path : str or Path
-        The file.
-
-    Returns
-    -------
-    meta : dict
-        The document.
-    arrays : dict of str to array
-        The arrays, writable.
+        A file that `save_model_file` wrote.
+    kind, make : str, type
+        What it must be a model for, and the dataclass it must hold.
+    wanted : str
+        The same for a message: "a novelty model; fit one with ...".
 
     Raises
     ------
     ModelFileError
-        If the file is missing, damaged, foreign, or written by a newer version.
+        If the file is missing, damaged, of another kind, or of another version of the format.
     MemoryLimitError
         If it would not fit into memory.
     """
-    try:
-        raw = read_raw(path)
-    except InputError as error:
-        raise ModelFileError(str(error)) from None
-    try:
-        members = _members(raw.data)
-        document = _document(members.pop(_DOCUMENT))
-        arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
-        if sorted(arrays) != document["arrays"]:
-            raise ValueError("arrays are missing or added")
-    except _NewerFormatError as error:
-        raise ModelFileError(f"{raw.label}: {error}") from None
-    except _DAMAGE as error:
-        reason = one_line(str(error).strip("'\""), 100)
-        raise ModelFileError(
-            f"{raw.label}: not a usable model file ({reason}); fit the model again."
-        ) from None
-    meta: dict[str, Any] = document["meta"]
-    return meta, arrays
+    label = one_line(str(path), 200)
+    with _opened(Path(path), label) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries = _audited(archive, file.seek(0, io.SEEK_END))
+                header = msgspec.json.decode(archive.read(_DOCUMENT), type=_Header)
+                header.check(label, kind, wanted)
+                return _Reader(archive, entries).model(make, header.model)
+        except ModelFileError:
+            raise
+        except Exception as error:  # of zip, npy or JSON: numpy raises even what tokenize does
+            reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
+            raise ModelFileError(
+                f"{label}: not a usable model file ({reason}); fit the model again."
+            ) from error
 
 
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
@@ -126,7 +154,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
     Parameters
     ----------
     path : str or Path
-        The file to be written by `save_archive`.
+        The file to be written by `save_model_file`.
     force : bool
         Whether a model that is there may be replaced. Nothing but a model ever is: no link, no
         device, no table, not even by force.
@@ -163,86 +191,236 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
         )
 
 
+class _Header(msgspec.Struct):
+    """What every version of the format says of itself."""
+
+    format: str
+    format_version: int
+    kind: str = ""
+    model: msgspec.Raw = msgspec.Raw(b"")
+
+    def check(self, label: str, kind: str, wanted: str) -> None:
+        if self.format != FORMAT:
+            raise ValueError("it was not written by this toolkit")
+        if self.format_version > FORMAT_VERSION:
+            raise ModelFileError(
+                f"{label}: written in format {self.format_version} by a newer version; this one "
+                f"reads format {FORMAT_VERSION}: update kpca-apps."
+            )
+        if self.format_version < FORMAT_VERSION:
+            raise ModelFileError(
+                f"{label}: written by kpca-apps of before model format {FORMAT_VERSION}, which "
+                "this one does not read: fit the model again."
+            )
+        if self.kind != kind:
+            raise ModelFileError(f"{label}: not {wanted}")
+
+
+class _Record(msgspec.Struct):
+    """What JSON held of a dataclass; each has a subclass of its own, made from its fields."""
+
+
+class _Member(msgspec.Struct):
+    """An array of the model, by the name of its part of the file."""
+
+    array: str
+
+
+class _Reader:
+    """The parts of a file, put together to a model."""
+
+    def __init__(self, archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> None:
+        self._archive, self._entries = archive, entries
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._depth = 0
+
+    def model(self, make: type[Model], data: msgspec.Raw) -> Model:
+        schema = _schema(make)  # type: ignore[arg-type]  # a type, which can be hashed
+        record = msgspec.json.decode(data, type=schema, dec_hook=self._derived)
+        model: Model = self._built(record)
+        if unused := self._entries.keys() - self._arrays.keys() - {_DOCUMENT}:
+            raise ValueError(f"{min(unused)} belongs to nothing")
+        return model
+
+    def _derived(self, base: type, value: Any) -> Any:
+        """Make the dataclass derived from an abstract one whose name is given."""
+        name = value.get("type") if isinstance(value, dict) else None
+        kind: Any = next((kind for kind in _derived_from(base) if kind.__name__ == name), None)
+        if kind is None:
+            raise ValueError(
+                f"no {base.__name__} is called {name!r:.40}: import the module that defines it"
+            )
+        if self._depth > _DEEPEST:
+            raise ValueError(f"{base.__name__} inside {base.__name__}, too deep")
+        self._depth += 1
+        made = self._built(msgspec.convert(value, _schema(kind), dec_hook=self._derived))
+        self._depth -= 1
+        return made
+
+    def _built(self, value: Any) -> Any:
+        if isinstance(value, _Member):
+            return self._array(value.array, type(value).__name__)
+        if isinstance(value, tuple):
+            return tuple(map(self._built, value))
+        if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+            raise ValueError(f"{value:.3e} is too large a number")
+        if not isinstance(value, _Record):
+            return value
+        given = {name: self._built(getattr(value, name)) for name in value.__struct_fields__}
+        made = _DATACLASSES[type(value)](**given)
+        try:
+            _check_arrays(made)
+            if validate := getattr(made, "validate", None):
+                validate()
+        except ValueError as error:
+            raise ValueError(f"{type(made).__name__}: {error}") from error
+        return made
+
+    def _array(self, name: str, dtype: str) -> NDArray[Any]:
+        """Read an array, once its header is what the length of its bytes allows."""
+        part = f"{name}.npy"
+        if part not in self._arrays:
+            entry = self._entries[part]
+            with warnings.catch_warnings(), self._archive.open(entry) as member:
+                # Of numpy, on headers that are no longer written so.
+                warnings.simplefilter("error", UserWarning)
+                if np.lib.format.read_magic(member) != (1, 0):
+                    raise ValueError(f"{name} is an array of unknown format")
+                shape, _, found = np.lib.format.read_array_header_1_0(member)
+                n_bytes = math.prod(shape) * found.itemsize
+                if found != np.dtype(dtype) or not found.isnative:
+                    raise ValueError(f"{name} is an array of type {found}")
+                if min(shape, default=0) < 0 or n_bytes != entry.file_size - member.tell():
+                    raise ValueError(f"{name}: its size is not what its header says")
+                member.seek(0)
+                self._arrays[part] = np.lib.format.read_array(member, allow_pickle=False)
+        return self._arrays[part]
+
+
+_DATACLASSES: dict[type[msgspec.Struct], Any] = {}
+
+
+@cache
+def _schema(kind: Hashable) -> Any:
+    """Return the type that msgspec is to hold the JSON of a declared type to."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        is_array = get_origin(parts[0]) is np.ndarray
+        return _schema(parts[0]) if is_array else kind
+    if origin is np.ndarray:
+        name = np.dtype(get_args(parts[1])[0]).name
+        return msgspec.defstruct(
+            name, [], bases=(_Member,), tag_field="type", tag=name, forbid_unknown_fields=True
+        )
+    if is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        record = msgspec.defstruct(
+            kind.__name__,
+            [(field.name, _schema(hints[field.name])) for field in fields(kind)],
+            bases=(_Record,),
+            tag_field="type",
+            tag=kind.__name__,
+            forbid_unknown_fields=True,
+        )
+        _DATACLASSES[record] = kind
+        return record
+    if origin in (Union, UnionType):
+        return Union[tuple(map(_schema, parts))]  # noqa: UP007
+    return tuple[tuple(map(_schema, parts))] if origin is tuple else kind  # type: ignore[misc]
+
+
+def _derived_from(base: Any) -> Iterator[Any]:
+    for kind in base.__subclasses__():
+        if is_dataclass(kind) and not inspect.isabstract(kind):
+            yield kind
+        yield from _derived_from(kind)
+
+
+def _check_arrays(made: Any) -> None:
+    """Hold the arrays of a dataclass to the lengths and bounds it declares."""
+    lengths: dict[str, int] = {}
+    for name, (shape, *further) in _declared_arrays(type(made)):  # type: ignore[arg-type]
+        array = getattr(made, name)
+        if not isinstance(array, np.ndarray):
+            continue
+        letters = shape.split()
+        fits = len(letters) == array.ndim and all(
+            length == (int(letter) if letter.isdigit() else lengths.setdefault(letter, length))
+            for letter, length in zip(letters, array.shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"{name} has shape {array.shape}")
+        if array.size and not _within(array, further):
+            raise ValueError(f"{name} holds values that no fit leads to")
+
+
+@cache
+def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Name the array fields of a dataclass, each with what is declared of it."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        (name, part.__metadata__)
+        for name, hint in hints.items()
+        for part in (hint, *get_args(hint))
+        if get_origin(part) is Annotated and get_origin(get_args(part)[0]) is np.ndarray
+    )
+
+
+def _within(array: NDArray[Any], declared: list[Any]) -> bool:
+    # NaN is the least and the largest value where it occurs, and within no bounds.
+    low, high = array.min(), array.max()
+    within = "NaN too" in declared or bool(np.isfinite(low) and np.isfinite(high))
+    for bounds in declared:
+        if isinstance(bounds, msgspec.Meta):
+            within &= bool(
+                (bounds.ge is None or low >= bounds.ge)
+                and (bounds.gt is None or low > bounds.gt)
+                and (bounds.le is None or high <= bounds.le)
+                and (bounds.lt is None or high < bounds.lt)
+            )
+    return within
+
+
+def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Return the parts of a zip by name, if they can be those of a model."""
+    entries = archive.infolist()
+    found = {entry.filename: entry for entry in entries}
+    if _DOCUMENT not in found or len(found) != len(entries):
+        raise ValueError("its parts are not those of a model")
+    for entry in entries:
+        stored = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 0x1
+        if not stored or entry.compress_size != entry.file_size:
+            raise ValueError(f"unexpected part {entry.filename!r}")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("its parts are larger than the file")
+    return found
+
+
+def _opened(path: Path, label: str) -> IO[bytes]:
+    try:
+        found = path.stat()
+        # Opening a named pipe would wait for whoever writes to it.
+        file = path.open("rb") if stat.S_ISREG(found.st_mode) else None
+    except FileNotFoundError:
+        near = suggest(path.name, sorted(p.name for p in path.parent.glob("*")))
+        raise ModelFileError(f"{label}: no such file.{near}") from None
+    except (OSError, ValueError) as error:
+        reason = one_line(getattr(error, "strerror", None) or str(error))
+        raise ModelFileError(f"{label}: cannot be read ({reason}).") from None
+    if file is None:
+        raise ModelFileError(f"{label}: is not a file; name a model.")
+    if found.st_size > available_bytes():
+        file.close()
+        raise MemoryLimitError(f"{label}: the model is larger than the memory available.")
+    return file
+
+
 def _is_model(path: Path) -> bool:
-    """Whether a file was written by `save_archive`, of this version or a newer one."""
+    """Whether a file was written here, by this version or another one."""
     try:
         with zipfile.ZipFile(path) as archive:
-            entry = archive.getinfo(_DOCUMENT)
-            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > _LONGEST_DOCUMENT:
-                return False
-            document = json.loads(archive.read(entry))
-    except _DAMAGE:
+            _audited(archive, path.stat().st_size)
+            header = msgspec.json.decode(archive.read(_DOCUMENT), type=_Header)
+    except Exception:
         return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
-
-
-class _NewerFormatError(Exception):
-    """The file follows a format this version does not know yet."""
-
-
-def _array_bytes(name: str, array: NDArray[Any]) -> bytes:
-    array = np.asarray(array)
-    stored = np.array(array, dtype=array.dtype.newbyteorder("<"), order="C")
-    if stored.dtype.kind == "U" and stored.dtype.itemsize == 0:
-        stored = stored.astype("<U1")
-    if not _ARRAY_NAME.fullmatch(name) or not _DTYPE.fullmatch(stored.dtype.str):
-        raise ValueError(f"cannot store array {name!r} of type {array.dtype}")
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, stored, version=(1, 0), allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _members(data: bytes) -> dict[str, bytes]:
-    """Audit the directory of the zip, then read its members."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        entries = archive.infolist()
-        names = [entry.filename for entry in entries]
-        if names.count(_DOCUMENT) != 1 or len(set(names)) != len(names):
-            raise ValueError("its parts are not those of a model")
-        for entry in entries:
-            stem = entry.filename.removesuffix(".npy")
-            known = entry.filename == _DOCUMENT or (
-                stem != entry.filename and _ARRAY_NAME.fullmatch(stem)
-            )
-            stored = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 0x1
-            if not known or not stored or entry.compress_size != entry.file_size:
-                raise ValueError(f"unexpected part {entry.filename!r}")
-        if sum(entry.file_size for entry in entries) > len(data):
-            raise ValueError("its parts are larger than the file")
-        return {entry.filename: archive.read(entry) for entry in entries}
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    document = json.loads(data.decode("utf-8"))
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError("it was not written by this toolkit")
-    version = document.get("format_version")
-    if not isinstance(version, int) or version < 1:
-        raise ValueError("its format has no version")
-    if version > FORMAT_VERSION:
-        raise _NewerFormatError(
-            f"written in format {version} by a newer version; this one reads up to format "
-            f"{FORMAT_VERSION}: update kpca-apps."
-        )
-    if not isinstance(document.get("meta"), dict):
-        raise ValueError("its settings are missing")
-    return document
-
-
-def _array(data: bytes) -> NDArray[Any]:
-    """Audit the header of an array against its bytes, then build it."""
-    buffer = io.BytesIO(data)
-    if np.lib.format.read_magic(buffer) != (1, 0):
-        raise ValueError("an array of unknown format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer)
-    if fortran or dtype.hasobject or not _DTYPE.fullmatch(dtype.str):
-        raise ValueError(f"an array of type {dtype}")
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or n_bytes != len(data) - buffer.tell():
-        raise ValueError("an array whose size is not what its header says")
-    cells = np.frombuffer(data, dtype=np.uint8, offset=buffer.tell())
-    if dtype.kind == "b" and cells.max(initial=0) > 1:
-        raise ValueError("an array of booleans with other values")
-    if dtype.kind == "U" and cells.view("<u4").max(initial=0) > _LAST_CODE_POINT:
-        raise ValueError("an array of text with impossible characters")
-    return cells.view(dtype).reshape(shape).copy()
+    return header.format == FORMAT

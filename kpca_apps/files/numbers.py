@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 __all__ = [
     "DECIMAL_MARKS",
     "THOUSANDS_MARKS",
     "NumberFormat",
+    "finite",
     "infer_number_format",
     "read_numbers",
 ]
+
+FloatArray = NDArray[np.float64]
 
 DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
@@ -32,16 +37,9 @@ _SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 class NumberFormat:
     """How the numbers of one column are written.
 
-    Attributes
-    ----------
-    decimal : str
-        The decimal mark, ``"."`` or ``","``.
-    thousands : str
-        The separator of thousands: ``","``, ``"."``, ``" "``, ``"'"`` or ``""`` for none.
-    ambiguous : bool
-        Whether the cells could be read another way ("1,234"), so that the choice must be stated.
-    units : tuple of str
-        Per cent and currency signs taken off; ``""`` stands for cells without one.
+    `decimal` is the mark, "." or ","; `thousands` their separator, "" for none; `ambiguous` whether
+    the cells could be read another way ("1,234"), so that the choice must be stated; `units` the
+    per cent and currency signs taken off, most frequent first ("" for cells without one).
     """
 
     decimal: str = "."
@@ -50,13 +48,7 @@ class NumberFormat:
     units: tuple[str, ...] = ("",)
 
     def describe(self) -> str:
-        """Name what is unusual about the format, for a report; ``""`` for plain numbers.
-
-        Examples
-        --------
-        >>> NumberFormat(",", ".", units=("%",)).describe()
-        'decimal comma, thousands separated by ".", written with %'
-        """
+        """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
         parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
@@ -66,98 +58,67 @@ class NumberFormat:
         return ", ".join(parts)
 
 
-def infer_number_format(cells: pl.Series, prefer_comma: bool = False) -> NumberFormat | None:
-    """Infer the format that reads most cells as numbers.
+def infer_number_format(
+    texts: pl.Series, prefer_comma: bool = False, counts: NDArray[np.int64] | None = None
+) -> NumberFormat | None:
+    """Infer the format that reads most cells as numbers; ``None`` where no cell at all reads so.
 
-    Parameters
-    ----------
-    cells : Series of String
-        Stripped cells, null where missing.
-    prefer_comma : bool, default False
-        Take the decimal comma where both marks read all cells, because other columns of the table
-        are written so.
-
-    Returns
-    -------
-    NumberFormat or None
-        ``None`` where no cell at all reads as a number. Whether enough of them do is for the
-        caller to decide (see `read_numbers`).
-
-    Examples
-    --------
-    >>> infer_number_format(pl.Series(["1.234,5", "0,25"])).describe()
-    'decimal comma, thousands separated by "."'
+    The cells are stripped texts, or distinct ones with the `counts` of their cells. `prefer_comma`
+    takes the decimal comma where both marks read all, because other columns are written so.
     """
-    n_cells = cells.len() - cells.null_count()
-    if not prefer_comma and _finite(cells).is_not_null().sum() == n_cells:
-        return NumberFormat() if n_cells else None
-    bare = _bare(cells)
-    counts = [int(bare.str.contains(_pattern(*pair)).sum()) for pair in _CANDIDATES]
-    best = max(counts)
+    n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
+    cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
+    if not prefer_comma and np.isfinite(finite(cells["text"])).all():
+        return NumberFormat() if cells.height else None
+    cells = cells.with_columns(_bare(cells["text"]).alias("bare"))
+    reads = [cells["bare"].str.contains(_pattern(*pair)) for pair in _CANDIDATES]
+    n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
+    best = max(n_read)
     if best == 0:
         return None
-    readers = [pair for pair, count in zip(_CANDIDATES, counts, strict=True) if count == best]
+    readers = [pair for pair, count in zip(_CANDIDATES, n_read, strict=True) if count == best]
     # Marks that never occur separate nothing: "12" reads alike under every candidate.
     ambiguous = len({decimal for decimal, _ in readers}) > 1 and bool(
-        bare.str.contains(r"^[+-]?\d+[.,]\d{3}$").any()
+        cells["bare"].str.contains(r"^[+-]?\d+[.,]\d{3}$").any()
     )
     decimal, thousands = readers[0]
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
-    read = bare.filter(bare.str.contains(_pattern(decimal, thousands)).fill_null(False))
-    separated = _occurs(read, thousands)
+    read = cells["bare"].filter(reads[_CANDIDATES.index((decimal, thousands))])
+    separated = read.str.contains(thousands, literal=True).any()
+    unit = cells["text"].str.extract(f"({_UNIT})").fill_null("").alias("unit")
+    units = (
+        cells.group_by(unit).agg(pl.col("n").sum()).sort(["n", "unit"], descending=[True, False])
+    )
     return NumberFormat(
-        decimal=decimal if separated or _occurs(read, decimal) else ".",
+        decimal=decimal if separated or read.str.contains(decimal, literal=True).any() else ".",
         thousands=thousands if separated else "",
         ambiguous=ambiguous and (thousands == "," or prefer_comma),
-        units=_units(cells),
+        units=tuple(units["unit"]),
     )
 
 
-def read_numbers(cells: pl.Series, format: NumberFormat) -> pl.Series:
-    """Read cells as numbers.
-
-    Parameters
-    ----------
-    cells : Series of String
-        Stripped cells, null where missing.
-    format : NumberFormat
-        The column's format.
-
-    Returns
-    -------
-    Series of Float64
-        Null where a cell is missing, does not fit the format, or is not finite.
-
-    Examples
-    --------
-    >>> read_numbers(pl.Series(["(1.5)", "12O", "3 %"]), NumberFormat()).to_list()
-    [-1.5, None, 3.0]
-    """
-    if format.decimal == "." and not format.thousands:
-        plain = _finite(cells)
-        if plain.null_count() == cells.null_count():
-            return plain
-    bare = _bare(cells)
-    fits = bare.str.contains(_pattern(format.decimal, format.thousands))
+def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
+    """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
+    bare = _bare(texts)
+    fits = bare.str.contains(_pattern(format.decimal, format.thousands)).fill_null(False)
     if format.thousands:
         bare = bare.str.replace_all(format.thousands, "", literal=True)
     if format.decimal == ",":
         bare = bare.str.replace(",", ".", literal=True)
-    numbers = _finite(bare)
-    return pl.select(pl.when(fits).then(numbers)).to_series().rename(cells.name)
+    return np.where(fits.to_numpy(), finite(bare), np.nan)
 
 
-def _finite(cells: pl.Series) -> pl.Series:
-    """Cells as floats; null where they are none, or infinite ("inf", "1e999"), or "nan"."""
-    numbers = pl.lit(cells).cast(pl.Float64, strict=False)
-    return pl.select(pl.when(numbers.is_finite()).then(numbers)).to_series()
+def finite(texts: pl.Series) -> FloatArray:
+    """Plain numbers as floats; NaN for all else, also "inf", "1e999" and null."""
+    numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    return np.where(np.isinf(numbers), np.nan, numbers) if np.isinf(numbers).any() else numbers
 
 
-def _bare(cells: pl.Series) -> pl.Series:
+def _bare(texts: pl.Series) -> pl.Series:
     """Cells with one kind of minus, space and apostrophe, and without signs of units."""
     return (
-        cells.str.replace_all(_DASHES, "-")
+        texts.str.replace_all(_DASHES, "-")
         .str.replace_all(_SPACES, " ")
         .str.replace_all(r"\x{2019}", "'")
         .str.replace(r"^\(([^-()]+)\)$", "-$1")
@@ -168,22 +129,6 @@ def _bare(cells: pl.Series) -> pl.Series:
 
 def _pattern(decimal: str, thousands: str) -> str:
     """Return the regular expression of a number; thousands may be separated, but only in threes."""
-    point = rf"\{decimal}"
-    groups = rf"[1-9]\d{{0,2}}(?:{_escape(thousands)}\d{{3}})+|" if thousands else ""
-    whole = rf"(?:(?:{groups}\d+){point}?\d*|{point}\d+)"
-    return rf"^[+-]?{whole}(?:[eE][+-]?\d+)?$"
-
-
-def _escape(mark: str) -> str:
-    return rf"\{mark}" if mark == "." else mark
-
-
-def _occurs(cells: pl.Series, mark: str) -> bool:
-    return bool(mark) and bool(cells.str.contains(mark, literal=True).any())
-
-
-def _units(cells: pl.Series) -> tuple[str, ...]:
-    """Units that occur, most frequent first."""
-    found = cells.drop_nulls().str.extract(f"({_UNIT})").fill_null("")
-    counts = found.alias("unit").value_counts().sort(["count", "unit"], descending=[True, False])
-    return tuple(counts["unit"].to_list())
+    point, mark = rf"\{decimal}", r"\." if thousands == "." else thousands
+    groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+|" if thousands else ""
+    return rf"^[+-]?(?:(?:{groups}\d+){point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?$"

@@ -16,13 +16,14 @@ from kpca_apps.files.formats import (
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.names import one_line
 from kpca_apps.files.opening_text import has_many_lines, parted_text
+from kpca_apps.files.output import remove_spools
 from kpca_apps.files.parquet_groups import LONGEST_GROUP, group_rows, regrouped
 from kpca_apps.files.parts import IN_MEMORY_ROWS, PartedTable, part_size, parted, parted_table
 from kpca_apps.files.parts_parquet import ParquetFiles, folder_files, open_parquet
 from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.spool import Spool, remove_spools
 from kpca_apps.files.stored import StoredFile, store
 from kpca_apps.files.tables import Table, table_from_raw
+from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["open_table"]
 
@@ -148,7 +149,7 @@ def _parted_parquet(stored: StoredFile, limits: _Limits) -> PartedTable | None:
 
 
 def _parquet_table(
-    files: ParquetFiles, source: SourceInfo, limits: _Limits, spools: tuple[Spool, ...] = ()
+    files: ParquetFiles, source: SourceInfo, limits: _Limits, spools: tuple[TemporaryPath, ...] = ()
 ) -> PartedTable:
     size = limits.part or part_size(source.n_columns)
     known: list[KnownFile] = []

@@ -20,12 +20,13 @@ from kpca_apps.files.delimited import HEAD_BYTES, Cutter, choose_cutter, refuse_
 from kpca_apps.files.formats import is_json_lines, refuse_documents
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.limits import require_memory
+from kpca_apps.files.output import spool
 from kpca_apps.files.parts import PartedTable, parted_table
 from kpca_apps.files.parts_text import TextIndex, index_text
 from kpca_apps.files.raw import bounded_rows
 from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.spool import Spool, spool
 from kpca_apps.files.stored import StoredFile, hashed
+from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["has_many_lines", "parted_text"]
 
@@ -45,7 +46,7 @@ class _Text:
     codec: str
     encoding: str
     notes: tuple[str, ...]
-    spools: tuple[Spool, ...]
+    spools: tuple[TemporaryPath, ...]
     sha256: str | None
 
     def head(self) -> bytes:

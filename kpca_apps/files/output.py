@@ -1,28 +1,269 @@
-"""The folder a run leaves behind: complete, or as it was before."""
+"""Results and temporary files of a run: folders and files that are whole or not there at all.
+
+What is not finished lies under a hidden name (`kpca_apps.temporary`) until it takes its own; what
+a run that was killed left under such a name is removed by the next of the same target.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.atomic import storage_error
-from kpca_apps.files.leftovers import remove_leftovers, unfinished_path
 from kpca_apps.files.names import one_line
+from kpca_apps.temporary import TemporaryPath, lock, remove_leftovers, retired_path
 
-__all__ = ["MARKER", "OutputFolder"]
+__all__ = [
+    "MARKER",
+    "OutputFolder",
+    "atomic_write",
+    "remove_spools",
+    "require_disk",
+    "spilled",
+    "spool",
+    "spool_folder",
+    "storage_error",
+]
 
 MARKER = "run.json"
 _TOOL = "kpca"
 _LONGEST_MARKER = 1 << 20
+_SPOOL = "kpca-rows"
+# Left to whatever else writes to the same disk.
+_RESERVE = 1 << 28
+# Errors of polars have the system's number in their text, the way Rust writes it.
+_RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears under its name only when complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; replaced if it exists, once it is flushed to disk.
+
+    Yields
+    ------
+    binary file
+        Where to write, and read what was written.
+
+    Raises
+    ------
+    InputError
+        If the folder is missing or cannot be written to, or the disk is full.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder, "note.txt")
+    ...     with atomic_write(target) as file:
+    ...         _ = file.write(b"whole")
+    ...     target.read_bytes()
+    b'whole'
+    """
+    target = Path(path)
+    label = one_line(str(target), 200)
+    if target.is_dir():
+        raise InputError(f"{label}: this is a folder; name a file to write.")
+    remove_leftovers(target)
+    try:
+        # Not tempfile: its files are private, and these should get the permissions of any other.
+        held = TemporaryPath(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{label}: cannot be written ({_reason(error)}).") from None
+    try:
+        with held.path.open("r+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            held.path.replace(target)
+        except OSError as error:
+            raise InputError(f"{label}: cannot be replaced ({_reason(error)}).") from None
+    except Exception as error:
+        if (failure := storage_error(error, label)) is not None:
+            raise failure from error
+        raise
+    finally:
+        held.close()
+
+
+def storage_error(error: BaseException | None, label: str) -> InputError | None:
+    """Return what to raise where a disk that is full or failing caused an error, else ``None``.
+
+    Examples
+    --------
+    >>> str(storage_error(OSError(errno.ENOSPC, "No space left on device"), "runs/first"))
+    'runs/first: no space left on its disk; free some, or write to another place.'
+    """
+    while isinstance(error, InputError):
+        error = error.__cause__
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (found := _RUST_NUMBER.search(str(error))):
+        number = int(found[1])
+    if number in _FULL:
+        return InputError(
+            f"{label}: no space left on its disk; free some, or write to another place."
+        )
+    if number in _FAILING:
+        why = os.strerror(number)
+        return InputError(f"{label}: cannot be written ({why}); write to another place.")
+    return None
+
+
+def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
+    """Write bytes to a temporary file that only this user can read.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        What to write.
+    label : str
+        Where it comes from, for messages.
+
+    Raises
+    ------
+    InputError
+        If the disk has no room for it.
+
+    Examples
+    --------
+    >>> held = spool([b"a,b", b"1,2"], "t.csv")
+    >>> held.path.read_bytes()
+    b'a,b1,2'
+    >>> held.close()
+    """
+    held = _spooled(folder=False)
+    try:
+        with held.path.open("wb") as file:
+            for chunk in chunks:
+                require_disk(held.path.parent, len(chunk), label)
+                file.write(chunk)
+    except BaseException as error:
+        held.close()
+        if (failure := storage_error(error, one_line(str(held.path.parent), 200))) is not None:
+            raise failure from error
+        raise
+    return held
+
+
+def spool_folder() -> TemporaryPath:
+    """Make a temporary folder that only this user can look into, or say why none can be made."""
+    return _spooled(folder=True)
+
+
+def spilled(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.memmap[Any, Any]:
+    """Make an array of zeros that lies in a temporary file.
+
+    The file has no name that another program could open, takes the space it needs at once, and is
+    gone with the array or with this process, however that ends.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of at least one value; the first length is a number of rows.
+    dtype : dtype
+        Of each.
+
+    Raises
+    ------
+    InputError
+        If the disk has no room for it.
+
+    Examples
+    --------
+    >>> scores = spilled(3)
+    >>> scores[1] = 0.5
+    >>> scores.tolist()
+    [0.0, 0.5, 0.0]
+    """
+    shape = (shape,) if isinstance(shape, int) else shape
+    folder = _temporary_folder()
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, f"A table of {shape[0]:,} rows")
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            # Without space of its own, writing to the array would end the process on a full disk.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+    except OSError as error:
+        raise _unusable(error) from None
+
+
+def require_disk(folder: Path, n_bytes: int, label: str) -> None:
+    """Refuse to write so many bytes, for what the user named so, to a disk without room for them.
+
+    Raises
+    ------
+    InputError
+        Naming the folder and what is free.
+    """
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise _unusable(error) from None
+    if n_bytes + _RESERVE > free:
+        raise InputError(
+            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
+            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
+            "elsewhere."
+        )
+
+
+def remove_spools() -> None:
+    """Remove what runs that were killed left in the folder for temporary files."""
+    with suppress(InputError):
+        remove_leftovers(_temporary_folder() / _SPOOL)
+
+
+def _spooled(*, folder: bool) -> TemporaryPath:
+    target = _temporary_folder() / _SPOOL
+    try:
+        return TemporaryPath(target, folder=folder, private=True)
+    except OSError as error:
+        raise _unusable(error) from None
+
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        raise InputError(
+            "What is kept while a table is worked on has no place: no folder for temporary files "
+            "can be written to; set TMPDIR to one that can."
+        ) from None
+
+
+def _unusable(error: OSError) -> InputError:
+    """Return the error for a folder in which no temporary file can be made."""
+    folder = one_line(str(_temporary_folder()), 200)
+    return storage_error(error, folder) or InputError(
+        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
+        "folder."
+    )
+
+
+def _reason(error: Exception) -> str:
+    return one_line(getattr(error, "strerror", None) or str(error))
 
 
 class OutputFolder:
@@ -42,7 +283,7 @@ class OutputFolder:
     Attributes
     ----------
     path : Path
-        The final folder.
+        The final folder; the one to build in is what the ``with`` statement gives.
 
     Raises
     ------
@@ -54,7 +295,6 @@ class OutputFolder:
 
     Examples
     --------
-    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     with OutputFolder(Path(parent, "run")) as building:
     ...         _ = (building / "run.json").write_text("{}")
@@ -63,24 +303,17 @@ class OutputFolder:
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
-        given = Path(path)
         self._label = one_line(str(path), 200)
-        self.path = self._locate(given)
+        self.path = self._located(Path(path))
         self.force = force
-        self._building: Path | None = None
+
+    def check(self) -> None:
+        """Refuse a folder that may not be made or replaced; a run asks before it starts work."""
+        self._begun().close()
 
     def __enter__(self) -> Path:
-        """Check that the folder may be made, and open a temporary one to build in.
-
-        Returns
-        -------
-        Path
-            The temporary folder; it takes its final name when the block ends without error.
-        """
-        remove_leftovers(self.path)
-        self._refuse()
-        self._building = self._begun()
-        return self._building
+        self._held = self._begun()
+        return self._held.path
 
     def __exit__(
         self,
@@ -88,88 +321,62 @@ class OutputFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Swap the finished folder in, or remove what was begun."""
-        building, self._building = self._building, None
-        if building is None:
-            return
         try:
             if kind is None:
-                _sign(building)
-                self._swap(building)
+                _sign(self._held.path)
+                self._swap(self._held.path)
         except OSError as failed:
             raise storage_error(failed, self._label) or failed from None
         finally:
-            if building.exists():
-                shutil.rmtree(building, ignore_errors=True)
+            self._held.close()
         if (failure := storage_error(error, self._label)) is not None:
             raise failure from error
 
-    def check(self) -> None:
-        """Refuse a folder that may not be made or replaced; a run asks before it starts work.
-
-        Raises
-        ------
-        RefusedError
-            If it exists and may not be replaced.
-        InputError
-            If its parent does not exist or cannot be written to.
-        """
+    def _begun(self) -> TemporaryPath:
+        """Make the temporary folder, or say why none can be made."""
         remove_leftovers(self.path)
         self._refuse()
-        self._begun().rmdir()
-
-    def _begun(self) -> Path:
-        """Make the temporary folder, or say why none can be made."""
-        building = unfinished_path(self.path)
         try:
-            # Not tempfile: its folders are private, and this one should be as any other.
-            building.mkdir()
+            return TemporaryPath(self.path, folder=True)
         except OSError as error:
             raise InputError(
                 f"{self._label}: cannot be made ({error.strerror}); choose another folder."
             ) from None
-        return building
 
     def _refuse(self) -> None:
+        label = self._label
         if not self.path.parent.is_dir():
             raise InputError(
-                f'{self._label}: the folder "{one_line(str(Path(self._label).parent))}" does not '
-                "exist; make it first."
+                f'{label}: the folder "{one_line(str(Path(label).parent))}" does not exist; make '
+                "it first."
             )
         if self.path.is_symlink():
-            raise RefusedError(f"{self._label}: is a link, which is never replaced; name a folder.")
+            raise RefusedError(f"{label}: is a link, which is never replaced; name a folder.")
         if not self.path.exists():
             return
         if not self.path.is_dir():
-            raise RefusedError(f"{self._label}: is a file; name a folder for the results.")
-        if foreign := self._foreign():
+            raise RefusedError(f"{label}: is a file; name a folder for the results.")
+        if foreign := _foreign(self.path):
             raise RefusedError(
-                f"{self._label}: exists and holds something other than an earlier run, "
+                f"{label}: exists and holds something other than an earlier run, "
                 f'"{one_line(foreign)}"; choose another folder with --out.'
             )
         if not self.force:
             raise RefusedError(
-                f"{self._label}: exists already; replace it with --force, or choose another "
-                "folder with --out."
+                f"{label}: exists already; replace it with --force, or choose another folder with "
+                "--out."
             )
-
-    def _foreign(self) -> str:
-        """Name something in the folder that no run wrote; empty if there is nothing."""
-        try:
-            written = _files_written(self.path)
-            return next((item for item in _items(self.path) if item not in written), "")
-        except OSError as error:
-            return str(error.filename or self.path)
 
     def _swap(self, building: Path) -> None:
         self._refuse()
-        retired = unfinished_path(self.path, "old")
+        retired, held = retired_path(self.path), None
         try:
             # Without force nothing gives way, not even what came after the question.
             if self.force and self.path.exists():
                 if _exchanged(building, self.path):
                     return
-                # Killed here, it leaves the earlier run to be put back by the next.
+                # Killed between the renames, it leaves the earlier run to be put back by the next.
+                held = lock(self.path)
                 self.path.rename(retired)
             try:
                 building.rename(self.path)
@@ -182,9 +389,12 @@ class OutputFolder:
             raise InputError(
                 f"{self._label}: cannot be replaced ({error.strerror}); choose another folder."
             ) from None
+        finally:
+            if held is not None:
+                os.close(held)
         shutil.rmtree(retired, ignore_errors=True)
 
-    def _locate(self, given: Path) -> Path:
+    def _located(self, given: Path) -> Path:
         """Resolve the parent, never the folder itself: a link there must be seen as one."""
         try:
             if given.name in ("", ".."):
@@ -193,9 +403,8 @@ class OutputFolder:
             with suppress(FileNotFoundError, NotADirectoryError):
                 path.lstat()
         except (OSError, ValueError, RuntimeError) as error:
-            reason = one_line(getattr(error, "strerror", None) or str(error))
             raise InputError(
-                f"{self._label}: is not a usable folder name ({reason}); choose another."
+                f"{self._label}: is not a usable folder name ({_reason(error)}); choose another."
             ) from None
         return path
 
@@ -221,6 +430,15 @@ def _sign(folder: Path) -> None:
         facts |= json.loads(marker.read_text(encoding="utf-8"))
     facts["files"] = sorted(item for item in _items(folder) if not (folder / item).is_dir())
     marker.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+def _foreign(folder: Path) -> str:
+    """Name something in a folder that no run wrote; empty if there is nothing."""
+    try:
+        written = _files_written(folder)
+        return next((item for item in _items(folder) if item not in written), "")
+    except OSError as error:
+        return str(error.filename or folder)
 
 
 def _files_written(folder: Path) -> frozenset[str]:

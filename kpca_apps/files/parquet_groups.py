@@ -12,11 +12,11 @@ from pathlib import Path
 
 import polars as pl
 
-from kpca_apps.files.atomic import storage_error
 from kpca_apps.files.binary import DAMAGE, column_named, damaged
 from kpca_apps.files.known import KnownFile
 from kpca_apps.files.names import one_line
-from kpca_apps.files.spool import Spool, require_disk, spool_folder
+from kpca_apps.files.output import require_disk, spool_folder, storage_error
+from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["LONGEST_GROUP", "group_rows", "regrouped"]
 
@@ -61,7 +61,7 @@ def group_rows(file: KnownFile) -> int:
         return 0
 
 
-def regrouped(file: KnownFile, rows: int) -> tuple[KnownFile, Spool]:
+def regrouped(file: KnownFile, rows: int) -> tuple[KnownFile, TemporaryPath]:
     """Copy a file into groups of fewer rows.
 
     A column at a time, so that one column of one group is the most that is held in memory.
@@ -77,7 +77,7 @@ def regrouped(file: KnownFile, rows: int) -> tuple[KnownFile, Spool]:
     -------
     copy : KnownFile
         The same table.
-    spool : Spool
+    spool : TemporaryPath
         Where it lies, to be kept while it is read.
 
     Raises

@@ -18,9 +18,9 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line
 from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.spool import Spool
 from kpca_apps.files.tables import Table
 from kpca_apps.memory import ROWS_IN_MEMORY
+from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["IN_MEMORY_ROWS", "PartRows", "PartedTable", "TablePart", "part_size", "parted"]
 
@@ -105,14 +105,14 @@ class PartedTable:
         Names of its columns.
     parts : tuple of TablePart
         Its rows in their order; each part but the last of the same length.
-    spools : tuple of Spool
+    spools : tuple of TemporaryPath
         Temporary files the parts are read from, which are removed with this table.
     """
 
     source: SourceInfo
     columns: tuple[str, ...]
     parts: tuple[TablePart, ...]
-    spools: tuple[Spool, ...] = field(default=(), repr=False, compare=False)
+    spools: tuple[TemporaryPath, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -202,7 +202,7 @@ def parted_table(
     columns: Sequence[str],
     rows: Sequence[PartRows],
     size: int,
-    spools: Sequence[Spool] = (),
+    spools: Sequence[TemporaryPath] = (),
 ) -> PartedTable:
     """Put a table together from how each part of it is read.
 
@@ -216,7 +216,7 @@ def parted_table(
         For each part.
     size : int
         Rows of each part but the last.
-    spools : sequence of Spool
+    spools : sequence of TemporaryPath
         The temporary files they are read from.
     """
     bounds = part_bounds(source.n_rows, size, source.name)

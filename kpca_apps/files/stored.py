@@ -11,8 +11,9 @@ from typing import Any
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.known import KnownFile
+from kpca_apps.files.output import spool
 from kpca_apps.files.raw import GZIP, UNPACKED, OpenFile, RawFile, open_raw, unpacked
-from kpca_apps.files.spool import Spool, spool
+from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["StoredFile", "hashed", "store"]
 
@@ -33,7 +34,7 @@ class StoredFile:
         Their number.
     notes : tuple of str
         Whole sentences a reader should know.
-    spools : tuple of Spool
+    spools : tuple of TemporaryPath
         The temporary copy, if it is one.
     """
 
@@ -43,7 +44,7 @@ class StoredFile:
     sha256: str | None
     n_bytes: int
     notes: tuple[str, ...]
-    spools: tuple[Spool, ...]
+    spools: tuple[TemporaryPath, ...]
 
     @property
     def label(self) -> str:

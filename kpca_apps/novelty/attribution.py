@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
@@ -98,10 +100,10 @@ class NeighbourRows:
         Positions of these rows among the training rows.
     """
 
-    rows: FloatArray
-    standardised: FloatArray
-    as_is: IntArray
-    index: IntArray
+    rows: Annotated[FloatArray, "s d"]
+    standardised: Annotated[FloatArray, "s d"]
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]
+    index: Annotated[IntArray, "s"]
 
     @cached_property
     def typical_apart(self) -> float:

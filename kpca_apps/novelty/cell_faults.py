@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Readings, cell_text, why_unreadable
+from kpca_apps.files.values import Column
 from kpca_apps.novelty.odd_cells import OddValues
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec, quoted
 
@@ -54,30 +53,17 @@ class ColumnFaults:
     why: str = ""
 
     @classmethod
-    def of(
-        cls, cells: pl.Series, spec: ColumnSpec, readings: Readings, places: NDArray[np.int64]
-    ) -> ColumnFaults:
-        """Count the faults of a column.
-
-        Parameters
-        ----------
-        cells : Series
-            Its cells.
-        spec : ColumnSpec
-            What they are read as.
-        readings : Readings
-            What they say.
-        places : (n,) int array
-            Line or row of each.
-        """
+    def of(cls, column: Column, spec: ColumnSpec, places: NDArray[np.int64]) -> ColumnFaults:
+        """Count the faults of a column read as `spec` says, whose cells stand at lines or rows."""
+        readings = column.read(spec.format)
         rows = np.flatnonzero(readings.unreadable)
         first = why = ""
         if rows.size:
-            first = cell_text(cells, int(rows[0]))
-            why = "" if spec.format is None else why_unreadable(cells.gather(rows), spec.format)
+            first = column.text(int(rows[0]))
+            why = "" if spec.format is None else column.take(rows).why_unreadable(spec.format)
         n_missing = int(readings.missing.sum())
         return cls(
-            n_cells=cells.len(),
+            n_cells=len(column),
             n_missing=n_missing,
             n_unreadable=rows.size,
             n_filled=0 if spec.role in LEVEL_ROLES else n_missing + rows.size,

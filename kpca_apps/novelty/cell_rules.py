@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import read_texts, read_values
+from kpca_apps.files.values import Column
+from kpca_apps.novelty.coders import spec_levels
 from kpca_apps.novelty.column_tails import Tail
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
 from kpca_apps.novelty.spelling import SpellingRule
@@ -30,8 +30,6 @@ __all__ = [
     "NumberRule",
     "Side",
     "SignRule",
-    "level_counts",
-    "level_texts",
     "without_double",
 ]
 
@@ -301,31 +299,19 @@ class CellRules:
         """Learn the rules from a table of `n_rows` rows, or from rows drawn from it."""
         return cls(
             tuple(
-                _rule(table.frame[spec.name], spec, n_rows / len(table.frame)) for spec in plan.used
+                _rule(table.column(spec.name), spec, n_rows / len(table.frame))
+                for spec in plan.used
             )
         )
 
 
-def _rule(cells: pl.Series, spec: ColumnSpec, times: float) -> NumberRule | SpellingRule | None:
+def _rule(column: Column, spec: ColumnSpec, times: float) -> NumberRule | SpellingRule | None:
     if spec.role in LEVEL_ROLES:
-        return SpellingRule.fit(level_counts(level_texts(cells, spec)))
+        return SpellingRule.fit(dict(spec_levels(column, spec).most_frequent()))
     if spec.format is None:
         return None
-    values = read_values(cells, spec.format).values
-    values = values[np.isfinite(values)]
+    values = column.read(spec.format).ordered
     return NumberRule.fit(values, times, is_date=isinstance(spec.format, DateFormat))
-
-
-def level_texts(cells: pl.Series, spec: ColumnSpec) -> pl.Series:
-    """Levels as they are written; truth words in lower case, whose case nobody takes for wrong."""
-    texts = read_texts(cells)
-    return texts.str.to_lowercase() if spec.role == "boolean" else texts
-
-
-def level_counts(texts: pl.Series) -> dict[str, int]:
-    """Cells of each level."""
-    counts = texts.drop_nulls().alias("level").value_counts(name="count")
-    return dict(zip(counts["level"].to_list(), counts["count"].to_list(), strict=True))
 
 
 def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[float, ...]]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.records import read_record
-from kpca_apps.files.values import Readings, cell_text, read_texts, read_values
+from kpca_apps.files.values import Column, Levels
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.roles import least_level_count
-from kpca_apps.novelty.specs import ColumnSpec
+from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec
 
-__all__ = ["MISSING", "OTHER", "LevelCoder", "ValueCoder", "read_column"]
+__all__ = ["MISSING", "OTHER", "LevelCoder", "ValueCoder", "spec_levels"]
 
 FloatArray = NDArray[np.float64]
 
@@ -52,17 +51,26 @@ class ValueCoder:
     gap: bool
     notation: Notation
 
+    def validate(self) -> None:
+        """Refuse features that the column has not."""
+        n_possible = 1 if isinstance(self.spec.format, NumberFormat) else _N_FEATURES
+        kept = self.features
+        if kept[:1] != (0,) or list(kept) != sorted({*kept} & set(range(n_possible))):
+            raise ValueError(f"a {self.spec.role} column has no features {kept!r:.60}")
+        if self.spec.role in LEVEL_ROLES:
+            raise ValueError(f"a {self.spec.role} column of values")
+
     @classmethod
-    def fit(cls, cells: pl.Series, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
+    def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
         """Choose the features that vary in the column."""
-        values = _values(cells, spec)
+        values = _values(column, spec)
         seen = values[~np.isnan(values[:, 0])]
         # Times of day are taken from days since 1970, and are as exact as those.
         is_date = isinstance(spec.format, DateFormat)
         size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
         kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
         gap = gaps_tell and len(seen) < len(values)
-        return cls(spec, kept, gap, Notation.of(cells, spec.format))
+        return cls(spec, kept, gap, Notation.of(column, spec.format))
 
     @property
     def n_values(self) -> int:
@@ -74,9 +82,9 @@ class ValueCoder:
         """Matrix columns in all."""
         return self.n_values + self.gap
 
-    def encode(self, cells: pl.Series) -> FloatArray:
+    def encode(self, column: Column) -> FloatArray:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
-        values = _values(cells, self.spec)[:, list(self.features)]
+        values = _values(column, self.spec)[:, list(self.features)]
         if not self.gap:
             return values
         return np.column_stack([values, np.isnan(values[:, 0])])
@@ -93,18 +101,15 @@ class ValueCoder:
             return self._describe_text(values), None
         return self.notation.number(float(values[0]), format), float(values[0])
 
-    def seen(self, cells: pl.Series, row: int) -> tuple[str, float | str | None]:
+    def seen(self, column: Column, row: int) -> tuple[str, float | str | None]:
         """Write the value of one row as it stands in the table, and as a number to draw."""
-        cell, text = cells.slice(row, 1), cell_text(cells, row)
-        if self.spec.format is None:
-            return (MISSING, None) if read_texts(cell)[0] is None else (text, None)
-        readings = read_values(cell, self.spec.format)
-        if readings.missing[0]:
+        text, readings = column.text(row), column.read(self.spec.format)
+        if readings.missing[row]:
             return MISSING, None
-        if readings.unreadable[0]:
+        if readings.unreadable[row]:
             kind = "date" if isinstance(self.spec.format, DateFormat) else "number"
             return f"{text} (not a {kind})", None
-        return text, float(readings.values[0])
+        return text, None if self.spec.format is None else float(readings.values[row])
 
     def _describe_text(self, values: FloatArray) -> str:
         parts = [f"about {values[0]:.0f} characters"]
@@ -112,26 +117,6 @@ class ValueCoder:
             n_words = f"{values[self.features.index(1)]:.0f}"
             parts.append("1 word" if n_words == "1" else f"{n_words} words")
         return ", ".join(parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Turn what was fitted into what JSON can hold (the plan holds the spec)."""
-        return {
-            "kind": "values",
-            "features": list(self.features),
-            "gap": self.gap,
-            "notation": self.notation.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> ValueCoder:
-        """Turn the result of `to_dict` back into a coder."""
-        notation = Notation.from_dict(state["notation"])
-        coder = read_record(cls, _fitted(state, "values"), spec=spec, notation=notation)
-        n_possible = 1 if isinstance(spec.format, NumberFormat) else _N_FEATURES
-        kept = coder.features
-        if kept[:1] != (0,) or list(kept) != sorted({*kept} & set(range(n_possible))):
-            raise ValueError(f"a {spec.role} column has no features {kept!r:.60}")
-        return coder
 
 
 @dataclass(frozen=True)
@@ -159,23 +144,30 @@ class LevelCoder:
     spec: ColumnSpec
     levels: tuple[str, ...]
     has_missing: bool
-    scale: float
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]
     spellings: tuple[str, ...]
 
+    def validate(self) -> None:
+        """Refuse levels that no column has."""
+        n_levels, n_spellings = len(self.levels), len(self.spellings)
+        if n_spellings != n_levels or len({*self.levels}) != n_levels:
+            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
+        if self.spec.role not in LEVEL_ROLES:
+            raise ValueError(f"a {self.spec.role} column of levels")
+
     @classmethod
-    def fit(cls, cells: pl.Series, spec: ColumnSpec) -> LevelCoder:
+    def fit(cls, column: Column, spec: ColumnSpec) -> LevelCoder:
         """Choose the levels: not rare (for Booleans: any), and the 50 most frequent at most."""
-        texts = _level_texts(cells, spec)
-        table = texts.drop_nulls().alias("level").value_counts()
-        table = table.sort(["count", "level"], descending=[True, False])
-        least = 1 if spec.role == "boolean" else least_level_count(len(texts.drop_nulls()))
-        kept = table.filter(pl.col("count") >= least).head(_MAX_LEVELS)
-        named, n_missing = kept["count"].to_list(), texts.null_count()
-        counts = np.array([*named, len(texts) - sum(named) - n_missing, n_missing], dtype=float)
+        of = spec_levels(column, spec)
+        n_cells = int(of.counts.sum())
+        least = 1 if spec.role == "boolean" else least_level_count(n_cells)
+        kept = {level: count for level, count in of.most_frequent(_MAX_LEVELS) if count >= least}
+        n_named, n_missing = sum(kept.values()), len(column) - n_cells
+        counts = np.array([*kept.values(), n_cells - n_named, n_missing], dtype=float)
         diversity = max(1 - float(((counts / counts.sum()) ** 2).sum()), 1e-3)
         scale = float(np.sqrt(np.sqrt(2 / diversity) / 2))
-        levels = tuple(kept["level"])
-        return cls(spec, levels, n_missing > 0, scale, _spellings(cells, spec, levels))
+        levels = tuple(kept)
+        return cls(spec, levels, n_missing > 0, scale, _spellings(column, spec, levels))
 
     @property
     def n_values(self) -> int:
@@ -187,16 +179,14 @@ class LevelCoder:
         """Matrix columns in all."""
         return len(self.levels) + 1 + self.has_missing
 
-    def encode(self, cells: pl.Series) -> FloatArray:
+    def encode(self, column: Column) -> FloatArray:
         """Turn cells into (n, width) indicators."""
-        position = {level: j for j, level in enumerate(self.levels)}
-        other = len(self.levels)
-        texts = _level_texts(cells, self.spec)
-        found = texts.replace_strict(position, default=other, return_dtype=pl.Int64)
-        codes = found.to_numpy(writable=True)
-        codes[texts.is_null().to_numpy()] = other + self.has_missing
-        matrix = np.zeros((cells.len(), self.width))
-        matrix[np.arange(cells.len()), codes] = self.scale
+        place = {level: j for j, level in enumerate(self.levels)}
+        of, other = spec_levels(column, self.spec), len(self.levels)
+        places = np.array([place.get(text, other) for text in of.texts], dtype=np.int64)
+        matrix = np.zeros((len(column), self.width))
+        columns = of.each(places, other + self.has_missing)
+        matrix[np.arange(len(column)), columns] = self.scale
         return matrix
 
     def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
@@ -206,69 +196,31 @@ class LevelCoder:
             return self.spellings[j], self.levels[j]
         return (OTHER if j == len(self.levels) else MISSING), None
 
-    def seen(self, cells: pl.Series, row: int) -> tuple[str, float | str | None]:
+    def seen(self, column: Column, row: int) -> tuple[str, float | str | None]:
         """Name the level of one row, also one the reference never had."""
-        text = _level_texts(cells.slice(row, 1), self.spec)[0]
-        return (MISSING, None) if text is None else (cell_text(cells, row), text)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Turn what was fitted into what JSON can hold (the plan holds the spec)."""
-        return {
-            "kind": "levels",
-            "levels": list(self.levels),
-            "has_missing": self.has_missing,
-            "scale": self.scale,
-            "spellings": list(self.spellings),
-        }
-
-    @classmethod
-    def from_dict(cls, spec: ColumnSpec, state: Mapping[str, Any]) -> LevelCoder:
-        """Turn the result of `to_dict` back into a coder."""
-        coder = read_record(cls, _fitted(state, "levels"), spec=spec)
-        n_levels, n_spellings = len(coder.levels), len(coder.spellings)
-        if n_spellings != n_levels or len({*coder.levels}) != n_levels:
-            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
-        if not 0 < coder.scale <= _LARGEST_SCALE:
-            raise ValueError(f"indicators of {coder.scale}")
-        return coder
+        of = spec_levels(column, self.spec)
+        code = int(of.codes[row])
+        return (MISSING, None) if code < 0 else (column.text(row), of.texts[code])
 
 
-def _fitted(state: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Fields of a coder in a model file, which must be of this kind."""
-    if state["kind"] != kind:
-        raise ValueError(f"a column of {kind} without them")
-    return {name: value for name, value in state.items() if name != "kind"}
+def spec_levels(column: Column, spec: ColumnSpec) -> Levels:
+    """Levels of a column; truth words in lower case, so that Yes and yes are one."""
+    return column.levels.lower() if spec.role == "boolean" else column.levels
 
 
-def read_column(cells: pl.Series, spec: ColumnSpec) -> Readings:
-    """Tell missing and unreadable cells of a column, whatever its role."""
-    if spec.format is not None:
-        return read_values(cells, spec.format)
-    missing = read_texts(cells).is_null().to_numpy()
-    return Readings(np.full(cells.len(), np.nan), missing, np.zeros(cells.len(), dtype=np.bool_))
-
-
-def _level_texts(cells: pl.Series, spec: ColumnSpec) -> pl.Series:
-    """Levels as text; truth words in lower case, so that Yes and yes are one."""
-    texts = read_texts(cells)
-    return texts.str.to_lowercase() if spec.role == "boolean" else texts
-
-
-def _spellings(cells: pl.Series, spec: ColumnSpec, levels: tuple[str, ...]) -> tuple[str, ...]:
+def _spellings(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> tuple[str, ...]:
     """Most frequent way to write each level."""
     if spec.role != "boolean":
         return levels
-    counts = read_texts(cells).drop_nulls().alias("text").value_counts()
-    counts = counts.sort(["count", "text"], descending=[True, False])
-    texts = counts["text"].to_list()
+    texts = [text for text, _ in column.levels.most_frequent()]
     return tuple(next(text for text in texts if text.lower() == level) for level in levels)
 
 
-def _values(cells: pl.Series, spec: ColumnSpec) -> FloatArray:
+def _values(column: Column, spec: ColumnSpec) -> FloatArray:
     """All features of a column of values, NaN where missing."""
     if spec.format is None:
-        return _text_features(read_texts(cells))
-    values = read_values(cells, spec.format).values
+        return _text_features(column.texts)
+    values = column.read(spec.format).values
     return _date_features(values) if isinstance(spec.format, DateFormat) else values[:, None]
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
@@ -42,15 +43,15 @@ class ColumnScales:
         Sorted training values, evenly thinned to at most 20,000, to rank new values among.
     """
 
-    mean: FloatArray
-    sd: FloatArray
-    median: FloatArray
-    spread: FloatArray
-    minimum: FloatArray
-    maximum: FloatArray
-    asinh_mean: FloatArray
-    asinh_sd: FloatArray
-    order_statistics: FloatArray
+    mean: Annotated[FloatArray, "d"]
+    sd: Annotated[FloatArray, "d"]
+    median: Annotated[FloatArray, "d"]
+    spread: Annotated[FloatArray, "d", Meta(gt=0)]
+    minimum: Annotated[FloatArray, "d"]
+    maximum: Annotated[FloatArray, "d"]
+    asinh_mean: Annotated[FloatArray, "d"]
+    asinh_sd: Annotated[FloatArray, "d"]
+    order_statistics: Annotated[FloatArray, "k d"]
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:

@@ -6,6 +6,7 @@ and options that do not fit it, decimal commas used throughout, columns that rep
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import suggest
 from kpca_apps.files.numbers import NumberFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import read_texts, read_values
+from kpca_apps.files.values import Column
 from kpca_apps.novelty.roles import declared_spec, inferred_spec
 from kpca_apps.novelty.specs import ColumnOptions, ColumnPlan, ColumnSpec, quoted
 
@@ -106,9 +107,10 @@ def _specs(table: Table, options: ColumnOptions, prefer_comma: bool) -> list[Col
     """One spec a column, each judged by itself."""
     specs = []
     for name in table.frame.columns:
-        spec = declared_spec(table.frame[name], options, table.source.name, prefer_comma)
+        column = table.column(name)
+        spec = declared_spec(column, options, table.source.name, prefer_comma)
         if spec is None:
-            spec = inferred_spec(table.frame[name], options.dayfirst, prefer_comma)
+            spec = inferred_spec(column, options.dayfirst, prefer_comma)
         specs.append(replace(spec, hidden=name in options.hide))
     return specs
 
@@ -131,15 +133,20 @@ def _without_duplicates(
     kept = []
     for spec in specs:
         if spec.used:
-            cells = table.frame[spec.name]
-            if spec.format is None:
-                key: object = ("text", read_texts(cells).hash(seed=0).to_numpy().tobytes())
-            else:
-                key = (spec.role, (read_values(cells, spec.format).values + 0.0).tobytes())
-            earlier = first.setdefault(key, spec.name)
+            earlier = first.setdefault(_content(table.column(spec.name), spec), spec.name)
             declared = spec.name in options.numeric or spec.name in options.categorical
             if earlier != spec.name and not declared:
                 why = f"the same values as column {quoted(earlier)}"
                 spec = replace(spec, role="duplicate", why=why, format=None, notes=())
         kept.append(spec)
     return tuple(kept)
+
+
+def _content(column: Column, spec: ColumnSpec) -> object:
+    """Return what two columns share that hold the same values."""
+    if spec.format is None:
+        levels = column.levels
+        return "text", levels.codes.tobytes(), tuple(levels.texts)
+    # No minus zero.
+    values = column.read(spec.format).values + 0.0
+    return spec.role, hashlib.sha256(values.tobytes()).digest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.errors import KpcaWarning
+from kpca_apps.errors import InputError, KpcaWarning
 from kpca_apps.novelty.attribution import (
     TYPICAL,
     TYPICAL_ROWS,
@@ -32,7 +32,6 @@ from kpca_apps.novelty.detector_parameters import (
     refuse_contradictions,
     training_positions,
 )
-from kpca_apps.novelty.detector_state import detector_state, restore_detector
 from kpca_apps.novelty.detector_steps import fit_model, fit_views, rows_to_use
 from kpca_apps.novelty.fitting import scores_without_landmarks
 from kpca_apps.novelty.leave_one_out import RIDGES
@@ -443,7 +442,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             column = int(np.abs(X[row]).argmax())
-            raise ValueError(
+            raise InputError(
                 f"Row {row} has no score: its column {column}, {X[row, column]:.3g}, is too large "
                 "for the kernel. Leave such rows out, or use the default kernel."
             )
@@ -462,22 +461,3 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             combined = self.combined_
             scores[is_landmark] = errors if combined is None else combined(rows, errors)
         return scores
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what a model file needs: plain values, and arrays by name.
-
-        Rows of the training data are among them, since reasons compare with them.
-        """
-        check_is_fitted(self)
-        return detector_state(self)
-
-    @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Rebuild a fitted detector from `to_state`, without the scores of its training rows.
-
-        Raises
-        ------
-        ModelFileError
-            If a part is missing or parts do not fit together.
-        """
-        return restore_detector(cls, meta, arrays)

@@ -20,12 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.numbers import NumberFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import cell_text, read_texts, read_values
+from kpca_apps.files.values import Column
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.row_hashes import EqualRows, equal_rows
 from kpca_apps.novelty.specs import ColumnPlan, ColumnSpec, quoted
@@ -72,7 +71,7 @@ def find_duplicates(rows: TableRows) -> DuplicateRows:
     hashes = rows.hashes()
     found = equal_rows(hashes, _MAX_JUDGED)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
-    candidates = rows.take(firsts)[0] if len(firsts) else None
+    candidates = rows.take(firsts) if len(firsts) else None
     cells = _CellSums.of(plan, sample, candidates)
     telling = [
         group
@@ -125,16 +124,16 @@ class _CellSums:
         logs = np.full(n_rows, np.log(n_rows))
         log_others = np.full(0 if others is None else others.frame.height, np.log(n_rows))
         for number, spec in enumerate(plan.used):
-            column = _Column.of(sample.frame[spec.name], spec, number)
+            column = _Cells.of(sample.column(spec.name), spec, number)
             hashes += column.hashes
             logs += column.log_shares
             if others is not None:
-                log_others += column.shares_of(_keys(others.frame[spec.name], spec))
+                log_others += column.shares_of(_keys(others.column(spec.name), spec))
         return cls(hashes, logs, np.exp(log_others))
 
 
 @dataclass(frozen=True)
-class _Column:
+class _Cells:
     """The cells of one column, each as a hash and with its share among all of them."""
 
     keys: HashArray
@@ -143,9 +142,9 @@ class _Column:
     log_shares: FloatArray
 
     @classmethod
-    def of(cls, cells: pl.Series, spec: ColumnSpec, number: int) -> _Column:
+    def of(cls, column: Column, spec: ColumnSpec, number: int) -> _Cells:
         keys, inverse, counts = np.unique(
-            _keys(cells, spec), return_inverse=True, return_counts=True
+            _keys(column, spec), return_inverse=True, return_counts=True
         )
         # Salted by the column: sums of cells that stand in each other's column are not equal.
         mixed = _mixed(keys + _mixed(np.full(len(keys), number + 1, dtype=np.uint64)))
@@ -158,22 +157,22 @@ class _Column:
         return np.asarray(np.log(counts / len(self.hashes)))
 
 
-def _keys(cells: pl.Series, spec: ColumnSpec) -> HashArray:
+def _keys(column: Column, spec: ColumnSpec) -> HashArray:
     """Tell the cells of a column apart, but for case, space and digits beyond the sixth."""
     if spec.format is None:
-        return _text_keys(cells)
-    readings = read_values(cells, spec.format)
+        return _text_keys(column)
+    readings = column.read(spec.format)
     is_number = isinstance(spec.format, NumberFormat)
     keys = _mixed((_rounded(readings.values) if is_number else readings.values).view(np.uint64))
     if readings.unreadable.any():
-        keys[readings.unreadable] = _text_keys(cells)[readings.unreadable]
+        keys[readings.unreadable] = _text_keys(column.take(np.flatnonzero(readings.unreadable)))
     keys[readings.missing] = 0
     return keys
 
 
-def _text_keys(cells: pl.Series) -> HashArray:
-    texts = read_texts(cells).str.to_lowercase().str.replace_all(r"\s+", " ")
-    return texts.hash(seed=0).to_numpy(writable=True)
+def _text_keys(column: Column) -> HashArray:
+    texts = column.levels.texts.str.to_lowercase().str.replace_all(r"\s+", " ")
+    return column.levels.each(texts.hash(seed=0).to_numpy(), 0)
 
 
 def _rounded(values: FloatArray) -> FloatArray:
@@ -211,7 +210,7 @@ def _near_groups(
     common: list[tuple[str, int]] = []
     most = _most(rows)
     for number, spec in enumerate(plan.used):
-        column = _Column.of(sample.frame[spec.name], spec, number)
+        column = _Cells.of(sample.column(spec.name), spec, number)
         rest = cells.log_expected[kept] - column.log_shares[kept]
         groups = [
             _NearGroup(number, kept[places])
@@ -246,7 +245,7 @@ def _told_equal(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRo
     if not groups:
         return ()
     shown = [group[:MAX_PLACES] for group in groups]
-    lines = rows.take(np.concatenate(shown))[0].lines
+    lines = rows.take(np.concatenate(shown)).lines
     ends = np.cumsum([len(places) for places in shown])
     parts = [None] * len(shown) if lines is None else np.split(lines, ends[:-1])
     return tuple(
@@ -263,7 +262,7 @@ def _told_near(rows: TableRows, plan: ColumnPlan, group: _NearGroup) -> Repeated
     """Put a group of the sample into row numbers, lines and the cells that differ."""
     table, places = rows.sample_table, group.places[:MAX_PLACES]
     specs = (plan.used[group.column],) if group.column >= 0 else plan.used
-    texts = {s.name: [cell_text(table.frame[s.name], int(row)) for row in places] for s in specs}
+    texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
     differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
     texts |= {s.name: ["(hidden)"] * len(places) for s in specs if s.hidden}
     return RepeatedRows(

@@ -6,10 +6,9 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +24,15 @@ from kpca_apps.novelty.cell_faults import (
     places_of,
 )
 from kpca_apps.novelty.cell_rules import CellRules
-from kpca_apps.novelty.coders import LevelCoder, ValueCoder, read_column
+from kpca_apps.novelty.coders import LevelCoder, ValueCoder
 from kpca_apps.novelty.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.odd_cells import OddValues, odd_cells
-from kpca_apps.novelty.profiles import count_missing, profile_columns
-from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.novelty.profiles import count_missing
+from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.row_hashes import hash_rows
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, quoted
 
-__all__ = ["ColumnGroup", "EncodedTable", "TableEncoder"]
+__all__ = ["ColumnGroup", "Noted", "TableEncoder"]
 
 FloatArray = NDArray[np.float64]
 
@@ -47,19 +46,19 @@ class ColumnGroup:
 
 
 @dataclass(frozen=True)
-class EncodedTable:
-    """A table as numbers.
+class Noted:
+    """What the cells of a table, or of a part of it, hold.
 
     Attributes
     ----------
-    matrix : (n, d) array
-        Finite numbers, a row each.
-    warnings : tuple of str
-        What had to be done to the cells: whole sentences.
+    faults : CellFaults
+        Those that are no values, and odd ones.
+    hashes : (n,) array
+        Of the rows, to find equal ones.
     """
 
-    matrix: FloatArray
-    warnings: tuple[str, ...]
+    faults: CellFaults
+    hashes: NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class TableEncoder:
     (ColumnGroup(name='size', columns=(0, 1)), ColumnGroup(name='sex', columns=(2, 3, 4)))
     >>> encoder.as_is
     (1, 2, 3, 4)
-    >>> encoder.encode(table).matrix.round(2)[:, :2]
+    >>> encoder.matrix(table).round(2)[:, :2]
     array([[1.5, 0. ],
            [2. , 0. ],
            [2.5, 1. ],
@@ -97,6 +96,13 @@ class TableEncoder:
     plan: ColumnPlan
     coders: tuple[ValueCoder | LevelCoder, ...]
     imputer: ConditionalMeanImputer
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        if tuple(coder.spec for coder in self.coders) != self.plan.used:
+            raise ValueError("its coders are not those of its plan")
+        if len(self.imputer.mean) != sum(coder.n_values for coder in self.coders):
+            raise ValueError("its moments are not those of its columns")
 
     @classmethod
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
@@ -118,13 +124,15 @@ class TableEncoder:
         """
         coders: list[ValueCoder | LevelCoder] = []
         for spec in plan.used:
-            cells = table.frame[spec.name]
+            column = table.column(spec.name)
             if spec.role in LEVEL_ROLES:
-                coders.append(LevelCoder.fit(cells, spec))
+                coders.append(LevelCoder.fit(column, spec))
             else:
-                coders.append(ValueCoder.fit(cells, spec, gaps_tell=contaminated))
-        blocks = [c.encode(table.frame[c.spec.name])[:, : c.n_values] for c in coders]
-        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)))
+                coders.append(ValueCoder.fit(column, spec, gaps_tell=contaminated))
+        of_values = [coder for coder in coders if coder.n_values]
+        blocks = [c.encode(table.column(c.spec.name))[:, : c.n_values] for c in of_values]
+        values = np.hstack([np.empty((table.frame.height, 0)), *blocks])
+        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(values))
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:
@@ -145,45 +153,27 @@ class TableEncoder:
             for column in group.columns[coder.n_values :]
         )
 
-    def encode(self, table: Table) -> EncodedTable:
-        """Turn a table into numbers, columns matched by name.
-
-        Parameters
-        ----------
-        table : Table
-            The table fitted on, or another with (at least) its used columns, in any order.
-
-        Returns
-        -------
-        EncodedTable
-
-        Raises
-        ------
-        InputError
-            If a used column is missing, or most of its cells cannot be read as the plan says.
-        """
-        names = table.frame.columns
-        self.check_names(names, table.source.name)
-        said = self.say_faults(
-            self.faults(table), names, table.source.name, in_lines=table.lines is not None
-        )
-        return EncodedTable(self.matrix(table), said)
+    @property
+    def width(self) -> int:
+        """Columns of the matrix."""
+        return sum(coder.width for coder in self.coders)
 
     def matrix(self, table: Table) -> FloatArray:
         """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).
 
         What a row becomes depends on no other row.
         """
-        matrix = np.hstack([coder.encode(table.frame[coder.spec.name]) for coder in self.coders])
+        matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
         if np.isnan(matrix).any():
             columns = np.arange(matrix.shape[1])
             values = np.setdiff1d(columns, np.array(self.as_is, dtype=np.int64))
             matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
 
-    def hashes(self, table: Table) -> NDArray[np.uint64]:
-        """Hash the used cells of each row as they are written, shape (n,)."""
-        return hash_rows(table.frame, [spec.name for spec in self.plan.used])
+    def note(self, table: Table, rules: CellRules, first_row: int = 0) -> Noted:
+        """Look through the cells of a table or of a part of it; parameters as of `faults`."""
+        names = [spec.name for spec in self.plan.used]
+        return Noted(self.faults(table, first_row, rules), hash_rows(table.frame, names))
 
     def faults(
         self, table: Table, first_row: int = 0, rules: CellRules | None = None
@@ -201,12 +191,11 @@ class TableEncoder:
         """
         places, used, odd = places_of(table, first_row), [], []
         for number, coder in enumerate(self.coders):
-            cells, spec = table.frame[coder.spec.name], coder.spec
-            readings = read_column(cells, spec)
-            used.append(ColumnFaults.of(cells, spec, readings, places))
+            column, spec = table.column(coder.spec.name), coder.spec
+            used.append(ColumnFaults.of(column, spec, places))
             if rules is not None:
                 rule = rules.columns[number]
-                odd.append(OddValues.found(cells, spec, readings, rule, first_row, places))
+                odd.append(OddValues.found(column, spec, rule, first_row, places))
         return CellFaults(tuple(used), count_missing(table, self.plan), tuple(odd))
 
     def odd_cells(
@@ -274,35 +263,7 @@ class TableEncoder:
         coder = self.coders[group]
         if coder.spec.hidden:
             return "(hidden)", None
-        return coder.seen(table.frame[coder.spec.name], row)
-
-    def profiles(self, table: Table) -> tuple[ColumnProfile, ...]:
-        """Say what each column of a table became and how its values lie, in its own order."""
-        return profile_columns(table, self.plan)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return all that was fitted, as what JSON can hold and as arrays."""
-        meta = {"plan": self.plan.to_dict(), "coders": [coder.to_dict() for coder in self.coders]}
-        return meta, self.imputer.to_state()
-
-    @classmethod
-    def from_state(
-        cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> TableEncoder:
-        """Turn the result of `to_state` back into an encoder.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is no such result.
-        """
-        plan = ColumnPlan.from_dict(meta["plan"])
-        coders = tuple(
-            (LevelCoder if spec.role in LEVEL_ROLES else ValueCoder).from_dict(spec, state)
-            for spec, state in zip(plan.used, meta["coders"], strict=True)
-        )
-        n_values = sum(coder.n_values for coder in coders)
-        return cls(plan, coders, ConditionalMeanImputer.from_state(arrays, n_values))
+        return coder.seen(table.column(coder.spec.name), row)
 
     def check_names(self, names: Sequence[str], table: str) -> None:
         """Refuse a table without a column that is used.

@@ -71,7 +71,7 @@ def explain_row(
     position = np.array([_find_row(rows, id_column, row, line)])
     judged = judge(model, rows, options)
     result = describe(model, judged, options, None, "")
-    found, matrix = rows.take(position)
+    found, matrix = rows.take(position), rows.encoded(position)
     reasons = explain_rows(model, found, matrix, judged.own(position))
     hints = hint_rows(model, rows, found, matrix, position)
     hidden = frozenset(column.name for column in result.columns if column.hidden)
@@ -114,7 +114,7 @@ def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArr
 
 def _which(rows: TableRows, found: NDArray[np.int64]) -> str:
     """Say where rows of one id are, and how to name one of them."""
-    lines = rows.take(found[:MAX_PLACES])[0].lines
+    lines = rows.take(found[:MAX_PLACES]).lines
     kind, places = ("row", found[:MAX_PLACES] + 1) if lines is None else ("line", lines)
     shown = ", ".join(map(str, places))
     more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""

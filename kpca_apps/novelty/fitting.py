@@ -26,8 +26,8 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.gram import about_mean
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
-from kpca_apps.engine.memory import require_nystroem
 from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.plan import require_nystroem
 from kpca_apps.engine.precision import FLOAT64_ROWS, scores_agree
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.leave_one_out import (
@@ -44,7 +44,6 @@ from kpca_apps.novelty.passes import (
     RowViews,
 )
 from kpca_apps.novelty.row_source import RowFunction, RowSource, map_rows, sum_rows
-from kpca_apps.novelty.selection import blocks_of, largest, order_statistic
 from kpca_apps.novelty.surprise.cells import usual_rows
 from kpca_apps.novelty.surprise.combined import CombinedScore, CombinedScores
 
@@ -200,16 +199,11 @@ def densest(density: FloatArray) -> BoolArray:
     np.int64(19)
     """
     n, half = len(density), (len(density) + 1) // 2
-    dense = largest(density, half)
-    typical = sum(float(density[block][dense[block]].sum()) for block in blocks_of(n)) / half
-    even = 0.0
-    if typical > 0.0:
-        for block in blocks_of(n):
-            even += float(
-                np.interp(density[block], np.multiply(AS_DENSE, typical), (0.0, 1.0)).sum()
-            )
-    kept = np.interp(even / n, EVEN, (0.5, *EVEN[1:]))
-    least = order_statistic(density, n - max(2, math.ceil(n * float(kept) - 1e-9)))
+    ordered = np.sort(density)
+    typical = float(ordered[n - half :].sum()) / half
+    dense = np.interp(ordered, np.multiply(AS_DENSE, typical), (0.0, 1.0)) if typical > 0 else 0.0
+    kept = np.interp(np.mean(dense), EVEN, (0.5, *EVEN[1:]))
+    least = ordered[n - max(2, math.ceil(n * float(kept) - 1e-9))]
     marked: BoolArray = np.asarray(density) >= least
     return marked
 

@@ -25,11 +25,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import read_texts
+from kpca_apps.files.values import Column
 
 __all__ = ["COUNTING", "DISTINCT", "has_one_shape", "is_named_as_identifier", "why_identifier"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 DISTINCT = 0.95
 """Share of distinct cells above which a column may name rows: a few rows may stand twice."""
@@ -51,13 +52,13 @@ _MEASURES = {
 }
 
 
-def why_identifier(cells: pl.Series, values: FloatArray, format: NumberFormat) -> str:
+def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> str:
     """Say why a column of numbers names rows; empty where it may measure something.
 
     Parameters
     ----------
-    cells : Series
-        The column, as it stands in the table.
+    column : Column
+        The column.
     values : (n,) array
         The numbers read from it, without missing ones.
     format : NumberFormat
@@ -71,12 +72,12 @@ def why_identifier(cells: pl.Series, values: FloatArray, format: NumberFormat) -
     Examples
     --------
     >>> plain = NumberFormat()
-    >>> why_identifier(pl.Series("size", range(7, 47)), np.arange(7.0, 47), plain)
+    >>> why_identifier(Column(pl.Series("size", range(7, 47))), np.arange(7.0, 47), plain)
     'whole numbers in steps of 1'
     >>> populations = np.arange(7.0, 47) ** 3
-    >>> why_identifier(pl.Series("town", populations), populations, plain)
+    >>> why_identifier(Column(pl.Series("town", populations)), populations, plain)
     ''
-    >>> why_identifier(pl.Series("town ID", populations), populations, plain)
+    >>> why_identifier(Column(pl.Series("town ID", populations)), populations, plain)
     'whole numbers that all differ, named as an identifier'
     """
     if values.size < _MIN_ROWS or (values != np.round(values)).any():
@@ -84,7 +85,7 @@ def why_identifier(cells: pl.Series, values: FloatArray, format: NumberFormat) -
     if format.thousands or any(format.units):
         return ""
     if np.abs(values).max() >= _EXACT:
-        return _why_code(cells, values.size)
+        return _why_code(column, values.size)
     distinct = np.unique(values)
     if distinct.size <= DISTINCT * values.size:
         return ""
@@ -93,9 +94,9 @@ def why_identifier(cells: pl.Series, values: FloatArray, format: NumberFormat) -
     if distinct[0] < 0:
         return ""
     return (
-        _why_code(cells, values.size)
-        or _why_name(cells.name, values, distinct)
-        or _why_chance(cells.name, values, distinct)
+        _why_code(column, values.size)
+        or _why_name(column.name, values, distinct)
+        or _why_chance(column.name, values, distinct)
     )
 
 
@@ -110,31 +111,33 @@ def is_named_as_identifier(name: str) -> bool:
     return not _NAMES.isdisjoint(_words(name)[-1:])
 
 
-def has_one_shape(texts: pl.Series) -> bool:
+def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
     """Whether texts are codes: a digit in each, and letters, digits and marks in the same places.
+
+    `counts` (k,) are the cells of each text (k,).
 
     Examples
     --------
-    >>> has_one_shape(pl.Series(["DE89 3704 0044", "FR76 3000 6000"]))
+    >>> has_one_shape(pl.Series(["DE89 3704 0044", "FR76 3000 6000"]), np.ones(2, int))
     True
-    >>> has_one_shape(pl.Series(["2 old men", "1 girl"]))
+    >>> has_one_shape(pl.Series(["2 old men", "1 girl"]), np.ones(2, int))
     False
     """
-    texts = texts.drop_nulls()
-    shapes = texts.filter(texts.str.contains(r"\d")).str.replace_all(r"[\pL\pN]", "x")
-    counts = shapes.value_counts(name="count")["count"].to_numpy()
-    return bool(counts.max(initial=0) >= _NEARLY * texts.len())
+    shapes = texts.str.replace_all(r"[\pL\pN]", "x").filter(texts.str.contains(r"\d"))
+    cells = counts[texts.str.contains(r"\d").to_numpy()]
+    _, shape = np.unique(shapes.hash(seed=0).to_numpy(), return_inverse=True)
+    return bool(np.bincount(shape, cells).max(initial=0) >= _NEARLY * counts.sum())
 
 
-def _why_code(cells: pl.Series, n_values: int) -> str:
+def _why_code(column: Column, n_values: int) -> str:
     """Say that cells are written as codes; floats are not, and hold 15 digits exactly at most."""
-    if cells.dtype.is_float():
+    if column.cells.dtype.is_float():
         return ""
-    texts = read_texts(cells).drop_nulls()
+    texts = column.texts.drop_nulls()
     if texts.n_unique() <= DISTINCT * texts.len():
         return ""
     if texts.str.contains(r"^[1-9]\d{15,}$").sum() >= _NEARLY * n_values:
-        return "" if _measures(cells.name) else f"{_all(texts)} differ, of 16 digits or more"
+        return "" if _measures(column.name) else f"{_all(texts)} differ, of 16 digits or more"
     if not texts.str.contains(r"^0\d").any():
         return ""
     widths = texts.filter(texts.str.contains(r"^\d+$")).str.len_chars().value_counts(name="count")

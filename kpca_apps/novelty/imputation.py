@@ -10,10 +10,11 @@ held to one thread, so that they do not depend on the number of cores either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
@@ -51,7 +52,14 @@ class LowRankPrecision:
     array([[0.]])
     """
 
-    factor: FloatArray
+    factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
+
+    @one_blas_thread()
+    def validate(self) -> None:
+        """Refuse a factor of no precision."""
+        if not 0 < len(self.factor) < self.factor.shape[1]:
+            raise ValueError(f"a factor of {len(self.factor)} rows")
+        np.linalg.cholesky(np.eye(len(self.factor)) / _SHRINK - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
         """Return the conditional means of the cells `where`, shape (k, m), which are 0 in `filled`.
@@ -97,35 +105,20 @@ class ConditionalMeanImputer:
     True
     """
 
-    mean: FloatArray
-    scale: FloatArray
-    precision: FloatArray | LowRankPrecision
+    mean: Annotated[FloatArray, "d"]
+    scale: Annotated[FloatArray, "d", Meta(gt=0)]
+    precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
-    def to_state(self) -> dict[str, FloatArray]:
-        """Return the moments as the arrays of a model file."""
-        moments = {"impute_mean": self.mean, "impute_scale": self.scale}
-        if isinstance(self.precision, LowRankPrecision):
-            return {**moments, "impute_factor": self.precision.factor}
-        return {**moments, "impute_precision": self.precision}
-
-    @classmethod
     @one_blas_thread()
-    def from_state(cls, arrays: Mapping[str, FloatArray], width: int) -> ConditionalMeanImputer:
-        """Take the moments of `width` columns from a model file.
-
-        Raises
-        ------
-        KeyError, ValueError
-            If they are missing, or no moments.
-        """
-        mean, scale = arrays["impute_mean"], arrays["impute_scale"]
-        if any(array.dtype != np.float64 or array.shape != (width,) for array in (mean, scale)):
-            raise ValueError(f"no moments of {width} columns")
-        if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
-            raise ValueError("moments that are no numbers")
-        if "impute_factor" in arrays:
-            return cls(mean, scale, _checked_factor(arrays["impute_factor"], width))
-        return cls(mean, scale, _checked_precision(arrays["impute_precision"], width))
+    def validate(self) -> None:
+        """Refuse a precision by which no row could be filled."""
+        if isinstance(self.precision, LowRankPrecision):
+            if self.precision.factor.shape[1] != len(self.mean):
+                raise ValueError(f"no factor of {len(self.mean)} columns")
+            return
+        if not np.allclose(self.precision, self.precision.T):
+            raise ValueError("a precision that is not symmetric")
+        np.linalg.cholesky(self.precision)  # LinAlgError is a ValueError
 
     @classmethod
     @one_blas_thread()
@@ -208,24 +201,6 @@ def _moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
     return np.clip((x - mean) / scale, -_CLIP, _CLIP)
-
-
-def _checked_precision(precision: FloatArray, width: int) -> FloatArray:
-    if precision.dtype != np.float64 or precision.shape != (width, width):
-        raise ValueError(f"no precision of {width} columns")
-    if not np.allclose(precision, precision.T):
-        raise ValueError("a precision that is not symmetric")
-    np.linalg.cholesky(precision)  # else no row could be filled; LinAlgError is a ValueError
-    return precision
-
-
-def _checked_factor(factor: FloatArray, width: int) -> LowRankPrecision:
-    if factor.dtype != np.float64 or factor.shape[1:] != (width,) or not 0 < len(factor) < width:
-        raise ValueError(f"no factor of {width} columns")
-    if not (np.abs(factor) < _SHRINK**-0.5).all():  # nor NaN; before squares are summed
-        raise ValueError("a factor too large for any precision")
-    np.linalg.cholesky(np.eye(len(factor)) / _SHRINK - factor @ factor.T)
-    return LowRankPrecision(factor)
 
 
 def _require_memory(n_rows: int, n_columns: int) -> None:

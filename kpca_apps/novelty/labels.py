@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import read_texts
 from kpca_apps.novelty.specs import quoted
 
 __all__ = ["Labels", "read_labels"]
@@ -81,9 +80,8 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
     if column not in table.frame.columns:
         hint = suggest(column, table.frame.columns)
         raise ConfigError(f"{table.source.name}: no column {quoted(column)} for the label.{hint}")
-    texts = read_texts(table.frame[column])
-    counts = texts.drop_nulls().value_counts(sort=True)
-    values = {str(value): int(n) for value, n in counts.iter_rows()}
+    levels = table.column(column).levels
+    values = dict(levels.most_frequent())
     if len(values) < 2:
         only = "no value at all" if not values else f"only the value {quoted(next(iter(values)))}"
         raise InputError(
@@ -95,8 +93,8 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
         column=column,
         positive=value,
         note=note,
-        is_outlier=(texts == value).fill_null(False).to_numpy(),
-        known=texts.is_not_null().to_numpy(),
+        is_outlier=levels.each((levels.texts == value).to_numpy(), False),
+        known=levels.codes >= 0,
     )
 
 

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.numbers import NumberFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import cell_text
 from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows
-from kpca_apps.novelty.coders import read_column
 from kpca_apps.novelty.hints import HintFinder, NumberColumn, missing_hint
 from kpca_apps.novelty.model import NoveltyModel
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
@@ -153,7 +151,7 @@ def _missing_cells(model: NoveltyModel, table: Table) -> list[list[tuple[str, fl
     n_learned = min(model.source.n_rows, SAMPLE_ROWS)
     for spec in model.encoder.plan.used:
         if not spec.hidden:
-            for row in np.flatnonzero(read_column(table.frame[spec.name], spec).missing):
+            for row in np.flatnonzero(table.column(spec.name).read(spec.format).missing):
                 missing[row].append((spec.name, spec.n_missing / n_learned))
     return missing
 
@@ -204,7 +202,7 @@ def list_rows(
                 rank=int(judged.ranks[position]),
                 row=position + 1,
                 line=None if table.lines is None else int(table.lines[place]),
-                id=None if id_column is None else cell_text(table.frame[id_column], place),
+                id=None if id_column is None else table.column(id_column).text(place),
                 score=float(judged.scores[position]),
                 p_value=None if p_values is None else float(p_values[position]),
                 flagged=bool(judged.flagged[position]),
@@ -212,7 +210,7 @@ def list_rows(
                 explained=explained,
                 hints=hints[place] if explained else (),
                 cells=tuple(
-                    (name, cell_text(table.frame[name], place))
+                    (name, table.column(name).text(place))
                     for number, name in enumerate(shown)
                     if number < MAX_CELLS or name in told
                 ),

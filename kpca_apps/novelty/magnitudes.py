@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 __all__ = [
     "LARGEST_TO_SQUARE",
     "LARGEST_TO_SUBTRACT",
+    "eight_digits",
     "mean_and_sd",
     "refuse_larger",
     "units",
@@ -99,3 +100,19 @@ def refuse_larger(columns: FloatArray, limit: float, why: str) -> None:
             f"Column {large[0]} holds numbers as large as {largest[large[0]]:.3g}, {why}: "
             "divide it by some power of ten first."
         )
+
+
+def eight_digits(scores: FloatArray) -> FloatArray:
+    """Round scores to 27 bits, about eight digits: what differs by rounding becomes the same.
+
+    Powers of two are exact: the order never changes, as it might by rounding to decimals.
+
+    Examples
+    --------
+    >>> rounded = eight_digits(np.array([1.0, 1.0 - 1e-12, 1.0 - 1e-6]))
+    >>> rounded[0] == rounded[1], rounded[1] == rounded[2]
+    (np.True_, np.False_)
+    """
+    mantissa, exponent = np.frexp(scores)
+    rounded: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, 27)), exponent - 27)
+    return rounded

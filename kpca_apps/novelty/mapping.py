@@ -105,7 +105,7 @@ def _drawn(rows: TableRows, kept: IntArray, seed: int) -> tuple[IntArray, FloatA
     held = index[place] == positions
     matrix = rows.sample[place]
     if not held.all():
-        matrix[~held] = rows.take(positions[~held])[1]
+        matrix[~held] = rows.encoded(positions[~held])
     return positions, matrix
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.errors import ConfigError, InputError, KpcaError, ModelFileError
-from kpca_apps.files.models import load_archive, save_archive
-from kpca_apps.files.names import one_line
-from kpca_apps.files.records import read_record
+from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.files.models import load_model_file, save_model_file
 from kpca_apps.files.source import SourceInfo
 from kpca_apps.novelty.columns import check_options, infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector_state import DetectorState
 from kpca_apps.novelty.encoding import TableEncoder
 from kpca_apps.novelty.options import (
     DEFAULT_ALPHA,
@@ -44,11 +43,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 KIND = "novelty"
-# What reading values that are not what they should be raises; every ModelFileError is among them.
-DAMAGE = (
-    KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError,
-    MemoryError,
-)  # fmt: skip
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 
 
@@ -275,23 +269,19 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     path : str or Path
         Where to; replaced if it exists.
     """
-    encoder, encoder_arrays = model.encoder.to_state()
-    detector, detector_arrays = model.detector.to_state()
-    meta = {
-        "kind": KIND,
-        "encoder": encoder,
-        "detector": detector,
-        "rule": asdict(model.rule),
-        "options": model.options.to_dict(),
-        "source": asdict(model.source),
-        "versions": dict(model.versions),
-        "warnings": list(model.warnings),
-    }
-    arrays = {f"encoder.{name}": array for name, array in encoder_arrays.items()}
-    arrays |= {f"detector.{name}": array for name, array in detector_arrays.items()}
     few = len(model.training_scores) <= SAMPLE_ROWS
-    arrays["training_scores"] = model.training_scores if few else np.empty(0)
-    save_archive(path, meta, arrays)
+    stored = StoredModel(
+        encoder=model.encoder,
+        detector=DetectorState.of(model.detector),
+        training_scores=model.training_scores if few else np.empty(0),
+        rule=model.rule,
+        # Threads are left to the next machine.
+        options=replace(model.options, jobs=None),
+        source=model.source,
+        versions=dict(model.versions),
+        warnings=model.warnings,
+    )
+    save_model_file(path, KIND, stored)
 
 
 def load_model(path: str | Path) -> NoveltyModel:
@@ -312,77 +302,45 @@ def load_model(path: str | Path) -> NoveltyModel:
     ModelFileError
         If the file is damaged, or no novelty model.
     """
-    meta, arrays = load_archive(path)
-    name = one_line(Path(path).name, 200)
-    if meta.get("kind") != KIND:
-        raise ModelFileError(f"{name}: not a novelty model; fit one with kpca novelty fit")
-    try:
-        model = _from_state(meta, arrays)
-    except DAMAGE as error:
-        raise ModelFileError(
-            f"{name}: damaged, or written by another version of kpca-apps "
-            f"({_written_by(meta)}); fit the model again"
-        ) from error
-    return replace(model, warnings=(*model.warnings, *_version_warning(model.versions)))
-
-
-def _written_by(meta: Mapping[str, Any]) -> str:
-    versions = meta.get("versions")
-    version = versions.get("kpca-apps") if isinstance(versions, dict) else None
-    return one_line(version, 20) if isinstance(version, str) else "unknown"
-
-
-def _from_state(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoveltyModel:
-    """Build the model, of which nothing is trusted, so that what is built never fails later."""
-
-    def part(prefix: str) -> dict[str, NDArray[Any]]:
-        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-    versions = meta["versions"]
-    said = read_record(
-        _Said,
-        {
-            "libraries": [*versions.keys()],
-            "versions": [*versions.values()],
-            "warnings": meta["warnings"],
-        },
+    stored = load_model_file(
+        path, KIND, StoredModel, "a novelty model; fit one with kpca novelty fit"
     )
-    model = NoveltyModel(
-        encoder=TableEncoder.from_state(meta["encoder"], part("encoder.")),
-        detector=KernelPCANovelty.from_state(meta["detector"], part("detector.")),
-        training_scores=arrays["training_scores"],
-        rule=read_record(Rule, meta["rule"]),
-        options=ScreeningOptions.from_dict(meta["options"]),
-        source=read_record(SourceInfo, meta["source"]),
-        versions=dict(zip(said.libraries, said.versions, strict=True)),
-        warnings=said.warnings,
+    return NoveltyModel(
+        encoder=stored.encoder,
+        detector=stored.detector.restored(),
+        training_scores=stored.training_scores,
+        rule=stored.rule,
+        options=stored.options,
+        source=stored.source,
+        versions=stored.versions,
+        warnings=(*stored.warnings, *_version_warning(stored.versions)),
     )
-    _check_parts(model)
-    return model
 
 
 @dataclass(frozen=True)
-class _Said:
-    """Texts of a model file."""
+class StoredModel:
+    """What a model file holds."""
 
-    libraries: tuple[str, ...]
-    versions: tuple[str, ...]
+    encoder: TableEncoder
+    detector: DetectorState
+    training_scores: Annotated[FloatArray, "n"]
+    rule: Rule
+    options: ScreeningOptions
+    source: SourceInfo
+    versions: dict[str, str]
     warnings: tuple[str, ...]
 
-
-def _check_parts(model: NoveltyModel) -> None:
-    """Refuse parts that are sound by themselves but do not belong together."""
-    detector, scores = model.detector, model.training_scores
-    if model.rule != resolve_rule(model.options, clean=model.clean):
-        raise ValueError("the rule is not the one its options lead to")
-    groups = [group.columns for group in model.encoder.groups]
-    if groups != [tuple(group.tolist()) for group in detector.groups_]:
-        raise ValueError("the encoder and the detector differ in their columns")
-    n_rows = model.source.n_rows
-    if detector.n_samples_fit_ != n_rows or scores.shape != (n_rows * (n_rows <= SAMPLE_ROWS),):
-        raise ValueError("the scores are not those of the rows fitted on")
-    if scores.dtype != np.float64 or not np.isfinite(scores).all():
-        raise ValueError("the scores are no numbers")
+    def validate(self) -> None:
+        """Refuse parts that are sound by themselves but do not belong together."""
+        clean = not self.detector.parameters.contaminated
+        if self.rule != resolve_rule(self.options, clean=clean):
+            raise ValueError("the rule is not the one its options lead to")
+        if tuple(group.columns for group in self.encoder.groups) != self.detector.groups:
+            raise ValueError("the encoder and the detector differ in their columns")
+        n_rows = self.source.n_rows
+        n_scores = n_rows * (n_rows <= SAMPLE_ROWS)
+        if self.detector.n_samples_fit != n_rows or len(self.training_scores) != n_scores:
+            raise ValueError("the scores are not those of the rows fitted on")
 
 
 def _version_warning(fitted_with: Mapping[str, str]) -> tuple[str, ...]:

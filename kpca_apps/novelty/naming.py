@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kpca_apps.files.values import read_texts
 from kpca_apps.novelty.identifiers import is_named_as_identifier
 from kpca_apps.novelty.specs import quoted
 from kpca_apps.novelty.table_rows import TableRows
@@ -39,10 +38,9 @@ def naming_column(rows: TableRows, told: str | None) -> str | None:
 
 def _names_rows(rows: TableRows, name: str) -> bool:
     """Whether a column differs in every row, and says more than its number."""
-    frame = rows.sample_table.frame
-    if name not in frame.columns:
+    if name not in rows.columns:
         return False
-    texts = read_texts(frame[name])
+    texts = rows.sample_table.column(name).texts
     if texts.null_count() or texts.n_unique() < texts.len():
         return False
     counted = texts.str.to_integer(strict=False)
@@ -76,7 +74,7 @@ def id_note(rows: TableRows, told: str | None, found: str | None) -> str:
             "another column."
         )
     table = rows.sample_table
-    n_rows, n_ids = table.frame.height, read_texts(table.frame[told]).drop_nulls().n_unique()
+    n_rows, n_ids = table.frame.height, len(table.column(told).levels.texts)
     if n_ids == n_rows:
         return ""
     place = "row number" if table.lines is None else "line"

@@ -6,16 +6,13 @@ allows; a notation says how most of them look.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import polars as pl
 
 from kpca_apps.files.dates import DateFormat, date_text
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.records import read_record
-from kpca_apps.files.values import ValueFormat, read_texts
+from kpca_apps.files.values import Column, Levels, ValueFormat
 
 __all__ = ["Notation"]
 
@@ -51,10 +48,9 @@ class Notation:
 
     Examples
     --------
-    >>> from kpca_apps.files.numbers import infer_number_format
-    >>> cells = pl.Series(["1.200,50 EUR", "80 EUR"])
-    >>> format = infer_number_format(cells)
-    >>> Notation.of(cells, format).number(-4321.0, format)
+    >>> column = Column(pl.Series(["1.200,50 EUR", "80 EUR"]))
+    >>> format = column.number_format()
+    >>> Notation.of(column, format).number(-4321.0, format)
     '-4.321 EUR'
     """
 
@@ -65,21 +61,28 @@ class Notation:
     padded: bool = True
     short_year: bool = False
 
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        if self.order not in ORDERS or self.mark not in MARKS:
+            raise ValueError(f"no dates are written {self.order!r:.20} and {self.mark!r:.20}")
+
     @classmethod
-    def of(cls, cells: pl.Series, format: ValueFormat | None) -> Notation:
+    def of(cls, column: Column, format: ValueFormat | None) -> Notation:
         """Learn the notation of a column of that format; typed columns have the plain one."""
-        if format is None or cells.dtype != pl.String:
+        if format is None or column.cells.dtype != pl.String:
             return cls()
-        texts = read_texts(cells).drop_nulls()
         if isinstance(format, NumberFormat):
-            return cls(_commonest(texts, _BEFORE), _commonest(texts, _AFTER))
-        if _mark(texts, _YEAR_LAST):
+            if not any(format.units):
+                return cls()
+            return cls(_commonest(column.levels, _BEFORE), _commonest(column.levels, _AFTER))
+        levels = column.levels
+        unpadded = bool(levels.texts.str.contains(_UNPADDED).any())
+        if mark := _commonest(levels, _YEAR_LAST, of_most=True):
             order = "dmy" if format.day_first else "mdy"
-            shape = texts.filter(texts.str.contains(_YEAR_LAST))
-            short = 2 * int(shape.str.contains(_LONG_YEAR).sum()) < len(shape)
-            return cls("", "", order, _mark(texts, _YEAR_LAST), _padded(texts), short)
-        if mark := _mark(texts, _YEAR_FIRST):
-            return cls(mark=mark, padded=_padded(texts))
+            short = 2 * _n_cells(levels, _LONG_YEAR) < _n_cells(levels, _YEAR_LAST)
+            return cls("", "", order, mark, not unpadded, short)
+        if mark := _commonest(levels, _YEAR_FIRST, of_most=True):
+            return cls(mark=mark, padded=not unpadded)
         # Months by name: the plain notation says the same without a language.
         return cls()
 
@@ -109,18 +112,6 @@ class Notation:
         written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
         return self.mark.join(written[part] for part in self.order) + space + time
 
-    def to_dict(self) -> dict[str, Any]:
-        """Turn the notation into what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Notation:
-        """Turn the result of `to_dict` back into a notation."""
-        notation = read_record(cls, state)
-        if notation.order not in ORDERS or notation.mark not in MARKS:
-            raise ValueError(f"no dates are written {notation.order!r} and {notation.mark!r}")
-        return notation
-
 
 def short_number(value: float) -> str:
     """Write a number with about four significant digits.
@@ -133,18 +124,19 @@ def short_number(value: float) -> str:
     return f"{value:.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _commonest(texts: pl.Series, pattern: str) -> str:
-    """Return the text a pattern captures most often; empty where most cells have none."""
-    found = texts.str.extract(pattern).fill_null("").alias("found")
-    counts = found.value_counts().sort(["count", "found"], descending=[True, False])
-    return str(counts["found"][0]) if counts.height else ""
+def _n_cells(levels: Levels, pattern: str) -> int:
+    return int(levels.counts[levels.texts.str.contains(pattern).to_numpy()].sum())
 
 
-def _mark(texts: pl.Series, pattern: str) -> str:
-    """Return what parts the dates of a shape, where most cells have it."""
-    found = _commonest(texts, pattern)
-    return found if 2 * int(texts.str.contains(pattern).sum()) > len(texts) else ""
+def _commonest(levels: Levels, pattern: str, *, of_most: bool = False) -> str:
+    """Return the text a pattern captures most often.
 
-
-def _padded(texts: pl.Series) -> bool:
-    return not texts.str.contains(_UNPADDED).any()
+    Empty where most cells have none; with `of_most`, where the pattern is not in most cells.
+    """
+    if of_most and 2 * _n_cells(levels, pattern) <= levels.counts.sum():
+        return ""
+    found = levels.texts.str.extract(pattern).fill_null("").alias("found")
+    counts = (
+        pl.DataFrame({"found": found, "n": levels.counts}).group_by("found").agg(pl.col("n").sum())
+    )
+    return str(counts.sort(["n", "found"], descending=[True, False])["found"][0])

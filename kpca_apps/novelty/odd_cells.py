@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Readings, ValueFormat, cell_text, read_values
-from kpca_apps.novelty.cell_rules import KINDS, NumberRule, level_texts
+from kpca_apps.files.values import Column, ValueFormat
+from kpca_apps.novelty.cell_rules import KINDS, NumberRule
+from kpca_apps.novelty.coders import spec_levels
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.specs import ColumnSpec, quoted
@@ -105,9 +106,8 @@ class OddValues:
     @classmethod
     def found(
         cls,
-        cells: pl.Series,
+        column: Column,
         spec: ColumnSpec,
-        readings: Readings,
         rule: Rule,
         first_row: int,
         places: IntArray,
@@ -116,12 +116,10 @@ class OddValues:
 
         Parameters
         ----------
-        cells : Series
+        column : Column
             They.
         spec : ColumnSpec
             What they are read as.
-        readings : Readings
-            What they say.
         rule : NumberRule, SpellingRule or None
             What the column allows.
         first_row : int
@@ -130,15 +128,16 @@ class OddValues:
             Line or row of each.
         """
         if isinstance(rule, SpellingRule):
-            return cls.of(_misspelt(cells, spec, rule, first_row, places))
-        kinds = np.full(cells.len(), "", dtype=object)
+            return cls.of(_misspelt(column, spec, rule, first_row, places))
+        readings = column.read(spec.format)
+        kinds = np.zeros(len(column), dtype=np.int64)
         if isinstance(rule, NumberRule):
-            kinds[:] = np.array(KINDS, dtype=object)[rule.judge(readings.values)]
-        kinds[readings.unreadable] = UNREADABLE
-        odd = np.flatnonzero(kinds != "")
+            kinds = rule.judge(readings.values)
+        kinds[readings.unreadable] = len(KINDS)
+        odd = np.flatnonzero(kinds)
         found: dict[tuple[str, str], OddValue] = {}
-        for row, seen in zip(odd.tolist(), _as_written(cells, odd), strict=True):
-            kind, value = str(kinds[row]), float(readings.values[row])
+        for row, seen in zip(odd.tolist(), _as_written(column.take(odd)), strict=True):
+            kind, value = (*KINDS, UNREADABLE)[kinds[row]], float(readings.values[row])
             one = OddValue(kind, seen, value, 0.0, 1, (first_row + row + 1,), (int(places[row]),))
             key = (kind, seen)
             found[key] = found[key] + one if key in found else one
@@ -157,29 +156,28 @@ def _clearest(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
     return tuple(ordered[:MAX_A_COLUMN])
 
 
-def _as_written(cells: pl.Series, rows: IntArray) -> list[str]:
-    """Write some cells as text."""
-    picked = cells.gather(rows)
-    if picked.dtype == pl.String:
-        return [text.strip() for text in picked.to_list()]
-    return [cell_text(picked, place) for place in range(picked.len())]
+def _as_written(column: Column) -> list[str]:
+    """Write cells as text."""
+    if column.cells.dtype == pl.String:
+        return [text.strip() for text in column.cells]
+    return [column.text(row) for row in range(len(column))]
 
 
 def _misspelt(
-    cells: pl.Series, spec: ColumnSpec, rule: SpellingRule, first_row: int, places: IntArray
+    column: Column, spec: ColumnSpec, rule: SpellingRule, first_row: int, places: IntArray
 ) -> list[OddValue]:
     """Levels of a column that are common ones mistyped."""
-    texts = level_texts(cells, spec)
-    wrong = rule.judge(texts.drop_nulls().unique().to_list())
-    found: dict[str, OddValue] = {}
-    rows = np.flatnonzero(texts.is_in(list(wrong)).fill_null(False).to_numpy()) if wrong else ()
-    for row in rows:
-        seen = texts[int(row)]
-        clear = 3.0 + np.log10(rule.counts[wrong[seen]])
-        at = (first_row + int(row) + 1,), (int(places[row]),)
-        one = OddValue(MISSPELT, seen, np.nan, float(clear), 1, *at)
-        found[seen] = found[seen] + one if seen in found else one
-    return list(found.values())
+    levels = spec_levels(column, spec)
+    found = []
+    for code, seen in enumerate(levels.texts):
+        meant = rule.meant(seen)
+        if meant is not None:
+            rows = np.flatnonzero(levels.codes == code)
+            first = rows[:MAX_PLACES]
+            at = tuple((first_row + first + 1).tolist()), tuple(places[first].tolist())
+            clear = 3.0 + float(np.log10(rule.counts[meant]))
+            found.append(OddValue(MISSPELT, seen, np.nan, clear, len(rows), *at))
+    return found
 
 
 def odd_cells(
@@ -282,7 +280,7 @@ def _readable(seen: str, format: ValueFormat | None, rule: Rule) -> str:
         return ""
     spaced, swapped = "".join(seen.split()), seen.translate(str.maketrans(".,", ",."))
     tried = [seen.translate(LOOKALIKES), spaced, spaced.translate(LOOKALIKES), swapped]
-    values = read_values(pl.Series(tried), format).values
+    values = Column(pl.Series(tried)).read(format).values
     low, high = rule.middle
     usual = [text for text, value in zip(tried, values, strict=True) if low <= value <= high]
     return usual[0] if usual else ""

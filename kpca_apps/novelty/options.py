@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.records import read_record
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.leave_one_out import RIDGES
 
@@ -161,27 +159,6 @@ class ScreeningOptions:
                 "--calibration leave-one-out has a closed form for the soft cut only: use split "
                 "with --components, or leave --components out"
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Turn the options into what JSON can hold; threads are left to the next machine."""
-        return asdict(replace(self, jobs=None))
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> ScreeningOptions:
-        """Rebuild from what `to_dict` gave, perhaps by way of JSON.
-
-        Raises
-        ------
-        ValueError
-            If it is no such thing.
-
-        Examples
-        --------
-        >>> options = ScreeningOptions(share=0.02, columns=ColumnOptions(exclude=("a",)))
-        >>> ScreeningOptions.from_dict(options.to_dict()) == options
-        True
-        """
-        return read_record(cls, state)
 
 
 def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None = None) -> Rule:

@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.engine.partitions import Workers, tree_reduce
+from kpca_apps.engine.partitions import Kept, Workers, tree_reduce
 from kpca_apps.files.parts import PartedTable, TablePart, parted
 from kpca_apps.files.tables import Table
 from kpca_apps.novelty.cell_faults import CellFaults
 from kpca_apps.novelty.cell_rules import CellRules
-from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.novelty.encoded_rows import EncodedFile
+from kpca_apps.novelty.encoding import Noted, TableEncoder
 from kpca_apps.novelty.row_source import (
     SAMPLE_ROWS,
     Addable,
@@ -87,6 +87,7 @@ class Execution:
         tasks: Iterable[Task],
         n_rows: int,
         *shared: object,
+        kept: Kept | None = None,
     ) -> Iterator[Result]:
         """Yield what a function makes of each task, in order, telling how far it is.
 
@@ -102,6 +103,8 @@ class Execution:
             Rows of all of them.
         *shared
             The same for every task.
+        kept : Kept, optional
+            See `Workers.map_partitions`.
         """
         sizes: list[int] = []
 
@@ -110,7 +113,7 @@ class Execution:
                 sizes.append(task.n_rows)
                 yield task
 
-        results = self.workers.map_partitions(function, noted(), *shared)
+        results = self.workers.map_partitions(function, noted(), *shared, kept=kept)
         with self.progress(what, n_rows) as advance:
             for number, result in enumerate(results):
                 yield result
@@ -127,66 +130,73 @@ class _Task:
         The part.
     in_use : (n,) bool array or None
         Which of its rows the model is fitted on.
-    positions : (k,) int array or None
-        Which of its rows are wanted, where not all are.
-    rules : CellRules or None
-        What its columns allow, where its odd cells are to be found and its rows hashed.
+    positions : (k,) int array
+        Which of its rows are wanted.
     """
 
     part: TablePart
     in_use: BoolArray | None = None
     positions: IntArray | None = None
-    rules: CellRules | None = None
 
     @property
     def n_rows(self) -> int:
         """Rows of the part."""
         return self.part.stop - self.part.start
 
+    @property
+    def places(self) -> IntArray:
+        """Places of the wanted rows in the part."""
+        return np.empty(0, np.int64) if self.positions is None else self.positions - self.part.start
+
     def __str__(self) -> str:
         return str(self.part)
 
 
 @dataclass(frozen=True)
-class _Counts:
-    """What the first pass over a part notes beside its result.
+class _EncodedPart:
+    """The rows of a part where they were encoded, and what was noted."""
 
-    Attributes
-    ----------
-    faults : CellFaults
-        Of its cells.
-    hashes : (n,) array
-        Of its rows, to find equal ones.
-    """
+    matrix: FloatArray
+    noted: Noted
 
-    faults: CellFaults
-    hashes: NDArray[np.uint64]
+    def rows(self, start: int, stop: int) -> FloatArray:
+        """Return the rows, which are those of the part."""
+        return self.matrix
 
 
-def _count(task: _Task, table: Table, encoder: TableEncoder) -> _Counts | None:
-    if task.rules is None:
-        return None
-    return _Counts(encoder.faults(table, task.part.start, task.rules), encoder.hashes(table))
+class _Rows(Protocol):
+    """Where encoded rows are read."""
+
+    def rows(self, start: int, stop: int) -> FloatArray: ...
 
 
-def _map_part(
-    task: _Task, encoder: TableEncoder, function: RowFunction
-) -> tuple[FloatArray, _Counts | None]:
-    table = task.part.read()
-    values = map_rows(function, encoder.matrix(table), task.in_use)
-    return values, _count(task, table, encoder)
+def _encode_part(part: TablePart, encoder: TableEncoder, rules: CellRules) -> _EncodedPart:
+    table = part.read()
+    return _EncodedPart(encoder.matrix(table), encoder.note(table, rules, part.start))
 
 
-def _sum_part(
-    task: _Task, encoder: TableEncoder, function: RowSums[Sums]
-) -> tuple[Sums, _Counts | None]:
-    table = task.part.read()
-    sums = sum_rows(function, encoder.matrix(table), task.in_use)
-    return sums, _count(task, table, encoder)
+def _write_part(task: _Task, file: EncodedFile, encoder: TableEncoder, rules: CellRules) -> Noted:
+    encoded = _encode_part(task.part, encoder, rules)
+    file.write(task.part.start, encoded.matrix)
+    return encoded.noted
 
 
-def _count_part(task: _Task, encoder: TableEncoder) -> tuple[None, _Counts | None]:
-    return None, _count(task, task.part.read(), encoder)
+def _noted_of(task: _Task, encoded: _EncodedPart) -> Noted:
+    return encoded.noted
+
+
+def _map_part(task: _Task, rows: _Rows, function: RowFunction) -> FloatArray:
+    return map_rows(function, rows.rows(task.part.start, task.part.stop), task.in_use)
+
+
+def _sum_part(task: _Task, rows: _Rows, function: RowSums[Sums]) -> Sums:
+    return sum_rows(function, rows.rows(task.part.start, task.part.stop), task.in_use)
+
+
+def _pick_part(task: _Task, rows: _Rows) -> FloatArray:
+    if not len(task.places):
+        return np.empty((0, 0))
+    return rows.rows(task.part.start, task.part.stop)[task.places]
 
 
 def _find_part(task: _Task, query: RowQuery) -> IntArray:
@@ -194,8 +204,7 @@ def _find_part(task: _Task, query: RowQuery) -> IntArray:
 
 
 def _take_part(task: _Task) -> Table:
-    positions = np.empty(0, dtype=np.int64) if task.positions is None else task.positions
-    return rows_of(task.part.read(), positions - task.part.start)
+    return rows_of(task.part.read(), task.places)
 
 
 @dataclass(frozen=True)
@@ -266,7 +275,6 @@ def table_rows(
     """
     if isinstance(table, Table):
         return WholeTableRows(encoder, table, n_jobs=n_jobs)
-    encoder.check_names(table.columns, table.source.name)
     found = sample or draw_sample(table, seed, execution)
     return PartedRows(encoder, table, found, execution, drawn=sample is not None)
 
@@ -278,8 +286,8 @@ def in_parts(table: AnyTable) -> AnyTable:
     return table
 
 
-class PartedRows:
-    """The rows of a table that is read in parts, once for every pass over them.
+class PartedRows(TableRows):
+    """The rows of a table that is read in parts, and encoded once.
 
     Parameters
     ----------
@@ -293,11 +301,6 @@ class PartedRows:
         Who works on the parts.
     drawn : bool
         Whether the encoder was fitted on the sample.
-
-    Attributes
-    ----------
-    n_rows, sample, sample_index, source, columns, encoder, sample_table, size_of_parts
-        As in `TableRows`.
     """
 
     def __init__(
@@ -309,38 +312,38 @@ class PartedRows:
         *,
         drawn: bool,
     ) -> None:
-        self.encoder, self.sample_table, self.sample_index = encoder, sample.table, sample.index
-        self.source, self.columns, self.n_rows = table.source, table.columns, table.n_rows
-        self._table, self._execution, self._drawn = table, execution, drawn
-        self._counts: tuple[CellFaults, NDArray[np.uint64]] | None = None
+        super().__init__(
+            encoder, table.source, table.columns, sample.table, sample.index, drawn=drawn
+        )
+        self._table, self._execution = table, execution
         first = table.parts[0]
         self.size_of_parts = first.stop - first.start
-
-    @cached_property
-    def sample(self) -> FloatArray:
-        """Rows of the sample, encoded, shape (s, d)."""
-        return self.encoder.matrix(self.sample_table)
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
         """Return one number a row, shape (n,), mapped from a temporary file."""
         values: FloatArray = row_values(self.n_rows, np.float64)
         start = 0
-        found = self._pass(function.purpose, _map_part, in_use, function)
-        for part in self._counted(found):
+        for part in self._pass(function.purpose, _map_part, self._tasks(in_use), function):
             values[start : start + len(part)] = part
             start += len(part)
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the rows in use."""
-        found = self._pass("Learning from rows", _sum_part, in_use, function)
-        total: Sums = tree_reduce(add, self._counted(found))
+        found = self._pass("Learning from rows", _sum_part, self._tasks(in_use), function)
+        total: Sums = tree_reduce(add, found)
         return total
 
-    def take(self, positions: IntArray) -> tuple[Table, FloatArray]:
-        """Return some rows as they stand in the table, and encoded, in the order asked for."""
-        table = _take(self._table, positions, self._execution, "Fetching rows")
-        return table, self.encoder.matrix(table)
+    def take(self, positions: IntArray) -> Table:
+        """Return some rows as they stand in the table, in the order asked for."""
+        return _take(self._table, positions, self._execution, "Fetching rows")
+
+    def encoded(self, positions: IntArray) -> FloatArray:
+        """Return some rows encoded, shape (k, d), in the order asked for."""
+        inside, back = np.unique(positions, return_inverse=True)
+        tasks = _tasks_of(self._table, inside)
+        pieces = [piece for piece in self._pass("Fetching rows", _pick_part, tasks) if len(piece)]
+        return np.concatenate(pieces)[back] if pieces else self.sample[:0]
 
     def find(self, query: RowQuery) -> IntArray:
         """Return the positions of the rows that are meant."""
@@ -348,106 +351,60 @@ class PartedRows:
         found = self._execution.over("Looking for rows", _find_part, tasks, self.n_rows, query)
         return np.concatenate(list(found))
 
-    def warnings(self) -> tuple[str, ...]:
-        """Say what had to be done to the cells of all rows."""
-        return self.encoder.say_faults(
-            self._all_counts()[0],
-            self.columns,
-            self.source.name,
-            in_lines=self.sample_table.lines is not None,
-            drawn=self._drawn,
-        )
+    @property
+    def noted(self) -> Noted:
+        """What all cells of all rows hold."""
+        return self._encoded[1]
 
-    def profiles(self) -> tuple[ColumnProfile, ...]:
-        """Say what each column became; missing cells of all rows, values of the sample."""
-        faults, _ = self._all_counts()
-        used = dict(zip((spec.name for spec in self.encoder.plan.used), faults.used, strict=True))
-        unused = iter(faults.unused_missing)
-        return tuple(
-            replace(
-                profile,
-                n_missing=found.n_missing + found.n_unreadable
-                if (found := used.get(profile.name))
-                else next(unused),
-            )
-            for profile in self.encoder.profiles(self.sample_table)
-        )
-
-    def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
-        """Return the cells of all rows that are odd by themselves: the clearest, and how many.
-
-        What a column allows is learned from the sample.
-        """
-        in_lines = self.sample_table.lines is not None
-        return self.encoder.odd_cells(self._all_counts()[0], self._rules, in_lines=in_lines)
-
-    @cached_property
-    def _rules(self) -> CellRules:
-        return CellRules.fit(self.sample_table, self.encoder.plan, self.n_rows)
-
-    def hashes(self) -> NDArray[np.uint64]:
-        """Return a hash of the used cells of each row, mapped from a temporary file."""
-        return self._all_counts()[1]
-
-    def _all_counts(self) -> tuple[CellFaults, NDArray[np.uint64]]:
-        """Return what was noted in the first pass, which is made here if there was none."""
-        if self._counts is None:
-            tasks = (_Task(part, rules=self._rules) for part in self._table.parts)
-            found = self._execution.over(
-                "Reading rows", _count_part, tasks, self.n_rows, self.encoder
-            )
-            for _ in self._counted(found):
-                pass
-        assert self._counts is not None
-        return self._counts
+    def _tasks(self, in_use: BoolArray | None = None) -> Iterator[_Task]:
+        for part in self._table.parts:
+            here = None if in_use is None else np.asarray(in_use[part.start : part.stop])
+            yield _Task(part, here)
 
     def _pass(
-        self,
-        what: str,
-        function: Callable[..., tuple[Result, _Counts | None]],
-        in_use: BoolArray | None,
-        of_rows: object,
-    ) -> Iterator[tuple[Result, _Counts | None]]:
-        """Go over all rows; cells are counted and rows hashed in the first pass."""
-        tasks = (
-            _Task(
-                part,
-                None if in_use is None else np.asarray(in_use[part.start : part.stop]),
-                rules=self._rules if self._counts is None else None,
-            )
-            for part in self._table.parts
-        )
-        return self._execution.over(what, function, tasks, self.n_rows, self.encoder, of_rows)
+        self, what: str, function: Callable[..., Result], tasks: Iterable[_Task], *shared: object
+    ) -> Iterator[Result]:
+        """Go over the encoded rows of all parts, which are encoded here if they are not yet."""
+        kept, _ = self._encoded
+        if isinstance(kept, Kept):
+            return self._execution.over(what, function, tasks, self.n_rows, *shared, kept=kept)
+        return self._execution.over(what, function, tasks, self.n_rows, kept, *shared)
 
-    def _counted(self, found: Iterator[tuple[Result, _Counts | None]]) -> Iterator[Result]:
-        """Yield results and keep what was noted on the way, once all parts are done."""
+    @cached_property
+    def _encoded(self) -> tuple[EncodedFile | Kept, Noted]:
+        """Encode all rows, once: into a file, or where Dask's workers keep them."""
+        work, of_cells = self._execution, (self.encoder, self.rules)
+        where: EncodedFile | Kept
+        if work.workers.executor == "dask":
+            where = work.workers.keep(_encode_part, self._table.parts, *of_cells)
+            found = work.over("Reading rows", _noted_of, self._tasks(), self.n_rows, kept=where)
+        else:
+            where = EncodedFile(self.n_rows, self.encoder.width)
+            tasks = self._tasks()
+            found = work.over("Reading rows", _write_part, tasks, self.n_rows, where, *of_cells)
         faults: CellFaults | None = None
-        hashes: NDArray[np.uint64] | None = None
-        start = 0
-        for result, counts in found:
-            if counts is not None:
-                faults = counts.faults if faults is None else faults + counts.faults
-                hashes = row_values(self.n_rows, np.uint64) if hashes is None else hashes
-                hashes[start : start + len(counts.hashes)] = counts.hashes
-                start += len(counts.hashes)
-            yield result
-        if faults is not None and hashes is not None:
-            self._counts = faults, hashes
+        hashes, start = row_values(self.n_rows, np.uint64), 0
+        for part in found:
+            faults = part.faults if faults is None else faults + part.faults
+            hashes[start : start + len(part.hashes)] = part.hashes
+            start += len(part.hashes)
+        assert faults is not None
+        return where, Noted(faults, hashes)
+
+
+def _tasks_of(table: PartedTable, inside: IntArray) -> Iterator[_Task]:
+    """Yield a task for each part, with those of increasing positions that lie in it."""
+    cuts = np.searchsorted(inside, [part.start for part in table.parts] + [table.n_rows])
+    for part, start, stop in zip(table.parts, cuts, cuts[1:], strict=False):
+        yield _Task(part, positions=inside[start:stop])
 
 
 def _take(table: PartedTable, positions: IntArray, execution: Execution, what: str) -> Table:
     """Read some rows, by whoever reads the parts, in the order asked for."""
-    order = np.argsort(positions, kind="stable")
-    inside = positions[order]
-    cuts = np.searchsorted(inside, [part.start for part in table.parts] + [table.n_rows])
-    tasks = [
-        _Task(part, positions=inside[cuts[k] : cuts[k + 1]])
-        for k, part in enumerate(table.parts)
-        if cuts[k] < cuts[k + 1]
-    ]
+    inside, back = np.unique(positions, return_inverse=True)
+    tasks = [task for task in _tasks_of(table, inside) if len(task.places)]
     n_rows = sum(task.n_rows for task in tasks)
     pieces = list(execution.over(what, _take_part, tasks, n_rows))
-    back = np.argsort(order, kind="stable")
     lines = None
     if pieces[0].lines is not None:
         lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[back]

@@ -15,7 +15,6 @@ from scipy.stats import binom
 
 from kpca_apps.files.names import one_line
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import cell_text, read_texts
 from kpca_apps.novelty.coders import MISSING
 from kpca_apps.novelty.result import (
     ColumnProfile,
@@ -277,7 +276,7 @@ class _Commons:
         others = [name for name in self.names if name not in names]
         best, rarest = None, BY_CHANCE
         for name in others:
-            texts = read_texts(self.listed.frame[name].gather(places)).to_list()
+            texts = self.listed.column(name).texts.gather(places).to_list()
             value, n_sharing = Counter(texts).most_common(1)[0]
             if value is None or n_sharing < MOST * n:
                 continue
@@ -285,12 +284,11 @@ class _Commons:
             share = (max(self._count(name, value) - n_sharing, 0) + 1) / (n_other + 1)
             chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
             if share <= FEW and chance < rarest:
-                shown = cell_text(self.listed.frame[name], places[texts.index(value)])
+                shown = self.listed.column(name).text(places[texts.index(value)])
                 best, rarest = (name, shown, n_sharing), chance
         return best
 
     def _count(self, name: str, value: str) -> int:
         if name not in self.counts:
-            texts = read_texts(self.sample.frame[name]).alias("text")
-            self.counts[name] = dict(texts.value_counts().iter_rows())
+            self.counts[name] = dict(self.sample.column(name).levels.most_frequent())
         return self.counts[name].get(value, 0)

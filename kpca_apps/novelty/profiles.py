@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.tables import Table
-from kpca_apps.files.values import ValueFormat, read_texts, read_values
+from kpca_apps.files.values import Column, Levels, Readings
+from kpca_apps.novelty.coders import spec_levels
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.novelty.specs import ColumnPlan, ColumnSpec
@@ -37,7 +37,8 @@ def profile_columns(table: Table, plan: ColumnPlan) -> tuple[ColumnProfile, ...]
     known = {spec.name: spec for spec in plan.specs}
     return tuple(
         _profile(
-            table.frame[name], known.get(name, ColumnSpec(name, "excluded", "not in the reference"))
+            table.column(name),
+            known.get(name, ColumnSpec(name, "excluded", "not in the reference")),
         )
         for name in table.frame.columns
     )
@@ -47,17 +48,12 @@ def count_missing(table: Table, plan: ColumnPlan) -> tuple[int, ...]:
     """Count the missing cells of each column of a table that a plan does not use, in its order."""
     used = {spec.name for spec in plan.used}
     formats = {spec.name: spec.format for spec in plan.specs}
-    return tuple(
-        _n_missing(table.frame[name], formats.get(name))
-        for name in table.frame.columns
-        if name not in used
-    )
+    unused = [name for name in table.frame.columns if name not in used]
+    return tuple(_n_missing(table.column(name).read(formats.get(name))) for name in unused)
 
 
-def _n_missing(cells: pl.Series, format: ValueFormat | None) -> int:
-    if format is None:
-        return read_texts(cells).null_count()
-    return int(np.isnan(read_values(cells, format).values).sum())
+def _n_missing(readings: Readings) -> int:
+    return int((readings.missing | readings.unreadable).sum())
 
 
 def numeric_profile(values: NDArray[np.float64], is_date: bool = False) -> NumericProfile:
@@ -82,44 +78,41 @@ def numeric_profile(values: NDArray[np.float64], is_date: bool = False) -> Numer
     )
 
 
-def category_profile(texts: pl.Series) -> CategoryProfile:
-    """Most frequent levels of text (null where missing), most frequent first.
+def category_profile(levels: Levels) -> CategoryProfile:
+    """Most frequent levels, most frequent first.
 
     Examples
     --------
-    >>> category_profile(pl.Series(["b", "a", "b", None]))
+    >>> import polars as pl
+    >>> category_profile(Column(pl.Series(["b", "a", "b", None])).levels)
     CategoryProfile(levels=('b', 'a'), counts=(2, 1), n_other=0)
     """
-    counts = texts.drop_nulls().alias("level").value_counts()
-    counts = counts.sort(["count", "level"], descending=[True, False])
-    top = counts.head(_SHOWN_LEVELS)
-    n_other = sum(counts["count"].to_list()[_SHOWN_LEVELS:])
-    return CategoryProfile(tuple(top["level"]), tuple(top["count"]), n_other)
+    top = levels.most_frequent(_SHOWN_LEVELS)
+    shown, counts = (level for level, _ in top), tuple(count for _, count in top)
+    return CategoryProfile(tuple(shown), counts, int(levels.counts.sum()) - sum(counts))
 
 
-def _profile(cells: pl.Series, spec: ColumnSpec) -> ColumnProfile:
+def _profile(column: Column, spec: ColumnSpec) -> ColumnProfile:
     distribution: NumericProfile | CategoryProfile | None = None
     shown = spec.used and not spec.hidden
+    readings = column.read(spec.format)
     if spec.format is not None:
-        values = read_values(cells, spec.format).values
-        values = values[np.isfinite(values)]
-        n_missing, n_distinct = cells.len() - values.size, np.unique(values).size
+        values = readings.ordered
+        n_distinct = np.unique(values).size
         if shown and values.size:
             distribution = numeric_profile(values, isinstance(spec.format, DateFormat))
     else:
-        texts = read_texts(cells)
-        if spec.role == "boolean":
-            texts = texts.str.to_lowercase()
-        n_missing, n_distinct = texts.null_count(), texts.drop_nulls().n_unique()
+        levels = spec_levels(column, spec)
+        n_distinct = len(levels.texts)
         if shown and spec.role != "text" and n_distinct:
-            distribution = category_profile(texts)
+            distribution = category_profile(levels)
     return ColumnProfile(
         name=spec.name,
         role=spec.role,
         used=spec.used,
         hidden=spec.hidden,
         why=spec.why,
-        n_missing=n_missing,
+        n_missing=_n_missing(readings),
         n_distinct=n_distinct,
         distribution=distribution,
     )

@@ -8,17 +8,15 @@ share is extrapolated, and beyond ten times the rows it is said as a bound only.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.files.records import read_record
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
-from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import blocks_of
+from kpca_apps.novelty.row_values import blocks_of, row_values
 
 __all__ = ["Rarity"]
 
@@ -71,12 +69,23 @@ class Rarity:
     ['92 in 100', '1 in 21', 'about 1 in 1,300', '< 1 in 10,000']
     """
 
-    n_rows: int
-    knots: FloatArray
-    shares: FloatArray
-    tail_share: float
-    scale: float
-    shape: float
+    n_rows: Annotated[int, Meta(ge=2)]
+    knots: Annotated[FloatArray, "k"]
+    shares: Annotated[FloatArray, "k"]
+    tail_share: Annotated[float, Meta(gt=0)]
+    scale: Annotated[float, Meta(gt=0)]
+    shape: Annotated[float, Meta(ge=SHAPES[0], le=SHAPES[1])]
+
+    def validate(self) -> None:
+        """Refuse what no fit leads to."""
+        sound = (
+            1 <= len(self.knots) <= MAX_KNOTS
+            and (np.diff(self.knots) > 0).all()
+            and (np.diff(self.shares) < 0).all()
+            and 1 > self.shares[0] >= self.shares[-1] >= self.tail_share
+        )
+        if not sound:
+            raise ValueError("shares out of order")
 
     @classmethod
     def fit(cls, scores: FloatArray) -> Self:
@@ -177,40 +186,6 @@ class Rarity:
             return float(np.interp(-share, -self.shares, self.knots))
         beyond = ((self.tail_share / share) ** self.shape - 1.0) / self.shape
         return float(self.knots[-1] + self.scale * beyond)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what a model file holds of it: plain values, and arrays by name."""
-        meta = {name: getattr(self, name) for name in ("n_rows", "tail_share", "scale", "shape")}
-        return meta, {"knots": self.knots, "shares": self.shares}
-
-    @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Rebuild it from `to_state`.
-
-        Raises
-        ------
-        KeyError, ValueError
-            If a part is missing, or is nothing that a fit leads to.
-        """
-        knots, shares = arrays["knots"], arrays["shares"]
-        rarity = read_record(cls, meta, knots=knots, shares=shares)
-        sound = (
-            knots.dtype == shares.dtype == np.float64
-            and knots.ndim == 1
-            and 1 <= len(knots) <= MAX_KNOTS
-            and shares.shape == knots.shape
-            and np.isfinite(knots).all()
-            and np.isfinite(shares).all()
-            and (np.diff(knots) > 0).all()
-            and (np.diff(shares) < 0).all()
-            and 1 > shares[0] >= shares[-1] >= rarity.tail_share > 0
-            and rarity.n_rows >= 2
-            and rarity.scale > 0
-            and SHAPES[0] <= rarity.shape <= SHAPES[1]
-        )
-        if not sound:
-            raise ValueError("rarity")
-        return rarity
 
 
 def _shape(excesses: FloatArray) -> float:

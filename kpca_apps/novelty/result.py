@@ -639,7 +639,7 @@ class ScreeningResult:
     @cached_property
     def distribution(self) -> ScoreDistribution:
         """How the scores lie: all that a report draws and says of them."""
-        return ScoreDistribution.of(self.scores, self.ranks, self.flagged)
+        return ScoreDistribution.of(self.scores, self.n_flagged)
 
     @property
     def n_rows(self) -> int:

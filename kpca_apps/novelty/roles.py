@@ -24,10 +24,10 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.dates import DateFormat, infer_date_format, read_dates
+from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import one_line
-from kpca_apps.files.numbers import NumberFormat, infer_number_format
-from kpca_apps.files.values import Readings, ValueFormat, read_texts, read_values
+from kpca_apps.files.numbers import NumberFormat
+from kpca_apps.files.values import Column, ValueFormat
 from kpca_apps.novelty.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.specs import ColumnOptions, ColumnSpec, quoted
@@ -42,13 +42,13 @@ _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 
 
 def declared_spec(
-    cells: pl.Series, options: ColumnOptions, where: str, prefer_comma: bool
+    column: Column, options: ColumnOptions, where: str, prefer_comma: bool
 ) -> ColumnSpec | None:
     """Judge a column the user declared something about; ``None`` for others.
 
     Parameters
     ----------
-    cells : Series
+    column : Column
         The column.
     options : ColumnOptions
         What the user declared.
@@ -66,34 +66,34 @@ def declared_spec(
     ConfigError
         If the column is declared numeric and holds hardly any numbers.
     """
-    name = cells.name
+    name = column.name
     if name == options.label:
-        return _counted(ColumnSpec(name, "label", "given as the label"), cells)
+        return _counted(ColumnSpec(name, "label", "given as the label"), column)
     if name == options.id:
-        return _counted(ColumnSpec(name, "id", "given as the identifier of rows"), cells)
+        return _counted(ColumnSpec(name, "id", "given as the identifier of rows"), column)
     if name in options.exclude:
-        return _counted(ColumnSpec(name, "excluded", "excluded by the user"), cells)
+        return _counted(ColumnSpec(name, "excluded", "excluded by the user"), column)
     if name in options.categorical:
-        spec = _counted(ColumnSpec(name, "categorical", "declared categorical"), cells)
+        spec = _counted(ColumnSpec(name, "categorical", "declared categorical"), column)
         return spec if spec.n_distinct else replace(spec, role="empty", why="no value at all")
     if name not in options.numeric:
         return None
-    format = _number_format(cells, prefer_comma)
-    read = 0.0 if format is None else _share_read(cells, format)
+    format = column.number_format(prefer_comma)
+    read = 0.0 if format is None else _share_read(column, format)
     if format is None or read <= _MOSTLY:
         raise ConfigError(
             f"{where}: column {quoted(name)} is declared numeric but {read:.0%} of its cells read "
             "as numbers; leave it out of --numeric, or declare it categorical."
         )
-    return _valued(cells, "numeric", format, "declared numeric", declared=True)
+    return _valued(column, "numeric", format, "declared numeric", declared=True)
 
 
-def inferred_spec(cells: pl.Series, dayfirst: bool | None, prefer_comma: bool) -> ColumnSpec:
+def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> ColumnSpec:
     """Judge a column by the rules at the head of this file.
 
     Parameters
     ----------
-    cells : Series
+    column : Column
         The column.
     dayfirst : bool or None
         See `infer_date_format`.
@@ -106,38 +106,39 @@ def inferred_spec(cells: pl.Series, dayfirst: bool | None, prefer_comma: bool) -
 
     Examples
     --------
-    >>> inferred_spec(pl.Series("when", ["2008-01-05", "2009-07-30"]), None, False).role
+    >>> days = pl.Series("when", ["2008-01-05", "2009-07-30"])
+    >>> inferred_spec(Column(days), None, False).role
     'datetime'
     """
-    name = cells.name
+    name = column.name
+    cells = column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
     if cells.dtype in (pl.Date, pl.Datetime):
         timed = cells.dtype == pl.Datetime
-        return _valued(cells, "datetime", DateFormat(has_time=timed), "dates")
+        return _valued(column, "datetime", DateFormat(has_time=timed), "dates")
     if cells.dtype not in (pl.String, pl.Boolean):
-        return _valued(cells, "numeric", NumberFormat(), "numbers")
-    texts = read_texts(cells)
-    if texts.null_count() == texts.len():
-        return ColumnSpec(name, "empty", "no value at all", texts.len())
-    format = infer_number_format(texts, prefer_comma)
+        return _valued(column, "numeric", NumberFormat(), "numbers")
+    format = column.number_format(prefer_comma) if cells.dtype == pl.String else None
     if format is not None:
-        read = _share_read(texts, format)
+        read = _share_read(column, format)
         if read >= _READS_AS:
-            return _valued(cells, "numeric", format, "numbers")
+            return _valued(column, "numeric", format, "numbers")
         if read > _MOSTLY:
             note = (
                 f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
                 "the others for typing errors, so it is used as text; --numeric overrides this."
             )
-            return replace(_levels(texts), notes=(note,))
-    dates = infer_date_format(texts, dayfirst)
+            return replace(_levels(column), notes=(note,))
+    if not len(column.levels.texts):
+        return ColumnSpec(name, "empty", "no value at all", cells.len())
+    dates = column.date_format(dayfirst)
     if dates is not None:
         # Impossible dates count here: they are errors in a column of dates, not another kind.
-        shaped = read_dates(texts, dates)[1].sum() / (texts.len() - texts.null_count())
-        if shaped >= _READS_AS and _share_read(texts, dates) > _MOSTLY:
-            return _valued(cells, "datetime", dates, "dates")
-    return _levels(texts)
+        shaped = column.n_like_dates(dates) / column.levels.counts.sum()
+        if shaped >= _READS_AS and _share_read(column, dates) > _MOSTLY:
+            return _valued(column, "datetime", dates, "dates")
+    return _levels(column)
 
 
 def least_level_count(n_cells: int) -> int:
@@ -161,55 +162,48 @@ def least_level_count(n_cells: int) -> int:
     return min(5, max(2, -(-n_cells // 20)))
 
 
-def _number_format(cells: pl.Series, prefer_comma: bool) -> NumberFormat | None:
-    """Format of a column declared numeric; ``None`` where nothing in it reads as a number."""
-    if cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Duration, pl.Time):
-        return NumberFormat() if cells.null_count() < cells.len() else None
-    return infer_number_format(read_texts(cells), prefer_comma)
-
-
-def _share_read(cells: pl.Series, format: ValueFormat) -> float:
+def _share_read(column: Column, format: ValueFormat) -> float:
     """Share of the cells that are not missing which can be read."""
-    readings = read_values(cells, format)
+    readings = column.read(format)
     return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
 
 
 def _valued(
-    cells: pl.Series, role: str, format: ValueFormat, why: str, declared: bool = False
+    column: Column, role: str, format: ValueFormat, why: str, declared: bool = False
 ) -> ColumnSpec:
     """Spec of a column of numbers or dates, with what its values themselves rule out."""
-    readings = read_values(cells, format)
-    values = readings.values[np.isfinite(readings.values)]
+    readings = column.read(format)
+    values = readings.ordered
     distinct = np.unique(values)
     if described := format.describe():
         why = f"{why} ({described})"
-    counted = ColumnSpec(cells.name, role, why, cells.len() - values.size, distinct.size)
+    counted = ColumnSpec(column.name, role, why, len(column) - values.size, distinct.size)
     if values.size == 0:
         return replace(counted, role="empty", why="no value at all")
     if not varies(distinct):
         return replace(counted, role="constant", why="one value only")
     if isinstance(format, NumberFormat) and not declared:
-        if reason := why_identifier(cells, values, format):
+        if reason := why_identifier(column, values, format):
             return _identifier(counted, reason)
-    return replace(counted, format=format, notes=_format_notes(cells.name, format, readings))
+    return replace(counted, format=format, notes=_format_notes(column.name, format))
 
 
-def _levels(texts: pl.Series) -> ColumnSpec:
+def _levels(column: Column) -> ColumnSpec:
     """Spec of a column of text."""
-    counts = texts.drop_nulls().value_counts(name="count")["count"].to_numpy()
+    levels, counts = column.levels, column.levels.counts
     n_cells, n_distinct = int(counts.sum()), counts.size
-    spec = ColumnSpec(texts.name, "categorical", "", texts.null_count(), n_distinct)
+    spec = ColumnSpec(column.name, "categorical", "", len(column) - n_cells, n_distinct)
     if n_distinct == 1 and not spec.n_missing:
         return replace(spec, role="constant", why="one value only")
-    lower = set(texts.str.to_lowercase().unique().drop_nulls()) if n_distinct <= 6 else set()
+    lower = set(levels.texts.str.to_lowercase()) if n_distinct <= 6 else set()
     if len(lower) == 2 and any(lower <= pair for pair in _TRUTH):
         return replace(spec, role="boolean", why="two words for true and false")
     if counts[counts >= least_level_count(n_cells)].sum() >= n_cells / 2:
         strings = "string" if n_distinct == 1 else "strings"
         return replace(spec, why=f"{n_distinct} distinct {strings} in {n_cells} cells")
-    words = float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+    words = float(levels.texts.str.count_matches(r"\S+").to_numpy() @ counts) / n_cells
     differ = n_distinct > DISTINCT * n_cells
-    if differ and words >= _ONE_WORD and has_one_shape(texts):
+    if differ and words >= _ONE_WORD and has_one_shape(levels.texts, counts):
         return replace(spec, role="identifier", why=f"{n_distinct} distinct codes of one shape")
     if words >= _MANY_WORDS:
         return replace(spec, role="text", why=f"free text, {words:.0f} words on average")
@@ -221,10 +215,10 @@ def _levels(texts: pl.Series) -> ColumnSpec:
     return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
 
 
-def _counted(spec: ColumnSpec, cells: pl.Series) -> ColumnSpec:
+def _counted(spec: ColumnSpec, column: Column) -> ColumnSpec:
     """Fill in the counts of a column that is not read as values."""
-    texts = read_texts(cells)
-    return replace(spec, n_missing=texts.null_count(), n_distinct=texts.drop_nulls().n_unique())
+    counts = column.levels.counts
+    return replace(spec, n_missing=len(column) - int(counts.sum()), n_distinct=counts.size)
 
 
 def _identifier(spec: ColumnSpec, reason: str) -> ColumnSpec:
@@ -242,7 +236,7 @@ def _identifier(spec: ColumnSpec, reason: str) -> ColumnSpec:
     return replace(spec, notes=(note,))
 
 
-def _format_notes(name: str, format: ValueFormat, readings: Readings) -> tuple[str, ...]:
+def _format_notes(name: str, format: ValueFormat) -> tuple[str, ...]:
     """Sentences on what had to be decided about a format without evidence."""
     if isinstance(format, DateFormat):
         if format.decided_by not in ("default", "option"):

@@ -13,9 +13,6 @@ __all__ = ["EqualRows", "equal_rows", "hash_rows"]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 
-# Hashes sorted at a time: some 50 MB with their positions.
-_BUCKET = 2_000_000
-
 
 @dataclass(frozen=True)
 class EqualRows:
@@ -78,24 +75,13 @@ def equal_rows(hashes: HashArray, n_listed: int) -> EqualRows:
     >>> found.n_repeats, found.n_groups, found.groups[0].tolist()
     (3, 2, [0, 2, 5])
     """
-    n_buckets = -(-len(hashes) // _BUCKET)
-    n_repeats = n_groups = 0
-    first: list[tuple[int, IntArray]] = []
-    for bucket in range(n_buckets):
-        inside = np.concatenate(
-            [
-                start + np.flatnonzero(hashes[start : start + _BUCKET] % n_buckets == bucket)
-                for start in range(0, len(hashes), _BUCKET)
-            ]
-        )
-        order = inside[np.argsort(hashes[inside], kind="stable")]
-        cuts = np.flatnonzero(np.diff(hashes[order])) + 1
-        starts = np.concatenate([[0], cuts])
-        sizes = np.diff(np.concatenate([starts, [len(order)]]))
-        repeated = np.flatnonzero(sizes > 1)
-        n_groups += len(repeated)
-        n_repeats += int((sizes[repeated] - 1).sum())
-        leading = repeated[np.argsort(order[starts[repeated]])][:n_listed]
-        groups = [order[starts[k] : starts[k] + sizes[k]] for k in leading]
-        first = sorted([*first, *((int(g[0]), g) for g in groups)], key=lambda g: g[0])[:n_listed]
-    return EqualRows(n_repeats, n_groups, tuple(group for _, group in first))
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    # Places, one after the other where a run of equal hashes goes on, that equal the one before.
+    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    ends = np.diff(repeats, append=-1) != 1
+    stops = repeats[ends] + 1
+    starts = repeats[np.insert(ends[:-1], 0, True)] - 1 if len(repeats) else repeats
+    first = np.argsort(order[starts])[:n_listed]
+    groups = tuple(order[starts[k] : stops[k]] for k in first)
+    return EqualRows(len(repeats), len(starts), groups)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.files.output import spilled
 from kpca_apps.files.parts import IN_MEMORY_ROWS
-from kpca_apps.files.spill import spilled
 
-__all__ = ["row_values"]
+__all__ = ["blocks_of", "row_values"]
+
+_ROWS_A_BLOCK = 1 << 18
 
 
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
@@ -36,3 +39,15 @@ def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
     if n_rows <= IN_MEMORY_ROWS:
         return np.zeros(n_rows, dtype=dtype)
     return spilled(n_rows, dtype)
+
+
+def blocks_of(n: int) -> Iterator[slice]:
+    """Cut the positions of an array into blocks, always at the same places.
+
+    Examples
+    --------
+    >>> [(block.start, block.stop) for block in blocks_of(300_000)]
+    [(0, 262144), (262144, 300000)]
+    """
+    for start in range(0, n, _ROWS_A_BLOCK):
+        yield slice(start, min(start + _ROWS_A_BLOCK, n))

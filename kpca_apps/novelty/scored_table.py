@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.parts import PartedTable, TablePart
-from kpca_apps.files.scored import scored_bytes, scored_notes, write_scored
-from kpca_apps.files.scored_writer import ScoredWriter
+from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
 from kpca_apps.novelty.parted_rows import Execution, in_parts
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.table_rows import AnyTable
@@ -71,16 +70,16 @@ def write_scored_table(
         "flagged": result.flagged,
         "rank": result.ranks,
     }
-    table = in_parts(table)
-    if not isinstance(table, PartedTable):
-        return write_scored(table, found, path)
-    execution = execution or Execution()
-    parts = _with_found(table, found)
-    with ScoredWriter(path) as writer:
-        made = execution.over("Writing rows", _bytes_of, parts, table.n_rows, writer.kind)
-        for data in made:
-            writer.append(data)
-    return scored_notes(table.columns, tuple(found))
+    table, kind = in_parts(table), scored_kind(path)
+    with open_scored(path) as append:
+        if not isinstance(table, PartedTable):
+            append(scored_bytes(table, found, kind))
+            return scored_notes(table.frame.columns, found)
+        parts = _with_found(table, found)
+        execution = execution or Execution()
+        for data in execution.over("Writing rows", _bytes_of, parts, table.n_rows, kind):
+            append(data)
+    return scored_notes(table.columns, found)
 
 
 def _with_found(table: PartedTable, found: Found) -> Iterator[_ScoredPart]:

@@ -253,7 +253,7 @@ def describe(
     n_explained = _n_explained(judged, options)
     listed = top_rows(judged.ranks, max(n_explained, MIN_LISTED))
     n_explained = min(n_explained, len(listed))
-    table, matrix = rows.take(listed)
+    table, matrix = rows.take(listed), rows.encoded(listed)
     reasons = explain_rows(model, table, matrix[:n_explained], judged.own(listed)[:n_explained])
     explained = rows_of(table, np.arange(n_explained))
     hints = hint_rows(model, rows, explained, matrix[:n_explained], listed[:n_explained])

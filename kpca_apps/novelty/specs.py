@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import NoneType
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import one_line
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.records import read_record
-from kpca_apps.files.values import ValueFormat, format_from_dict, format_to_dict
+from kpca_apps.files.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, NumberFormat
+from kpca_apps.files.values import ValueFormat
 
 __all__ = ["LEVEL_ROLES", "ColumnOptions", "ColumnPlan", "ColumnSpec", "quoted"]
 
@@ -72,11 +72,22 @@ class ColumnSpec:
     name: str
     role: str
     why: str
-    n_missing: int = 0
-    n_distinct: int = 0
+    n_missing: Annotated[int, Meta(ge=0)] = 0
+    n_distinct: Annotated[int, Meta(ge=0)] = 0
     hidden: bool = False
     format: ValueFormat | None = None
     notes: tuple[str, ...] = ()
+
+    def validate(self) -> None:
+        """Refuse what no table leads to."""
+        if self.role not in USED_ROLES + UNUSED_ROLES:
+            raise ValueError(f"no column is {self.role!r:.40}")
+        if not isinstance(self.format, FORMATS.get(self.role, NoneType)):
+            raise ValueError(f"a {self.role} column of another format")
+        if isinstance(self.format, NumberFormat):
+            marks = self.format.decimal, self.format.thousands
+            if marks[0] not in DECIMAL_MARKS or marks[1] not in ("", *THOUSANDS_MARKS):
+                raise ValueError(f"no numbers are written with {marks!r:.40}")
 
     @property
     def used(self) -> bool:
@@ -90,50 +101,29 @@ class ColumnPlan:
 
     specs: tuple[ColumnSpec, ...]
 
+    def validate(self) -> None:
+        """Refuse two columns of one name."""
+        if len({spec.name for spec in self.specs}) != len(self.specs):
+            raise ValueError("two columns of one name")
+
     @property
     def used(self) -> tuple[ColumnSpec, ...]:
         """Columns the model sees."""
         return tuple(spec for spec in self.specs if spec.used)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a command prints of the plan as JSON."""
+        columns = [asdict(spec) for spec in self.specs]
+        for spec, told in zip(self.specs, columns, strict=True):
+            if spec.format is not None:
+                kind = "date" if isinstance(spec.format, DateFormat) else "number"
+                told["format"] = {"kind": kind, **told["format"]}
+        return {"columns": columns}
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Choices made about columns that a reader should know."""
         return tuple(note for spec in self.specs for note in spec.notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Turn the plan into what JSON can hold."""
-        return {
-            "columns": [
-                {**asdict(spec), "format": format_to_dict(spec.format)} for spec in self.specs
-            ]
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> ColumnPlan:
-        """Turn the result of `to_dict` back into a plan.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is no such result.
-        """
-        specs = tuple(
-            read_record(ColumnSpec, fields, format=format_from_dict(fields["format"]))
-            for fields in state["columns"]
-        )
-        for spec in specs:
-            _check_spec(spec)
-        if len({spec.name for spec in specs}) != len(specs):
-            raise ValueError("two columns of one name")
-        return cls(specs)
-
-
-def _check_spec(spec: ColumnSpec) -> None:
-    """Refuse what no table leads to."""
-    if spec.role not in USED_ROLES + UNUSED_ROLES or min(spec.n_missing, spec.n_distinct) < 0:
-        raise ValueError(f"no column is {spec.role!r:.40}")
-    if not isinstance(spec.format, FORMATS.get(spec.role, NoneType)):
-        raise ValueError(f"a {spec.role} column of another format")
 
 
 def quoted(name: str) -> str:

@@ -76,11 +76,6 @@ class SpellingRule:
             by_letters,
         )
 
-    def judge(self, levels: Iterable[str]) -> dict[str, str]:
-        """Return those levels that are common ones mistyped, each with what was meant."""
-        found = {level: self.meant(level) for level in levels}
-        return {level: meant for level, meant in found.items() if meant is not None}
-
     def meant(self, level: str) -> str | None:
         """Return the common level that a level is likely to stand for; ``None`` without one."""
         count = self.counts.get(level, 1)

@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.selection import blocks_of, eight_digits, order_statistic, tally
+from kpca_apps.novelty.magnitudes import eight_digits
+from kpca_apps.novelty.row_values import blocks_of, row_values
 
 __all__ = [
     "benjamini_hochberg",
@@ -64,7 +64,7 @@ def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     order = math.ceil((n + 1) * (1.0 - alpha) - 1e-9)
     if order > n:
         return math.inf
-    return order_statistic(calibration_scores, order - 1)
+    return float(np.partition(calibration_scores, order - 1)[order - 1])
 
 
 def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> FloatArray:
@@ -126,8 +126,7 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
     >>> benjamini_hochberg(np.array([0.001, 0.9, 0.02, 0.5]), rate=0.05)
     array([ True, False,  True, False])
     """
-    # Of any number of rows, p-values from n calibrating ones take at most n + 1 values.
-    found, counts = tally(p_values)
+    found, counts = np.unique(p_values, return_counts=True)
     passing = np.flatnonzero(found <= rate * np.cumsum(counts) / len(p_values))
     cut = found[passing[-1]] if passing.size else -1.0
     flagged: NDArray[np.bool_] = p_values <= cut
@@ -157,7 +156,8 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     >>> (scores > choice_threshold(scores, count=2)).sum()
     np.int64(3)
     """
-    last = eight_digits(np.array(order_statistic(scores, len(scores) - count)))
+    place = len(scores) - count
+    last = eight_digits(np.partition(scores, place)[place])
     highest = tied = -math.inf
     for block in blocks_of(len(scores)):
         part = scores[block]

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.bandwidth import median_squared_distance
@@ -60,12 +62,28 @@ class ColumnViews:
         Square root of each view's median squared distance.
     """
 
-    varying: IntArray
-    as_is: IntArray
+    varying: Annotated[IntArray, "d", Meta(ge=0)]
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]
     scales: ColumnScales
-    weight: FloatArray
-    block_factors: FloatArray
-    widths: FloatArray
+    weight: Annotated[FloatArray, "d"]
+    block_factors: Annotated[FloatArray, "v"]
+    widths: Annotated[FloatArray, "v"]
+
+    def validate(self) -> None:
+        """Refuse scales of other columns, and those that leave a row without a number."""
+        scales = self.scales
+        if len(scales.mean) != len(self.varying):
+            raise ValueError(f"scales of {len(scales.mean)} columns")
+        with np.errstate(all="ignore"):
+            spreads = np.stack([scales.sd, scales.asinh_sd, scales.maximum - scales.minimum])
+            factors = self._factors[:3] / spreads[: len(self._factors)]
+            if not (np.isfinite(factors).all() and np.isfinite(1.0 / self.widths).all()):
+                raise ValueError("scales too small to divide by")
+
+    @property
+    def _factors(self) -> FloatArray:
+        """What the scaled columns of each view are multiplied by, shape (v, d)."""
+        return (self.block_factors / self.widths)[:, None] * self.weight
 
     @classmethod
     def fit(
@@ -142,7 +160,7 @@ class ColumnViews:
     def transform(self, X: FloatArray) -> FloatArray:
         """Return all views of the rows side by side, shape (n, v (d + a))."""
         d, n_views = len(self.varying), len(self.widths)
-        factors = (self.block_factors / self.widths)[:, None] * self.weight
+        factors = self._factors
         views = np.empty((len(X), n_views, d + len(self.as_is)))
         for start in range(0, len(X), BLOCK):
             rows, out = X[start : start + BLOCK], views[start : start + BLOCK]
@@ -174,8 +192,8 @@ class RawColumns:
     """
 
     kernel: Kernel
-    mean: FloatArray
-    sd: FloatArray
+    mean: Annotated[FloatArray, "d"]
+    sd: Annotated[FloatArray, "d", Meta(gt=0)]
 
     @classmethod
     def fit(cls, X: FloatArray, kernel: Kernel) -> RawColumns:

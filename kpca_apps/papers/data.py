@@ -30,6 +30,8 @@ from kpca_apps.errors import InputError
 __all__ = [
     "FILES",
     "MOST_BYTES",
+    "Labels",
+    "Matrix",
     "MissingDataError",
     "PaperData",
     "PaperFile",
@@ -50,16 +52,7 @@ class MissingDataError(InputError):
 
 @dataclass(frozen=True)
 class PaperFile:
-    """A file of the data folder.
-
-    Attributes
-    ----------
-    path : str
-        Within the folder.
-    sha256 : str
-    address : str
-        Of a public copy, at a commit that cannot change.
-    """
+    """A file of the data folder, by its path there, and a public copy at a commit that stays."""
 
     path: str
     sha256: str
@@ -124,25 +117,9 @@ def is_the_file(file: PaperFile, content: bytes) -> bool:
 
 
 def read_paper_file(folder: Path, file: PaperFile) -> bytes:
-    """Read a file of the data folder, if it is the one it should be.
+    """Read a file of the data folder, if it is the one it should be; else name what to do.
 
     A pipe, a device or a file longer than `MOST_BYTES` is not read at all.
-
-    Parameters
-    ----------
-    folder : Path
-        The data folder.
-    file : PaperFile
-
-    Returns
-    -------
-    bytes
-        Its content.
-
-    Raises
-    ------
-    MissingDataError
-        If it is not there, cannot be read, or is another file; naming it, and what to do.
     """
     path = folder / file.path
     other = ""
@@ -172,24 +149,12 @@ def read_paper_file(folder: Path, file: PaperFile) -> bytes:
 
 @dataclass(frozen=True)
 class PaperData:
-    """The data folder, or none.
-
-    Attributes
-    ----------
-    folder : Path or None
-        As given by ``--data``; None where no folder was given.
-    """
+    """The data folder, as given by ``--data``, or none."""
 
     folder: Path | None
 
     def require(self, name: str) -> None:
-        """Check that the files of a data set are there and are the right ones.
-
-        Raises
-        ------
-        MissingDataError
-            Naming the file, and how it is got.
-        """
+        """Check that the files of a data set are there and are the right ones."""
         for file in FILES[name]:
             self._bytes(file)
 
@@ -206,13 +171,7 @@ class PaperData:
         return read_paper_file(self.folder, file)
 
     def usps(self) -> tuple[Matrix, Labels, Matrix, Labels]:
-        """Return training and test digits: pixels in [-1, 1] and labels 0 to 9.
-
-        Returns
-        -------
-        tuple of ndarray
-            Shapes (7291, 256), (7291,), (2007, 256), (2007,).
-        """
+        """Return training (7291, 256) and test (2007, 256) pixels in [-1, 1], with labels."""
         train, test = (
             np.loadtxt(io.BytesIO(gzip.decompress(self._bytes(file)))) for file in FILES["usps"]
         )
@@ -220,13 +179,7 @@ class PaperData:
         return train[:, 1:], numbers[0], test[:, 1:], numbers[1]
 
     def segmentation(self) -> tuple[Matrix, NDArray[np.str_], Matrix, NDArray[np.str_]]:
-        """Return the regions of ``segmentation.data`` (210) and ``segmentation.test`` (2,100).
-
-        Returns
-        -------
-        tuple of ndarray
-            Attributes (n, 19) and class names (n,) of each file.
-        """
+        """Return attributes (n, 19) and class names of ``.data`` (210) and ``.test`` (2,100)."""
         parts: list[NDArray[np.generic]] = []
         for file in FILES["segmentation"]:
             lines = self._bytes(file).decode("ascii").splitlines()

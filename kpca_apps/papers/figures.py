@@ -16,23 +16,9 @@ Matrix = NDArray[np.float64]
 class Isolines:
     """Lines of constant projection on each of several components, over the plane.
 
-    Attributes
-    ----------
-    title : str
-    x, y : ndarray of shape (w,), (h,)
-        The grid.
-    values : ndarray of shape (q, h, w)
-        Projections at the grid's points.
-    points : ndarray of shape (n, 2)
-        The rows, drawn over the lines.
-    labels : ndarray of int, shape (n,)
-        Their groups, for colour.
-    captions : tuple of str
-        One for each component.
-    threshold : float, optional
-        A value whose line is drawn apart, such as that from which a point is novel.
-    threshold_words : str
-        What that value is, such as "the largest error of a training row".
+    `values` (q, h, w) are projections at the points of the grid `x` (w,), `y` (h,), with a caption
+    for each; `points` (n, 2) are drawn over the lines, coloured by their `labels`. The line of the
+    `threshold`, such as that from which a point is novel, is drawn apart; the words say what it is.
     """
 
     title: str
@@ -48,16 +34,7 @@ class Isolines:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Rows as points of the plane.
-
-    Attributes
-    ----------
-    title, x_label, y_label : str
-    points : ndarray of shape (n, 2)
-    labels : ndarray of int, shape (n,)
-    arrows : ndarray of shape (a, 2)
-        Directions from the mean, such as principal axes; may be empty.
-    """
+    """Rows as points of the plane, in groups; arrows are directions from the mean, (a, 2)."""
 
     title: str
     x_label: str
@@ -69,16 +46,9 @@ class Scatter:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Several series of one quantity over another.
+    """Several series (x, y) of one quantity over another, NaN where there is no value.
 
-    Attributes
-    ----------
-    title, x_label, y_label : str
-    series : dict of str to (x, y)
-        Arrays of the same length; NaN where there is no value.
-    log_x, log_y : bool
-    points : ndarray of shape (n, 2)
-        The rows that the series were fitted to, drawn under them; may be empty.
+    `points` (n, 2) are the rows that the series were fitted to, drawn under them.
     """
 
     title: str
@@ -92,15 +62,7 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Images side by side, row under row.
-
-    Attributes
-    ----------
-    title : str
-    images : ndarray of shape (rows, columns, height, width)
-        Grey values in [0, 1].
-    row_captions, column_captions : tuple of str
-    """
+    """Images side by side, row under row: grey values in [0, 1], (rows, columns, height, width)."""
 
     title: str
     images: Matrix
@@ -113,16 +75,7 @@ Figure = Isolines | Scatter | Curves | Pictures
 
 @dataclass(frozen=True)
 class Table:
-    """A table as the paper has it, our numbers in it.
-
-    Attributes
-    ----------
-    title : str
-    heads : tuple of str
-    rows : tuple of tuple of str
-    note : str
-        What the columns mean, where their heads do not say it; may be empty.
-    """
+    """A table as the paper has it, our numbers in it; the note says what heads do not."""
 
     title: str
     heads: tuple[str, ...]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import NearestCentroid
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.papers.data import Labels, Matrix
 from kpca_apps.papers.figures import Curves, Isolines
 
 __all__ = [
@@ -21,8 +25,6 @@ __all__ = [
     "within_share",
 ]
 
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 GRID = 60
 """Points of a grid along each side."""
@@ -36,17 +38,7 @@ def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> Ke
 def isolines(
     title: str, subspace: KernelSubspace, X: Matrix, labels: Labels, *, margin: float = 0.15
 ) -> Isolines:
-    """Project a grid around rows of the plane.
-
-    Parameters
-    ----------
-    title : str
-    subspace : KernelSubspace
-    X : ndarray of shape (n, 2)
-    labels : ndarray of int, shape (n,)
-    margin : float
-        Beyond the rows, as a share of their extent.
-    """
+    """Project a grid around rows of the plane; `margin` beyond them is a share of their extent."""
     x, y, places = plane_grid(X, margin=margin)
     values = subspace.project(places).T.reshape(-1, GRID, GRID)
     captions = tuple(
@@ -82,28 +74,19 @@ def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
     >>> nearest_mean_accuracy(np.array([[0.0], [1.0], [4.0]]), np.array([0, 0, 1]))
     1.0
     """
-    means = np.stack([T[labels == group].mean(axis=0) for group in np.unique(labels)])
-    gaps = ((T[:, None] - means) ** 2).sum(axis=2)
-    return float(np.mean(np.unique(labels)[gaps.argmin(axis=1)] == labels))
+    return float(NearestCentroid().fit(T, labels).score(T, labels))
 
 
 def line_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows that the least-squares line puts on their group's side.
-
-    Parameters
-    ----------
-    T : ndarray of shape (n, q)
-    labels : ndarray of int, shape (n,)
-        Groups 0 and 1.
+    """Return the share of rows that the least-squares line puts on their group's side, 0 or 1.
 
     Examples
     --------
     >>> line_accuracy(np.array([[0.0], [1.0], [4.0]]), np.array([0, 0, 1]))
     1.0
     """
-    columns = np.column_stack([T, np.ones(len(T))])
-    fitted = columns @ np.linalg.lstsq(columns, labels.astype(np.float64), rcond=None)[0]
-    return float(np.mean((fitted > 0.5) == (labels == 1)))
+    fitted = LinearRegression().fit(T, labels).predict(T)
+    return float(np.mean((fitted > 0.5) == labels))
 
 
 def within_share(T: Matrix, labels: Labels) -> Matrix:
@@ -117,14 +100,8 @@ def within_share(T: Matrix, labels: Labels) -> Matrix:
 def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
     """Return the share of rows that the best cuts of one coordinate put right.
 
-    One cut between each two neighbouring groups, whatever the order of the groups along the
+    One cut between each two neighbouring groups (0 to k - 1), whatever their order along the
     coordinate; a cut lies between two values, never between two rows of the same one.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-    labels : ndarray of int, shape (n,)
-        Groups 0 to k - 1.
 
     Examples
     --------
@@ -133,26 +110,14 @@ def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
     """
     order = np.argsort(values, kind="stable")
     k = int(labels.max()) + 1
-    hits = np.zeros((len(values) + 1, k))
+    hits = np.zeros((len(values) + 1, k))  # rows of each group before each place for a cut
     hits[1:] = np.cumsum(labels[order][:, None] == np.arange(k), axis=0)
-    apart = np.concatenate([[True], np.diff(values[order]) != 0.0, [True]])
-    return float(_best_cuts(hits[apart], tuple(range(k))) / len(values))
+    hits = hits[np.concatenate([[True], np.diff(values[order]) != 0.0, [True]])]
 
+    def right(groups: tuple[int, ...]) -> float:
+        best = np.where(np.arange(len(hits)) == 0, 0.0, -np.inf)
+        for group in groups:
+            best = np.maximum.accumulate(best - hits[:, group]) + hits[:, group]
+        return float(best[-1])
 
-def _best_cuts(hits: Matrix, groups: tuple[int, ...]) -> float:
-    """Return the most rows put right by intervals, one a group, in the best order of groups.
-
-    Row i of ``hits`` counts the rows of each group before the i-th place for a cut.
-    """
-    states: dict[frozenset[int], Matrix] = {
-        frozenset(): np.where(np.arange(len(hits)) == 0, 0.0, -np.inf)
-    }
-    for _ in groups:
-        longer: dict[frozenset[int], Matrix] = {}
-        for used, best in states.items():
-            for group in set(groups) - used:
-                ends = np.maximum.accumulate(best - hits[:, group]) + hits[:, group]
-                key = used | {group}
-                longer[key] = np.maximum(longer[key], ends) if key in longer else ends
-        states = longer
-    return float(states[frozenset(groups)][-1])
+    return max(map(right, permutations(range(k)))) / len(values)

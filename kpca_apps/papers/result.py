@@ -40,32 +40,11 @@ _CONDITION_OF: dict[Origin, str] = {
 class Claim:
     """One number or statement of a paper beside ours.
 
-    A value that is not read in the paper itself is never plainly "reproduced".
-
-    Attributes
-    ----------
-    what : str
-        What is claimed, in a few words.
-    paper, ours : float or str
-        The value to come near; as measured here.
-    tolerance : float, optional
-        Difference that counts as the same, in the units of the number; None for statements.
-    verdict : str
-        "reproduced", "reproduced with a condition", "not reproduced" or "not run".
-    why : str
-        The condition, or the reason; empty where the origin says it, or nothing needs saying.
-    origin : str
-        Where the value to come near is from: "the paper"; "quoted from memory", where the paper
-        could not be opened; "another implementation", run on the same data.
-    source : str
-        Which text the value is from, such as "1996 report, B.2"; empty where it is the one the
-        experiment is of.
-
-    Raises
-    ------
-    ValueError
-        If a claim is "reproduced" whose value is not the paper's, or has a condition that is not
-        told.
+    `paper` is the value to come near and `ours` as measured here; `tolerance` the difference that
+    counts as the same, None for statements. `why` is the condition, or the reason, where the origin
+    does not say it. `origin` is where the value to come near is from, and `source` which text, such
+    as "1996 report, B.2", where it is not the one the experiment is of. A value that is not read in
+    the paper itself is never plainly "reproduced".
     """
 
     what: str
@@ -103,22 +82,10 @@ def close_to(
     origin: Origin = "the paper",
     source: str = "",
 ) -> Claim:
-    """Compare a number with the paper's.
+    """Compare a number with the paper's; the rest is as in `Claim`.
 
-    Parameters
-    ----------
-    what : str
-    paper, ours : float
-    tolerance : float >= 0
-    condition : str
-        What had to be assumed beyond the paper, if anything.
-    reason : str
-        Why the numbers differ, told only where they do.
-    origin : str
-        As in `Claim`; any but "the paper" makes a number that agrees one with a condition, which
-        is told after that given.
-    source : str
-        As in `Claim`.
+    `condition` is what had to be assumed beyond the paper; `reason` why the numbers differ, told
+    only where they do.
 
     Examples
     --------
@@ -163,16 +130,7 @@ def _judged(holds: bool, condition: str, reason: str, origin: Origin) -> tuple[V
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What an experiment comes to.
-
-    Attributes
-    ----------
-    claims : tuple of Claim
-    figures : tuple of Figure
-    tables : tuple of Table
-    notes : tuple of str
-        What a reader should know: what was assumed, and where a paper slips.
-    """
+    """What an experiment comes to; its notes are what a reader should know of it."""
 
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...] = ()
@@ -184,17 +142,8 @@ class Outcome:
 class Reproduction:
     """An experiment that was run, or was not, and why.
 
-    Attributes
-    ----------
-    name, paper, title : str
-        Of the experiment.
-    outcome : Outcome
-    failed : str
-        Why it could not be run; empty where it was.
-    files : dict of str to str
-        SHA-256 of the data files read, by their path in the data folder.
-    method : str
-        How it was done, and what was assumed beyond the paper.
+    `failed` says why it could not be run; `files` are the SHA-256 of the data files read, by their
+    path in the data folder; `method` is how it was done, and what was assumed beyond the paper.
     """
 
     name: str
@@ -214,12 +163,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something of a paper stands that no experiment shows.
-
-    Attributes
-    ----------
-    what, paper, where : str
-    """
+    """Where something of a paper stands that no experiment shows."""
 
     what: str
     paper: str
@@ -228,13 +172,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Reference:
-    """A text in full.
-
-    Attributes
-    ----------
-    authors, year, title, where : str
-        The year is empty where the text states none.
-    """
+    """A text in full; the year is empty where it states none."""
 
     authors: str
     year: str
@@ -244,20 +182,10 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class GalleryResult:
-    """What a run of several experiments gave.
+    """What a run of several experiments gave, by paper.
 
-    Attributes
-    ----------
-    reproductions : tuple of Reproduction
-        By paper.
-    command : str
-        The command line that gives the same result.
-    versions : dict of str to str
-        Of the libraries that computed it.
-    elsewhere : tuple of Place
-        What no experiment shows; empty where not all were run.
-    references : tuple of Reference
-        The texts.
+    `elsewhere` is what no experiment shows, empty where not all were run; `command` gives the same
+    result.
     """
 
     reproductions: tuple[Reproduction, ...]

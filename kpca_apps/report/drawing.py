@@ -76,18 +76,10 @@ REFERENCE = re.compile(r"(url\(#|^#)")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its words.
+    """A figure in the colours of `PALETTE`, with its words.
 
-    Attributes
-    ----------
-    name : str
-        File name without suffix, and prefix of the ids inside the SVG.
-    title : str
-        What is drawn.
-    caption : str
-        What to see in it; understandable without the figure.
-    figure : Figure
-        Drawn in the colours of `PALETTE`.
+    `name` is its file name without suffix, and the prefix of the ids inside the SVG; `caption` says
+    what to see in it, understandable without the figure.
     """
 
     name: str
@@ -115,10 +107,11 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
     return figure, list(axes)
 
 
-def plain_ticks(axis: Axis) -> None:
+def plain_ticks(*axes: Axis) -> None:
     """Write tick labels as plain numbers, without offsets or powers."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_formatter(NullFormatter())
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def shown(name: str, length: int = 40) -> str:

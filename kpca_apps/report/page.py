@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kpca_apps.denoise.result import Preview
-from kpca_apps.report.text import Verbatim, count, cut, number, plural, writable
+from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural, writable
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -23,21 +23,9 @@ MAX_SENTENCE = 400  # characters of one warning or setting
 
 
 def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> str:
-    """Render a template.
+    """Render a template with some style sheets and scripts besides those of every page.
 
-    Parameters
-    ----------
-    template : str
-        Name of a file in the templates folder.
-    parts : tuple of str
-        Style sheets and scripts in that folder, to be put in besides those of every page.
-    **context
-        What the template sees.
-
-    Returns
-    -------
-    str
-        HTML that can be written as UTF-8, the same bytes for the same context.
+    The HTML can be written as UTF-8, and is the same bytes for the same context.
     """
     script = "".join(_asset(name) for name in ("report.js", *parts) if name.endswith(".js"))
     style = "".join(_asset(name) for name in ("report.css", *parts) if name.endswith(".css"))
@@ -72,6 +60,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "count": count,
         "number": number,
+        "percent": percent,
         "plural": plural,
         "cut": cut,
         "sentence": _sentence,

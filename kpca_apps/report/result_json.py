@@ -14,10 +14,10 @@ import numpy as np
 from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
 from kpca_apps.novelty.result import ComparisonResult, ComponentMap, ScreeningResult
 from kpca_apps.papers.result import GalleryResult
-from kpca_apps.report import denoising_text
-from kpca_apps.report.gallery_text import headline as gallery_headline
-from kpca_apps.report.hidden import without_hidden, without_hidden_columns
-from kpca_apps.report.text import headline, plain, writable
+from kpca_apps.report.denoising.text import headline as denoising_headline
+from kpca_apps.report.novelty.text import headline, without_hidden, without_hidden_columns
+from kpca_apps.report.papers.text import headline as gallery_headline
+from kpca_apps.report.text import plain, writable
 
 __all__ = ["result_to_json"]
 
@@ -86,7 +86,7 @@ def _gallery(result: GalleryResult) -> dict[str, Any]:
 def _denoising(result: DenoisingResult) -> dict[str, Any]:
     return _fields(result, LEFT_OUT) | {
         "kind": "denoising",
-        "sentence": denoising_text.headline(result),
+        "sentence": denoising_headline(result),
         "n_images": len(result.images),
         "n_failed": result.n_failed,
         "mean_comparison": _encode(result.mean_comparison),

@@ -33,9 +33,10 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
     """Return what one fit, or the scoring of n rows, takes."""
     import numpy as np
 
-    from kpca_apps.engine.exact import fit_exact, plan_exact
+    from kpca_apps.engine.exact import fit_exact
     from kpca_apps.engine.kernels import RBF
     from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+    from kpca_apps.engine.plan import plan_exact
 
     X = curved_rows(n, d)
     kernel = RBF(usual_gamma(X))

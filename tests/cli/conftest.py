@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,13 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
+
+
+class Terminal(io.StringIO):
+    """What a terminal would show."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +55,12 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     What is drawn has its tests in tests/report.
     """
-    for module in ("drawing", "gallery"):
+    for module in ("drawing", "papers.page"):
         monkeypatch.setattr(f"kpca_apps.report.{module}.to_svg", lambda drawing: Markup("<svg/>"))
-    monkeypatch.setattr("kpca_apps.report.gallery.to_png", lambda drawing: b"")
+    monkeypatch.setattr("kpca_apps.report.papers.page.to_png", lambda drawing: b"")
     for name in ("screening_figures", "comparison_figures"):
-        monkeypatch.setattr(f"kpca_apps.report.figures.{name}", lambda result: {})
-    monkeypatch.setattr("kpca_apps.report.denoising_figures.denoising_figures", lambda result: {})
+        monkeypatch.setattr(f"kpca_apps.report.novelty.figures.{name}", lambda result: {})
+    monkeypatch.setattr("kpca_apps.report.denoising.figures.denoising_figures", lambda result: {})
 
 
 @pytest.fixture

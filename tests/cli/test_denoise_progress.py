@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
 import signal
@@ -18,22 +17,18 @@ import pytest
 from PIL import Image
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.denoise_progress import count_samples, showing_progress
+from kpca_apps.cli.denoise_run import count_samples
+from kpca_apps.cli.progress import image_progress
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.passes import Options
 from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Terminal
 from tests.cli.test_denoise import GIVEN, kpca, noisy, save
 
 __all__ = ["kpca"]
 
 STOPPED = "interrupted; run the same command again to go on: 1 of 4 are done"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def outcome(name: str, **fields: Any) -> ImageOutcome:
@@ -45,7 +40,7 @@ def test_a_terminal_shows_a_bar_and_failures_above_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"{number}.png" for number in range(9)]
-    with showing_progress(Console(), dict.fromkeys(names, 100)) as (show, _):
+    with image_progress(Console(), dict.fromkeys(names, 100)) as (show, _):
         show(outcome(names[0], resumed=True))
         for name in names[1:]:
             show(outcome(name, status="failed", reason=f"{name}: \x1b[31mis cut short."))
@@ -63,7 +58,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.01)
-    monkeypatch.setattr("kpca_apps.cli.denoise_progress._START_UP", 1)
+    monkeypatch.setattr("kpca_apps.cli.denoise_run._START_UP", 1)
     monkeypatch.setenv("TERM", "xterm")
     for number in range(jobs):
         save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (3, 3)))
@@ -92,7 +87,7 @@ def test_shares_of_an_image_grow_up_to_all_of_it(noise: str) -> None:
 
 def test_elsewhere_failures_are_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (False, True):
-        with showing_progress(Console(quiet), {"a.png": 1, "b.png": 1}) as (show, within):
+        with image_progress(Console(quiet), {"a.png": 1, "b.png": 1}) as (show, within):
             assert within is None
             show(outcome("a.png"))
             show(outcome("b.png", status="failed", reason="b.png: \x07is empty."))
@@ -124,7 +119,7 @@ def test_a_disk_full_at_the_report_leaves_the_images(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("kpca_apps.report.denoising.denoising_pages", full)
+        patch.setattr("kpca_apps.report.denoising.page.denoising_pages", full)
         done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "no space left on its disk" in done.err
@@ -191,7 +186,7 @@ def test_an_interrupt_in_the_report_leaves_the_images(
     def interrupted(result: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kpca_apps.report.denoising.denoising_pages", interrupted)
+    monkeypatch.setattr("kpca_apps.report.denoising.page.denoising_pages", interrupted)
     done = kpca("run", "in", *GIVEN)
     assert (done.code, "the images are done and the report is not" in done.err) == (130, True)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]

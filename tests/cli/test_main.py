@@ -16,7 +16,6 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from kpca_apps import __version__
-from kpca_apps.cli import novelty
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.main import app, main
 from kpca_apps.errors import InputError, MemoryLimitError
@@ -152,7 +151,7 @@ def test_every_ending_is_one_line_and_its_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(novelty.s, "check_rules", fail)
+    monkeypatch.setattr("kpca_apps.novelty.options.resolve_rule", fail)
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     assert main(["novelty", "screen", "x.csv"]) == code
     captured = capsys.readouterr()
@@ -200,7 +199,7 @@ def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
     def ask_to_end(result: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("kpca_apps.report.render.render_screening", ask_to_end)
+    monkeypatch.setattr("kpca_apps.report.novelty.page.render_screening", ask_to_end)
     before, handler = sorted(folder.iterdir()), signal.getsignal(signal.SIGTERM)
     done = kpca("screen", "birds.csv")
     assert (done.code, done.err) == (130, "error: interrupted; nothing was written\n")

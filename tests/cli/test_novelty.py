@@ -270,7 +270,7 @@ def test_a_failure_while_writing_leaves_nothing(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kpca_apps.report.render.render_screening", fail)
+    monkeypatch.setattr("kpca_apps.report.novelty.page.render_screening", fail)
     before = sorted(folder.iterdir())
     done = kpca("screen", "birds.csv")
     assert (done.code, done.out) == (130, "")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kpca_apps.cli.novelty_progress import rate_text
+from kpca_apps.cli.console import Console
+from kpca_apps.cli.progress import row_progress
 from kpca_apps.files.opening import open_table
 from kpca_apps.files.parts import TablePart
 from kpca_apps.files.tables import Table
 from kpca_apps.novelty.parted_rows import Execution
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Terminal
 from tests.novelty.tables import frame_of
 
 WORDS = ("--exclude", "kind", "--explain", 3)
@@ -70,9 +73,17 @@ def test_a_bar_is_shown_on_a_terminal_only_and_leaves_nothing(
     assert (done.code, done.out.count("\n")) == (0, 1)
 
 
-def test_rates_are_written_in_two_digits() -> None:
-    assert rate_text(83_456, 1.0) == "83,000 rows/s"
-    assert rate_text(7, 1.0) == "7 rows/s"
+def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with row_progress(Console(), "Scoring rows", 1_000_000) as advance:
+        for _ in range(3):
+            advance(83_456)
+            time.sleep(0.01)
+    assert re.search(r"Scoring rows.* [1-9][,0-9][0-9]?[,0]* rows/s", terminal.getvalue())
+    assert "0:00:" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.main import get_command
@@ -24,8 +24,8 @@ def result(folder: str = "kpca-novelty-birds") -> dict[str, object]:
 
 
 def test_choices_are_those_of_the_application() -> None:
-    assert tuple(kernel.value for kernel in KernelName) == KERNELS
-    assert tuple(name.value for name in CalibrationName) == CALIBRATIONS
+    assert get_args(KernelName) == KERNELS
+    assert get_args(CalibrationName) == CALIBRATIONS
 
 
 TOLD_OF_THE_MODEL = {

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from kpca_apps.cli import papers_runs
 from kpca_apps.papers import registry
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import all_experiments
 from kpca_apps.papers.result import Outcome
-from kpca_apps.report import gallery
+from kpca_apps.report.papers import page as gallery
 from tests.cli.conftest import Run
 
 
@@ -176,7 +175,7 @@ def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGINT)
         return render(result)
 
-    monkeypatch.setattr(papers_runs, "render_gallery", interrupted)
+    monkeypatch.setattr(gallery, "render_gallery", interrupted)
 
 
 def test_a_second_interrupt_does_not_lose_what_the_first_kept(
@@ -261,7 +260,7 @@ def test_a_page_that_memory_does_not_suffice_for_has_its_own_sentence(
     def too_much(result: Any) -> str:
         raise MemoryError
 
-    monkeypatch.setattr(papers_runs, "render_gallery", too_much)
+    monkeypatch.setattr(gallery, "render_gallery", too_much)
     done = kpca("run", "chairs", "--quiet")
     assert done.code == 4 and len(done.err.splitlines()) == 1
     assert "run the experiments one by one" in done.err and "--landmarks" not in done.err
@@ -272,10 +271,9 @@ def test_what_draws_is_imported_before_the_first_experiment(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _with(monkeypatch, AssertionError("an experiment was run"))
-    monkeypatch.delitem(sys.modules, "kpca_apps.cli.papers_runs")
-    monkeypatch.setitem(sys.modules, "kpca_apps.report.gallery", None)
+    monkeypatch.setitem(sys.modules, "kpca_apps.report.papers.page", None)
     done = kpca("run", "course")
-    assert done.code == 1 and "kpca_apps.report.gallery" in done.err
+    assert done.code == 1 and "kpca_apps.report.papers.page" in done.err
 
 
 def test_a_bug_in_the_only_experiment_is_said_to_be_one(

@@ -10,7 +10,6 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 
@@ -42,11 +41,11 @@ class Host(BaseHTTPRequestHandler):
         if self.path == "/silent":
             self.released.wait(10.0)
         elif self.path in ANSWERS:
-            self.wfile.write(b"HTTP/1.1 " + ANSWERS[self.path])
+            self.wfile.write(b"HTTP/1.0 " + ANSWERS[self.path])
         elif self.path == "/drip":
             self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
             with suppress(OSError):
-                while not self.released.wait(0.02):
+                while not self.released.wait(0.001):
                     self.wfile.write(b"x")
         elif self.path == "/moved":
             self.send_response(302)
@@ -113,7 +112,9 @@ def test_what_cannot_be_had_is_told_in_a_line_and_the_rest_is_kept(
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5
     missing, truncated, other, silent = done.err.splitlines()
-    assert missing.startswith("failed: set/missing.csv: cannot be fetched (HTTP Error 404")
+    assert missing.startswith(
+        "failed: set/missing.csv: cannot be fetched (404 Client Error: Not Found"
+    )
     assert "set/truncated.csv: broke off after 700 of 2,000 bytes; try again" in truncated
     assert "set/other.csv: another file stands at" in other
     assert silent.startswith("failed: set/silent.csv: cannot be fetched (timed out)")
@@ -165,9 +166,9 @@ def test_a_name_that_is_not_known_ends_it_too(
     served("whole", "moved")
 
     def unknown(*words: Any, **options: Any) -> None:
-        raise URLError(socket.gaierror(-2, "Name or service not known"))
+        raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr(papers_fetch, "_opened", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5 and len(done.err.splitlines()) == 1
     assert "cannot be reached (Name or service not known)" in done.err
@@ -177,14 +178,14 @@ def test_an_interrupt_keeps_what_was_fetched(
     papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served("whole", "moved")
-    fetched = papers_fetch._fetched
+    fetch = papers_fetch._fetch
 
-    def interrupted(file: PaperFile) -> bytes:
+    def interrupted(file: PaperFile, target: Path) -> None:
         if "moved" in file.path:
             raise KeyboardInterrupt
-        return fetched(file)
+        fetch(file, target)
 
-    monkeypatch.setattr(papers_fetch, "_fetched", interrupted)
+    monkeypatch.setattr(papers_fetch, "_fetch", interrupted)
     done = papers("fetch", "data", "--quiet")
     assert done.code == 130
     assert done.err.startswith("error: interrupted; 1 of 2 files are there: run the same command")
@@ -196,10 +197,10 @@ def test_what_a_server_answers_amiss_is_one_line_a_file(
 ) -> None:
     monkeypatch.setattr(papers_fetch, "SECONDS_A_FILE", 0.5)
     told = {
-        "circle": "cannot be fetched (HTTP Error 302: The HTTP server returned a redirect error",
-        "unsafe": "cannot be fetched (HTTP Error 302: sent on to an address without https).",
+        "circle": "cannot be fetched (Exceeded 30 redirects.).",
+        "unsafe": "cannot be fetched (sent on to an address without https).",
         "nowhere": "cannot be fetched (Invalid IPv6 URL).",
-        "digits": "another file stands at",
+        "digits": "cannot be fetched (",
         "chunks": "cannot be fetched (",
         "drip": "bytes in 0.5 seconds).",
     }
@@ -220,4 +221,4 @@ def test_a_server_cannot_send_on_to_an_address_without_https(
     monkeypatch.setattr(papers_fetch, "SCHEMES", ("https",))
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5 and not Path("data").exists()
-    assert done.err.endswith("(HTTP Error 302: sent on to an address without https).\n")
+    assert done.err.endswith("(sent on to an address without https).\n")

@@ -16,7 +16,7 @@ from kpca_apps.denoise.dictionary import (
     over_patches,
 )
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
-from kpca_apps.files.models import load_archive, save_archive
+from tests.files.model_parts import read_parts, write_parts
 
 SIGMA = 0.25
 
@@ -243,32 +243,41 @@ def test_a_file_gives_back_the_same_model(tmp_path, waves, digits, patch_size):
 def test_other_models_and_damaged_ones_are_refused(tmp_path, model):
     file = tmp_path / "m.kpca"
     model.save(file)
-    meta, arrays = load_archive(file)
-    save_archive(file, {**meta, "kind": "novelty"}, arrays)
+    meta, arrays = read_parts(file)
+    write_parts(file, {**meta, "kind": "novelty"}, arrays)
     with pytest.raises(ModelFileError, match=r"m\.kpca: not a denoising model; fit one with"):
         DictionaryDenoiser.load(file)
+    fitted = meta["model"]
+    given = fitted["parameters"]
     for spoilt in (
-        {**meta, "shape": [8, 9, 1]},
-        {**meta, "choices": []},
-        {**meta, "patch_size": 3},
-        {**meta, "stride": -1},
-        {**meta, "stride": "wide"},
-        {**meta, "shape": [np.inf, 8, 1]},
-        {**meta, "choices": [{**meta["choices"][0], "error": np.nan}]},
-        {key: value for key, value in meta.items() if key != "level"},
+        {**fitted, "shape": [8, 9, 1]},
+        {**fitted, "shape": [-8, -8, 1]},
+        {**fitted, "choices": []},
+        {**fitted, "parameters": {**given, "patch_size": 3}},
+        {**fitted, "parameters": {**given, "stride": -1}},
+        {**fitted, "parameters": {**given, "stride": "wide"}},
+        {**fitted, "shape": [np.inf, 8, 1]},
+        {**fitted, "choices": [{**fitted["choices"][0], "error": np.nan}]},
+        {key: value for key, value in fitted.items() if key != "level"},
     ):
-        save_archive(file, spoilt, arrays)
-        with pytest.raises(ModelFileError, match=r"^m\.kpca: The dictionary .* fit it again"):
+        write_parts(file, {**meta, "model": spoilt}, arrays)
+        with pytest.raises(ModelFileError, match=r"m\.kpca: not a usable model file .* fit the"):
             DictionaryDenoiser.load(file)
     for name, array, message in (
-        ("level.mean", arrays["level.mean"][1:], "spoilt"),
-        ("level.directions", np.eye(64), "spoilt"),
-        ("subspace0.variances", -arrays["subspace0.variances"], "do not fit together"),
-        ("points", 1e200 * arrays["points"], "do not fit together"),
+        ("level.mean", arrays["level.mean"][1:], "ResidualLevel: directions has shape"),
+        ("level.directions", np.eye(64), "64 directions"),
+        ("subspaces.0.variances", -arrays["subspaces.0.variances"], "do not fit together"),
+        ("subspaces.0.points", 1e140 * arrays["subspaces.0.points"], "do not fit together"),
     ):
-        save_archive(file, meta, {**arrays, name: array})
+        write_parts(file, meta, {**arrays, name: array})
         with pytest.raises(ModelFileError, match=message):
             DictionaryDenoiser.load(file)
+
+
+def test_examples_are_stored_once(tmp_path, model):
+    model.save(tmp_path / "m.kpca")
+    points = [name for name in read_parts(tmp_path / "m.kpca")[1] if name.endswith("points")]
+    assert points == ["subspaces.0.points"]
 
 
 def test_a_novelty_command_refuses_a_dictionary(tmp_path, model):

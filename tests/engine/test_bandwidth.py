@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from kpca_apps.engine.bandwidth import median_squared_distance
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 def median(X, seed=0):

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpca_apps.engine.blocks import BLOCK, map_row_blocks, one_blas_thread, reduce_row_blocks
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9])

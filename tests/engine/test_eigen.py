@@ -10,8 +10,7 @@ from kpca_apps.engine.eigen import block_krylov, choose_solver, lapack_pairs
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 def multiplied(K, *, center=True):

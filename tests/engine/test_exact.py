@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,10 +19,7 @@ from kpca_apps.engine.kernels import (
     Sigmoid,
 )
 from kpca_apps.errors import MemoryLimitError
-
-from .kernels import PSD_KERNELS, normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from tests.engine.examples import ORACLES, PSD_KERNELS, normal_rows
 
 TINY = {
     "linear": Linear(),

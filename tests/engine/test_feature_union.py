@@ -8,8 +8,7 @@ from sklearn.pipeline import FeatureUnion
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Polynomial
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 def test_each_kernel_gives_as_many_components_as_it_is_asked_for():

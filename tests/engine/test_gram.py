@@ -2,20 +2,22 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import about_mean, about_origin, centre_in_place, gram_matrix
-from kpca_apps.engine.kernels import RBF, Linear, kernel_from_state
-from kpca_apps.engine.mapped_inputs import Translated
-
-from .kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from kpca_apps.engine.gram import (
+    about_landmarks,
+    about_mean,
+    about_origin,
+    centre_in_place,
+    gram_matrix,
+)
+from kpca_apps.engine.kernels import RBF, Linear, Translated
+from tests.engine.examples import ORACLES, normal_rows
+from tests.files.model_parts import from_file
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +65,14 @@ def test_only_the_origin_that_a_fit_gave_a_kernel_is_taken_from_it():
     centred = fit_exact(given, X, rng=np.random.default_rng(0))
     assert about_mean(given, X) == centred.kernel != given
     assert about_origin(centred.kernel) == given
-    read = kernel_from_state(json.loads(json.dumps(centred.kernel.to_state())))
+    read = from_file(centred).kernel
     assert read == centred.kernel and about_origin(read) == given
     # A translated kernel far from its origin keeps its digits as well.
     far = fit_exact(given, X + 1e7, rng=np.random.default_rng(0))
     assert_allclose(far.variances, centred.variances, rtol=1e-7)
+
+
+def test_an_origin_beside_the_landmarks_keeps_their_span():
+    assert about_landmarks(Linear(), np.array([[7.0], [9.0]])).origin == (7.0,)
+    assert about_landmarks(Linear(), np.array([[7.0]])) == Linear()
+    assert about_landmarks(RBF(1.0), np.array([[7.0], [9.0]])) == RBF(1.0)

@@ -18,10 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
-from kpca_apps.engine.regime import LARGEST_EXACT
+from kpca_apps.engine.plan import LARGEST_EXACT
 from kpca_apps.errors import KpcaWarning, MemoryLimitError
-
-from .kernels import curved_rows, normal_rows
+from tests.engine.examples import curved_rows, normal_rows
 
 ESTIMATORS = [
     KernelPCA(),

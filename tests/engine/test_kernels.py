@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -13,9 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise
 
+from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
+    Kernel,
     Laplacian,
     Linear,
     MultiscaleRBF,
@@ -25,11 +27,17 @@ from kpca_apps.engine.kernels import (
     ScaledInputs,
     Sigmoid,
     Sum,
-    kernel_from_state,
 )
 from kpca_apps.errors import ModelFileError
+from tests.engine.examples import DISTANCE_KERNELS, KERNELS, normal_rows
+from tests.files.model_parts import from_file, model_from
 
-from .kernels import DISTANCE_KERNELS, KERNELS, normal_rows
+
+@dataclass
+class Holder:
+    """What a model has of a kernel: a field of the abstract class."""
+
+    kernel: Kernel
 
 
 @pytest.fixture(params=KERNELS.values(), ids=KERNELS.keys())
@@ -62,8 +70,7 @@ class TestEveryKernel:
         assert_array_equal(X, before)
 
     def test_survives_a_model_file(self, kernel):
-        state = json.loads(json.dumps(kernel.to_state()))
-        assert kernel_from_state(state) == kernel
+        assert from_file(Holder(kernel)).kernel == kernel
 
     def test_describes_itself_on_one_line(self, kernel):
         assert kernel.describe() and "\n" not in kernel.describe()
@@ -233,7 +240,7 @@ def test_numbers_of_numpy_are_numbers(given, plain):
     assert kernel == plain
     assert repr(kernel) == repr(plain)
     assert hash(kernel) == hash(plain)
-    assert kernel_from_state(json.loads(json.dumps(kernel.to_state()))) == plain
+    assert from_file(Holder(kernel)).kernel == plain
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200, 5e-324])
@@ -251,11 +258,11 @@ def test_only_numbers_and_kernels_combine():
         "2" * RBF(1.0)
 
 
-LINEAR = Linear().to_state()
+LINEAR = {"type": "Linear"}
 
 
 def _nested(depth):
-    state = Linear().to_state()
+    state = LINEAR
     for _ in range(depth):
         state = {"type": "Scaled", "factor": 1.0, "kernel": state}
     return state
@@ -292,7 +299,7 @@ def _nested(depth):
 )
 def test_a_damaged_state_is_refused(state):
     with pytest.raises(ModelFileError):
-        kernel_from_state(state)
+        model_from(Holder, {"type": "Holder", "kernel": state}, {})
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -302,3 +309,58 @@ def test_a_single_row_is_refused_with_the_way_to_write_it(name):
         KERNELS[name](X[0])
     with pytest.raises(ValueError, match=r"write x\[None\]"):
         KERNELS[name](X, X[0])
+
+
+@dataclass(frozen=True)
+class Cauchy(Kernel):
+    """A kernel of one's own, with nothing but what every kernel needs."""
+
+    width: float
+
+    def against(self, Z, dtype=np.float64):
+        return lambda X: (1.0 / (1.0 + cdist(X, Z, "sqeuclidean") / self.width)).astype(dtype)
+
+    def diagonal(self, X):
+        return np.ones(len(X))
+
+    def describe(self):
+        return "1 / (1 + |x - y|^2 / width)"
+
+
+def test_a_kernel_of_ones_own_needs_no_change_in_the_engine():
+    X, kernel = normal_rows(40), 0.5 * (OnColumns(Cauchy(2.0), 0, 3) + RBF(0.1))
+    assert from_file(Holder(kernel)).kernel == kernel
+    model = KernelPCA(3, kernel=kernel).fit(X)
+    assert (
+        model.preimage_ == "ridge" and model.inverse_transform(model.transform(X)).shape == X.shape
+    )
+    nystroem = KernelPCA(3, kernel=kernel, method="nystroem", n_landmarks=40).fit(X)
+    assert nystroem.plan_.landmarks == "residual"
+    assert_allclose(nystroem.eigenvalues_, model.eigenvalues_, rtol=1e-8)
+
+
+def test_a_kernel_with_the_name_of_another_is_refused():
+    with pytest.raises(ValueError, match=r"A kernel named RBF is defined in .*kernels.*: choose"):
+        type("RBF", (Cauchy,), {})
+
+
+def test_an_unknown_kernel_is_refused_with_what_to_do():
+    with pytest.raises(ModelFileError, match=r"'Unheard'.* import the module that defines it"):
+        model_from(Holder, {"type": "Holder", "kernel": {"type": "Unheard"}}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("rbf", {"sigma": 1.0}, RBF(0.5)),
+        ("rbf", {}, RBF(0.25)),
+        ("laplacian", {}, Laplacian(0.5)),
+        ("poly", {}, Polynomial(3, 0.5, 1.0)),
+        ("sigmoid", {"gamma": 2.0}, Sigmoid(2.0, 1.0)),
+        ("linear", {}, Linear()),
+        ("cosine", {}, Cosine()),
+    ],
+)
+def test_names_stand_for_kernels(name, options, expected):
+    X = np.array([[0.0, 0.0], [2.0, 0.0]])
+    assert KernelPCA(1, kernel=name, **options).fit(X).kernel_ == expected

@@ -9,10 +9,10 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.engine.kmeans import cluster_centres
 from kpca_apps.engine.landmarks import (
     CANDIDATES,
     LANDMARKS,
+    cluster_centres,
     draw_landmarks,
     drawing_bytes,
     residual_landmarks,
@@ -20,10 +20,9 @@ from kpca_apps.engine.landmarks import (
 )
 from kpca_apps.engine.nystroem import LandmarkBasis, Missed
 from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
-from kpca_apps.engine.regime import choose_regime
+from kpca_apps.engine.plan import choose_regime
 from kpca_apps.errors import MemoryLimitError
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 
 def drawn(X, m, seed=0, **options):

@@ -15,8 +15,7 @@ from kpca_apps.engine.nystroem import (
     Missed,
     subspace_from_sums,
 )
-
-from .kernels import PSD_KERNELS, normal_rows
+from tests.engine.examples import PSD_KERNELS, normal_rows
 
 
 def fitted(basis, X, **options):

@@ -18,8 +18,8 @@ from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.partitions import Workers, _Flight, row_parts, tree_reduce
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-
-from .kernels import normal_rows
+from kpca_apps.temporary import TemporaryPath, retired_path
+from tests.engine.examples import normal_rows
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -175,7 +175,7 @@ def test_a_second_interrupt_does_not_stop_the_end_in_order():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
         closing = Insistent()
         workers._opened.callback(closing.cancel)
-        flight = _Flight(workers, None, ())
+        flight = _Flight(workers, None, (), None)
         futures = [Insistent(), Insistent()]
         flight._submit = lambda number, part: futures[number]
         flight._next = lambda: signal.raise_signal(signal.SIGINT)
@@ -224,6 +224,20 @@ def test_a_part_that_fails_is_named(workers):
 def test_a_part_that_fails_on_dask_is_named(dask):
     with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
         list(dask.map_partitions(fails, row_parts(50, 10)))
+
+
+def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    target = tmp_path / "kpca-dask"
+    alive = TemporaryPath(target, folder=True)
+    killed = retired_path(target).with_suffix(".partial")
+    (killed / "dask-scratch-space").mkdir(parents=True)
+    with Workers("dask", n_workers=1):
+        assert not killed.exists()
+        assert alive.path.exists()
+        assert len(list(tmp_path.iterdir())) == 2
+    assert list(tmp_path.iterdir()) == [alive.path]
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):

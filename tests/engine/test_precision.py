@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.exact import fit_exact, plan_exact
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+from kpca_apps.engine.plan import plan_exact
 from kpca_apps.engine.precision import choose_precision, scores_agree
 from kpca_apps.errors import MemoryLimitError
-
-from .kernels import KERNELS, curved_rows, normal_rows
+from tests.engine.examples import KERNELS, curved_rows, normal_rows
 
 
 def exact(X, **options):

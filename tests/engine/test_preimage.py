@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.preimage import BLOCK, fixed_point, nearest_points, projection_norms
+from tests.engine.examples import ORACLES, PSD_KERNELS, normal_rows
 
-from .kernels import PSD_KERNELS, normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
 CASES = json.loads((ORACLES / "preimage_rbf_fixed_point.json").read_text(encoding="utf-8"))
 
 

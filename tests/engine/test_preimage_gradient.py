@@ -7,16 +7,10 @@ from sklearn.decomposition import PCA
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_algebra import Kernel
-from kpca_apps.engine.kernel_gradients import (
-    diagonal_gradient,
-    is_differentiable,
-    weighted_gradient,
-)
 from kpca_apps.engine.kernels import RBF, Linear, Scaled, Sigmoid
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.engine.preimage_gradient import gradient_descent
-
-from .kernels import KERNELS, PSD_KERNELS, normal_rows
+from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
 
 
 class Unknown(Kernel):
@@ -47,23 +41,23 @@ def test_gradients_agree_with_differences(name):
     kernel, X, Z = KERNELS[name], normal_rows(5), normal_rows(7, seed=1)
     C = np.random.default_rng(2).normal(size=(5, 7))
     expected = differences(lambda rows: (C * kernel(rows, Z)).sum(axis=1), X)
-    assert_allclose(weighted_gradient(kernel, Z)(X, C), expected, rtol=1e-5, atol=1e-6)
+    assert_allclose(kernel.weighted_gradient(Z)(X, C), expected, rtol=1e-5, atol=1e-6)
     expected = differences(kernel.diagonal, X)
-    assert_allclose(diagonal_gradient(kernel, X), expected, rtol=1e-5, atol=1e-6)
-    assert is_differentiable(kernel)
+    assert_allclose(kernel.diagonal_gradient(X), expected, rtol=1e-5, atol=1e-6)
+    assert kernel.is_differentiable
 
 
 @pytest.mark.parametrize("name", ["laplacian", "laplacian-manhattan", "cosine"])
 def test_a_kink_counts_as_zero(name):
     kernel, Z = KERNELS[name], np.zeros((1, 4))
-    assert_allclose(weighted_gradient(kernel, Z)(Z, np.ones((1, 1))), 0.0)
+    assert_allclose(kernel.weighted_gradient(Z)(Z, np.ones((1, 1))), 0.0)
 
 
 def test_kernels_without_a_known_gradient_are_named():
     kernel = Scaled(2.0, Unknown()) + Linear()
-    assert not is_differentiable(kernel)
+    assert not kernel.is_differentiable
     with pytest.raises(ValueError, match="No gradient is known for unknown"):
-        weighted_gradient(kernel, normal_rows(3))
+        kernel.weighted_gradient(normal_rows(3))
 
 
 def test_the_linear_kernel_gives_the_projection_of_pca():

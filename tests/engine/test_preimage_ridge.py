@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,15 +13,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kpca_apps.engine import kernel_pca_preimages
+from kpca_apps.engine import kernel_pca
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid
-from kpca_apps.engine.mapped_inputs import Translated
+from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid, Translated
 from kpca_apps.engine.preimage_ridge import learn_preimage
-
-from .kernels import normal_rows
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from tests.engine.examples import ORACLES, normal_rows
 
 
 def test_iris_oracle():
@@ -175,7 +170,7 @@ def test_a_fit_learns_nothing_that_is_not_asked_for(monkeypatch):
         calls.append(given)
         return learn_preimage(*given, **options)
 
-    monkeypatch.setattr(kernel_pca_preimages, "learn_preimage", counted)
+    monkeypatch.setattr(kernel_pca, "learn_preimage", counted)
     X = normal_rows(40)
     model = KernelPCA(3, kernel="sigmoid", gamma=0.01, alpha=0.1).fit(X)
     T = model.transform(X)

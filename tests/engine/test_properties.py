@@ -11,8 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 Q = 2
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Polynomial, Sigmoid
-from kpca_apps.engine.reduced_set import reduced_set
-
-from .kernels import PSD_KERNELS, curved_rows, normal_rows
+from kpca_apps.engine.reduced_set import reduced_set, square_expansion
+from tests.engine.examples import ORACLES, PSD_KERNELS, curved_rows, normal_rows
 
 
 def exact(kernel, X, **options):
@@ -158,3 +159,42 @@ def test_rows_cannot_be_added_to_a_compressed_model():
     model = KernelPCA(2, gamma=0.1, method="nystroem", n_landmarks=20).fit(normal_rows(100))
     with pytest.raises(ValueError, match="keeps no sums"):
         model.compress(10).partial_fit(normal_rows(10))
+
+
+def test_a_component_has_the_points_of_the_oracle():
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as tiny:
+        X = tiny["X"]
+    exact = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))
+    oracle = exact["reduced_set_exact_poly2"]
+    fitted = fit_exact(Polynomial(2), X, rng=np.random.default_rng(0), n_components=1)
+    assert_allclose(fitted.weights[:, 0], oracle["alpha_centred_comp1"], rtol=1e-12)
+    points, beta = square_expansion(X, fitted.weights[:, 0])
+    order = np.argsort(beta)
+    assert_allclose(beta[order], oracle["beta"], rtol=1e-12)
+    # A point and its mirror image are one to (x.y)^2.
+    signs = np.sign(np.einsum("ij,ij->i", points[order], oracle["Z_rows"]))
+    assert_allclose(signs[:, None] * points[order], oracle["Z_rows"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_nothing_is_lost_in_feature_space(d):
+    """rho = |V|^2 + |V~|^2 - 2 <V, V~> (eq. 27), from kernel values alone."""
+    rng = np.random.default_rng(d)
+    X, alpha = rng.normal(size=(40, d)), rng.normal(size=40)
+    points, beta = square_expansion(X, alpha)
+    assert len(points) <= d
+    K = Polynomial(2)
+    length = alpha @ K(X) @ alpha
+    rho = length + beta @ K(points) @ beta - 2.0 * alpha @ K(X, points) @ beta
+    assert abs(rho) < 1e-12 * length
+
+
+def test_rows_in_a_plane_need_two_points_a_component():
+    X = np.random.default_rng(0).normal(size=(30, 2)) @ np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
+    assert len(square_expansion(X, np.ones(30))[0]) == 2
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), Polynomial(3), Polynomial(2, 1.0, 1.0)])
+def test_other_kernels_have_no_such_points(kernel):
+    found = reduced_set(exact(kernel, normal_rows(30), n_components=2), 8, max_iter=0)
+    assert found.component_distances.min() > 1e-3

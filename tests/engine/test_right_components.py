@@ -15,8 +15,7 @@ from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, ScaledInputs
-
-from .kernels import normal_rows
+from tests.engine.examples import normal_rows
 
 ROWS = 5100
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,8 +10,8 @@ from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError
-
-from .kernels import KERNELS, PSD_KERNELS, normal_rows
+from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
+from tests.files.model_parts import from_file, model_from, parts_of
 
 
 def exact(kernel, X, **options):
@@ -117,8 +115,7 @@ def test_leading_components_are_those_of_a_smaller_fit():
 
 def test_survives_a_model_file():
     subspace = exact(KERNELS["views"], normal_rows(40), n_components=6, ridge=0.1)
-    meta, arrays = subspace.to_state()
-    again = KernelSubspace.from_state(json.loads(json.dumps(meta)), arrays)
+    again = from_file(subspace)
     new = normal_rows(9, seed=1)
     assert_array_equal(again.reconstruction_error(new), subspace.reconstruction_error(new))
     assert again.n == 40
@@ -127,23 +124,23 @@ def test_survives_a_model_file():
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda meta, arrays: meta.pop("kernel"),
-        lambda meta, arrays: meta.update(mean_norm="many"),
-        lambda meta, arrays: meta.update(mean_norm=float("nan")),
-        lambda meta, arrays: meta.update(kernel={"type": "unknown"}),
-        lambda meta, arrays: arrays.pop("gain"),
-        lambda meta, arrays: arrays.update(gain=np.ones(7)),
-        lambda meta, arrays: arrays.update(points=np.ones((3, 2))),
-        lambda meta, arrays: arrays.update(points=np.ones(3)),
-        lambda meta, arrays: arrays.update(weights=arrays["weights"] * np.inf),
+        lambda model, arrays: model.pop("kernel"),
+        lambda model, arrays: model.update(mean_norm="many"),
+        lambda model, arrays: model.update(mean_norm=float("nan")),
+        lambda model, arrays: model.update(kernel={"type": "unknown"}),
+        lambda model, arrays: arrays.pop("gain"),
+        lambda model, arrays: arrays.update(gain=np.ones(7)),
+        lambda model, arrays: arrays.update(points=np.ones((3, 2))),
+        lambda model, arrays: arrays.update(points=np.ones(3)),
+        lambda model, arrays: arrays.update(weights=arrays["weights"] * np.inf),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered in multiply")
 def test_a_damaged_state_is_refused(damage):
-    meta, arrays = exact(Linear(), normal_rows(10)).to_state()
-    damage(meta, arrays)
+    model, arrays = parts_of(exact(Linear(), normal_rows(10)))
+    damage(model, arrays)
     with pytest.raises(ModelFileError):
-        KernelSubspace.from_state(meta, arrays)
+        model_from(KernelSubspace, model, arrays)
 
 
 def test_signs_make_the_largest_coefficient_positive():

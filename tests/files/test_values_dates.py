@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -114,3 +114,33 @@ def test_date_text_shows_a_time_only_where_there_is_one() -> None:
     assert date_text(at) == "2008-03-15 06:30:00"
     assert date_text(at, has_time=False) == "2008-03-15"
     assert date_text(1e15) == "1.15741e+10 days after 1970-01-01"
+
+
+def test_plain_dates_read_as_the_calendar_says() -> None:
+    rng = np.random.default_rng(0)
+    first = datetime(1, 1, 1)
+    moments = [first + timedelta(seconds=int(s)) for s in rng.integers(0, 315e9, 200)]
+    cells = [f"{moment:%Y-%m-%d %H:%M:%S}".zfill(19) for moment in moments]
+    seconds, shaped = read_dates(pl.Series(cells), DateFormat())
+    assert shaped.all()
+    assert seconds.tolist() == [
+        (moment - datetime(1970, 1, 1)).total_seconds() for moment in moments
+    ]
+    # The same by the shapes that take any spelling.
+    spelt = [cell.replace("-", "/").replace(" ", "  ") for cell in cells]
+    assert read_dates(pl.Series(spelt), DateFormat())[0].tolist() == seconds.tolist()
+
+
+@pytest.mark.parametrize(
+    "cell", ["0000-01-01", "2020-02-30", "2020-01-01 24:00", "2020-01-01T10:60"]
+)
+def test_impossible_plain_dates_have_the_shape_and_no_value(cell: str) -> None:
+    seconds, shaped = read_dates(pl.Series([cell, "2020-01-01"]), DateFormat())
+    assert np.isnan(seconds[0])
+    assert shaped.all()
+
+
+def test_digits_of_other_scripts_are_no_dates() -> None:
+    assert (
+        infer_date_format(pl.Series(["\u0662\u0660\u0662\u0660-\u0660\u0661-\u0660\u0661"])) is None
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ def read(cells: list[str | None], prefer_comma: bool = False) -> list[float | No
     series = pl.Series(cells, dtype=pl.String)
     format = infer_number_format(series, prefer_comma)
     assert format is not None
-    return read_numbers(series, format).to_list()
+    return [None if np.isnan(value) else value for value in read_numbers(series, format)]
 
 
 @given(
@@ -60,8 +61,8 @@ def test_ambiguous_thousands_are_marked_and_settled_by_the_table() -> None:
     alone, among_commas = infer_number_format(cells), infer_number_format(cells, prefer_comma=True)
     assert alone is not None and alone.ambiguous
     assert among_commas is not None
-    assert read_numbers(cells, alone).to_list() == [1234, 56789]
-    assert read_numbers(cells, among_commas).to_list() == [1.234, 56.789]
+    assert read_numbers(cells, alone).tolist() == [1234, 56789]
+    assert read_numbers(cells, among_commas).tolist() == [1.234, 56.789]
 
 
 def test_a_dot_before_three_digits_is_thousands_only_among_decimal_commas() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from kpca_apps.files.png import SIGNATURE
+from kpca_apps.files.images.png import SIGNATURE
 
 NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>.png".replace("/", "_"),
@@ -127,7 +127,9 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
         "DICOM": ("a.dcm", b"II*\0\x08\0\0\0" + bytes(120) + b"DICM\x02\0", "DICOM image"),
         "FITS": ("a.fits", b"SIMPLE  =                    T", "float32 TIFF"),
         "NumPy": ("a.npy", b"\x93NUMPY\x01\0", "save it as a TIFF first"),
-        "PPM": ("a.ppm", b"P6\n4 4\n255\n" + bytes(48), "convert it to PNG or TIFF first"),
+        "PPM": ("a.ppm", b"P6\n4 4\n65535\n" + bytes(96), "convert it to PNG or TIFF first"),
+        "PGM": ("a.pgm", b"P5\n4 4\n7\n" + bytes(16), "few levels"),
+        "PGM cut": ("a.pgm", b"P5\n4 4\n255\n" + bytes(15), "cut short"),
         "PAM": ("a.pam", b"P7\nWIDTH 4\n", "Netpbm"),
         "webp": ("a.webp", webp.getvalue(), "WebP"),
         "bomb": ("a.png", bomb, "60000 x 60000"),
@@ -159,7 +161,8 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
         "raw by name": ("a.NEF", plain_tiff, "RAW"),
         "raw by tag": ("a.tif", tiff(grey, extratags=[(50706, 1, 4, b"\1\4\0\0")]), "RAW"),
         "heic": ("a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
-        "bmp": ("a.bmp", saved(grey, "BMP"), "BMP"),
+        "bmp of 1 bit": ("a.bmp", saved(grey > 99, "BMP"), "1 bit"),
+        "bmp cut": ("a.bmp", saved(grey, "BMP")[:-50], "cut short"),
     }
 
 

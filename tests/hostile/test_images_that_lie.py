@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.jpeg import read_jpeg
-from kpca_apps.files.png import SIGNATURE, read_png
-from kpca_apps.files.tiff import read_tiff
-from kpca_apps.files.tiff_tags import TiffError, read_directories
+from kpca_apps.files.images.jpeg import read_jpeg
+from kpca_apps.files.images.png import SIGNATURE, read_png
+from kpca_apps.files.images.tags import TiffError, read_directories
+from kpca_apps.files.images.tiff import read_tiff
 from tests.hostile.images import png, saved, texture, tiff
 
 READERS = {"png": read_png, "jpeg": read_jpeg, "tiff": read_tiff}

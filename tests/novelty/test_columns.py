@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
+from tests.files.model_parts import from_file
 
 RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40)]
 
@@ -167,11 +167,11 @@ def test_a_hostile_name_stays_in_one_line() -> None:
     assert len(str(caught.value)) < 300
 
 
-def test_plans_survive_json() -> None:
+def test_plans_survive_a_file() -> None:
     plan = plan_of(
         ColumnOptions(hide=("when",)),
         when=[f"0{1 + i % 9}/01/2008" for i in range(40)],
         price=[f"{i * i},5 \u20ac" for i in range(40)],
         kind=WORDS * 10,
     )
-    assert ColumnPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert from_file(plan) == plan

@@ -5,17 +5,12 @@ from kpca_apps.novelty.distribution import ScoreDistribution
 
 
 def summary(scores: np.ndarray, n_flagged: int) -> ScoreDistribution:
-    ranks = np.empty(len(scores), dtype=np.int64)
-    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    return ScoreDistribution.of(scores, ranks, ranks <= n_flagged)
+    return ScoreDistribution.of(scores, n_flagged)
 
 
 @pytest.mark.parametrize("n_flagged", [0, 1, 60, 999, 1_000])
 @pytest.mark.parametrize("digits", [1, 12])
-def test_every_number_is_that_of_all_scores(
-    monkeypatch: pytest.MonkeyPatch, n_flagged: int, digits: int
-) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.selection.ROWS_A_BLOCK", 64)
+def test_every_number_is_that_of_all_scores(n_flagged: int, digits: int) -> None:
     scores = np.round(np.random.default_rng(0).beta(2, 9, 1_000), digits)
     found, falling = summary(scores, n_flagged), np.sort(scores)[::-1]
     assert (found.n_rows, found.n_flagged) == (1_000, n_flagged)

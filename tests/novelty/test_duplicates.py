@@ -141,11 +141,9 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
     assert bool(found.statement) == bool(n_repeats or near or common)
 
 
-def test_equal_rows_of_any_hashes_are_those_of_a_dictionary(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.row_hashes._BUCKET", 50)
-    hashes = np.random.default_rng(0).integers(0, 120, 400).astype(np.uint64)
+@pytest.mark.parametrize("n_values", [1, 120, 10**9])
+def test_equal_rows_of_any_hashes_are_those_of_a_dictionary(n_values: int) -> None:
+    hashes = np.random.default_rng(0).integers(0, n_values, 400).astype(np.uint64)
     groups: dict[int, list[int]] = {}
     for place, value in enumerate(hashes.tolist()):
         groups.setdefault(value, []).append(place)

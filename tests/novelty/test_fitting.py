@@ -151,7 +151,7 @@ def test_components_that_span_every_row_are_refused():
 
 
 def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
-    monkeypatch.setattr("kpca_apps.engine.memory.default_budget", lambda: 10**6)
+    monkeypatch.setattr("kpca_apps.engine.plan.default_budget", lambda: 10**6)
     X = np.random.default_rng(8).normal(size=(2000, 2))
     rng = np.random.default_rng(0)
     with pytest.raises(MemoryLimitError, match=r"2000 landmarks .* use fewer landmarks"):

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ModelFileError
-from kpca_apps.files.models import load_archive, save_archive
 from kpca_apps.files.tables import Table, table_from_frame
 from kpca_apps.novelty.explaining import explain_row
 from kpca_apps.novelty.model import fit_model, load_model, save_model
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.screening import score_table
+from tests.files.model_parts import Arrays, Document, read_parts, write_parts
 from tests.novelty.tables import frame_of
 
 HOSTILE: tuple[Any, ...] = (
@@ -36,8 +35,6 @@ HOSTILE: tuple[Any, ...] = (
     "\ud800",
     2**70,
 )
-Document = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 def mixed(n: int) -> Table:
@@ -63,7 +60,7 @@ def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tup
     found = []
     for options in (ScreeningOptions(), ScreeningOptions(kernel="rbf", n_components=3)):
         save_model(fit_model(table, options), path)
-        found.append(load_archive(path))
+        found.append(read_parts(path))
     return found
 
 
@@ -100,7 +97,7 @@ def refused_or_works(path: Path, table: Table) -> None:
 
 
 def test_the_table_has_every_kind_of_column(table: Table, archives: list[Any]) -> None:
-    columns = archives[0][0]["encoder"]["plan"]["columns"]
+    columns = archives[0][0]["model"]["encoder"]["plan"]["specs"]
     roles = {column["role"] for column in columns}
     assert roles >= {"numeric", "boolean", "categorical", "datetime", "text", "identifier"}
 
@@ -111,10 +108,10 @@ def test_no_value_of_another_kind_fails_later(
 ) -> None:
     document, arrays = archives[which]
     # Each leaf gets one of the values (all of all take minutes); the encoders are the same.
-    parts = [leaf for leaf in leaves(document) if which == 0 or leaf[0] != "encoder"]
+    parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
     for number, leaf in enumerate(parts):
         value = HOSTILE[(5 * number + which) % len(HOSTILE)]
-        save_archive(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
+        write_parts(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
         refused_or_works(tmp_path / "bad.kpca", table)
 
 
@@ -123,13 +120,13 @@ def test_no_value_of_another_kind_fails_later(
     [
         (("rule", "name"), []),
         (("rule", "name"), "luck"),
-        (("encoder", "plan", "columns", 0, "name"), 5),
-        (("encoder", "plan", "columns", 0, "why"), 5),
-        (("encoder", "plan", "columns", 1, "name"), "name"),
-        (("encoder", "plan", "columns", 1, "role"), "datetime"),
-        (("encoder", "plan", "columns", 1, "format", "decimal"), "(a+)+"),
+        (("encoder", "plan", "specs", 0, "name"), 5),
+        (("encoder", "plan", "specs", 0, "why"), 5),
+        (("encoder", "plan", "specs", 1, "name"), "name"),
+        (("encoder", "plan", "specs", 1, "role"), "datetime"),
+        (("encoder", "plan", "specs", 1, "format", "decimal"), "(a+)+"),
         (("encoder", "coders", 0, "features"), [0, 1]),
-        (("encoder", "coders", 0, "kind"), "levels"),
+        (("encoder", "coders", 0, "type"), "LevelCoder"),
         (("encoder", "coders", 0, "notation", "order"), "yyy"),
         (("options", "share"), "x"),
         (("options", "share"), 5),
@@ -138,9 +135,11 @@ def test_no_value_of_another_kind_fails_later(
         (("source", "n_rows"), 23),
         (("detector", "calibration"), "split"),
         (("detector", "threshold"), float("nan")),
-        (("detector", "n_features"), 10**12),
+        (("detector", "n_features_in"), 10**12),
         (("detector", "groups"), [[0]]),
         (("detector", "parameters", "share"), 2.0),
+        (("detector", "combined", "oddest", "zero"), -1e308),
+        (("detector", "combined", "oddest", "slope"), 1e308),
     ],
     ids=str,
 )
@@ -148,43 +147,59 @@ def test_values_that_no_fit_leads_to_are_one_line(
     leaf: tuple[Any, ...], value: object, archives: list[tuple[Document, Arrays]], tmp_path: Path
 ) -> None:
     document, arrays = archives[0]
-    save_archive(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
-    with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged, or written by .*fit the model"):
+    write_parts(tmp_path / "bad.kpca", changed(document, ("model", *leaf), value), arrays)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; fit the mod"):
         load_model(tmp_path / "bad.kpca")
 
 
-@pytest.mark.parametrize("name", ["impute_mean", "impute_scale", "impute_precision"])
+@pytest.mark.parametrize("name", ["mean", "scale", "precision"])
 def test_moments_that_are_none_are_refused(
     name: str, archives: list[tuple[Document, Arrays]], tmp_path: Path
 ) -> None:
     document, arrays = archives[0]
-    sound = arrays[f"encoder.{name}"]
+    sound = arrays[f"encoder.imputer.{name}"]
     for bad in (sound[:-1], sound * np.nan, sound.astype(np.int64), np.zeros_like(sound)):
-        if name == "impute_mean" and not bad.any() and bad.shape == sound.shape:
+        if name == "mean" and not bad.any() and bad.shape == sound.shape:
             continue  # means may be zero
-        save_archive(tmp_path / "bad.kpca", document, {**arrays, f"encoder.{name}": bad})
-        with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged"):
+        write_parts(tmp_path / "bad.kpca", document, {**arrays, f"encoder.imputer.{name}": bad})
+        with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file"):
             load_model(tmp_path / "bad.kpca")
+
+
+def test_a_hard_cut_of_huge_numbers_is_refused(
+    archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    """The first row has a score, others have none."""
+    document, arrays = archives[1]
+    bad = arrays["detector.subspace.mean_weights"].copy()
+    bad[3] = -1e308
+    changed = {**arrays, "detector.subspace.mean_weights": bad}
+    write_parts(tmp_path / "bad.kpca", document, changed)
+    with pytest.raises(ModelFileError, match="mean_weights holds values that no fit leads to"):
+        load_model(tmp_path / "bad.kpca")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        ("combined.usual", np.zeros_like),
-        ("combined.scale", np.zeros_like),
-        ("combined.moments", np.zeros_like),
-        ("combined.deviation", lambda a: np.full_like(a, 1e-308)),
-        ("combined.factor", lambda a: np.full_like(a, 1e150)),
-        ("combined.alone.exponents", lambda a: np.full_like(a, 1e308)),
-        ("combined.given_others.knots", lambda a: a[:, ::-1].copy()),
-        ("combined.curves.surprise", lambda a: a - 1e308),
-        ("combined.tails", lambda a: np.full_like(a, -1e308)),
+        ("landmarks", lambda a: np.arange(len(a) + 9)),
+        ("landmarks", lambda a: a[::-1].copy()),
+        ("views.widths", lambda a: np.full_like(a, 1e-320)),
+        ("views.scales.sd", np.zeros_like),
+        ("combined.cells.usual", np.zeros_like),
+        ("combined.cells.map.scale", np.zeros_like),
+        ("combined.cells.map.moments", np.zeros_like),
+        ("combined.cells.residuals.deviation", lambda a: np.full_like(a, 1e-308)),
+        ("combined.cells.residuals.factor", lambda a: np.full_like(a, 1e150)),
+        ("combined.cells.alone.exponents", lambda a: np.full_like(a, 1e308)),
+        ("combined.cells.given_others.knots", lambda a: a[:, ::-1].copy()),
+        ("combined.error.counted.surprise", lambda a: a - 1e308),
         ("combined.weights", lambda a: np.full_like(a, 1e308)),
-        ("combined.share", lambda a: -a),
-        ("combined.number", lambda a: np.full_like(a, a[0])),
-        ("combined.polynomial", lambda a: np.full_like(a, a[0])),
-        ("combined.equals", lambda a: np.full_like(a, np.inf)),
+        ("combined.cells.share", lambda a: -a),
+        ("combined.cells.map.number", lambda a: np.full_like(a, a[0])),
+        ("combined.cells.map.polynomial", lambda a: np.full_like(a, a[0])),
+        ("combined.cells.map.equals", lambda a: np.full_like(a, np.inf)),
     ],
 )
 def test_a_score_that_some_rows_would_not_have_is_refused_at_once(
@@ -192,8 +207,8 @@ def test_a_score_that_some_rows_would_not_have_is_refused_at_once(
 ) -> None:
     document, arrays = archives[0]
     bad = {**arrays, f"detector.{name}": damage(arrays[f"detector.{name}"])}
-    save_archive(tmp_path / "bad.kpca", document, bad)
-    with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged"):
+    write_parts(tmp_path / "bad.kpca", document, bad)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file"):
         load_model(tmp_path / "bad.kpca")
 
 
@@ -202,14 +217,18 @@ def test_features_without_columns_get_no_memory(
 ) -> None:
     """One group of 100,000 features would be predicted with a matrix of 80 GB."""
     document, arrays = archives[0]
-    added = 100_000
-    last = np.full(added, arrays["detector.combined.group"][-1])
+    part, added = "detector.combined.cells", 100_000
+    last = np.full(added, arrays[f"{part}.map.group"][-1])
     bad = {**arrays}
-    for name, more in (("group", last), ("mean", np.zeros(added)), ("deviation", np.ones(added))):
-        bad[f"detector.combined.{name}"] = np.r_[arrays[f"detector.combined.{name}"], more]
-    bad["detector.combined.factor"] = np.zeros((0, len(bad["detector.combined.group"])))
-    save_archive(tmp_path / "bad.kpca", document, bad)
-    with pytest.raises(ModelFileError, match=r"^bad\.kpca: damaged"):
+    for name, more in (
+        ("map.group", last),
+        ("residuals.mean", np.zeros(added)),
+        ("residuals.deviation", np.ones(added)),
+    ):
+        bad[f"{part}.{name}"] = np.r_[arrays[f"{part}.{name}"], more]
+    bad[f"{part}.residuals.factor"] = np.zeros((0, len(bad[f"{part}.map.group"])))
+    write_parts(tmp_path / "bad.kpca", document, bad)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file"):
         load_model(tmp_path / "bad.kpca")
 
 
@@ -242,8 +261,8 @@ def test_a_kernel_that_asks_for_too_much_is_refused_before_it_gets_any(
     document, arrays = archives[0]
     width = arrays["detector.subspace.points"].shape[1]
     path = tmp_path / "m.kpca"
-    bad = changed(document, ("detector", "subspace", "kernel"), state(width))
-    save_archive(path, bad, arrays)
+    bad = changed(document, ("model", "detector", "subspace", "kernel"), state(width))
+    write_parts(path, bad, arrays)
     tracemalloc.start()
     try:
         with pytest.raises(ModelFileError) as caught:

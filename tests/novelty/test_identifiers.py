@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.values import Column
 from kpca_apps.novelty.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.roles import inferred_spec
 from kpca_apps.novelty.specs import ColumnSpec
@@ -20,7 +21,7 @@ DENSE = RNG.choice(900, 300, replace=False)
 
 def spec_of(values: object, name: str = "x") -> ColumnSpec:
     texts = [str(value) for value in values]  # type: ignore[attr-defined]
-    return inferred_spec(pl.Series(name, texts), None, False)
+    return inferred_spec(Column(pl.Series(name, texts)), None, False)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.errors import MemoryLimitError
+from kpca_apps.errors import MemoryLimitError, ModelFileError
 from kpca_apps.novelty import imputation
 from kpca_apps.novelty.imputation import ConditionalMeanImputer, LowRankPrecision
+from tests.files.model_parts import from_file, model_from, parts_of
 
 
 def gappy(n: int = 400, d: int = 6, share: float = 0.2) -> tuple[NDArray, NDArray]:
@@ -116,7 +117,7 @@ def test_few_rows_of_many_columns_are_filled_as_the_dense_covariance_says(n: int
         np.testing.assert_allclose(values[gaps], expected, rtol=1e-9)
     alone = np.vstack([imputer.fill(row[None]) for row in later])
     np.testing.assert_array_equal(alone, filled)
-    again = ConditionalMeanImputer.from_state(imputer.to_state(), 40)
+    again = from_file(imputer)
     np.testing.assert_array_equal(again.fill(later), filled)
 
 
@@ -145,13 +146,13 @@ def test_few_rows_of_many_columns_take_memory_of_their_cells_alone() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 3000**2 / 10
-    assert sum(array.nbytes for array in imputer.to_state().values()) == (5 + 2) * 3000 * 8
+    assert sum(array.nbytes for array in parts_of(imputer)[1].values()) == (5 + 2) * 3000 * 8
 
 
 @pytest.mark.parametrize("damage", ["lacks", "large", "indefinite", "rows", "nan", "type"])
 def test_a_factor_that_makes_no_precision_is_refused(damage: str) -> None:
-    state = ConditionalMeanImputer.fit(gappy(n=5, d=12)[0]).to_state()
-    factor = state.pop("impute_factor")
+    model, arrays = parts_of(ConditionalMeanImputer.fit(gappy(n=5, d=12)[0]))
+    factor = arrays.pop("precision.factor")
     bad = {
         "large": factor * 1e200,
         "indefinite": factor * 1.5,
@@ -160,9 +161,9 @@ def test_a_factor_that_makes_no_precision_is_refused(damage: str) -> None:
         "type": factor.astype(np.float32),
     }
     if damage in bad:
-        state["impute_factor"] = bad[damage]
-    with pytest.raises((KeyError, ValueError)):
-        ConditionalMeanImputer.from_state(state, 12)
+        arrays["precision.factor"] = bad[damage]
+    with pytest.raises(ModelFileError):
+        model_from(ConditionalMeanImputer, model, arrays)
 
 
 def test_a_row_does_not_depend_on_its_batch() -> None:

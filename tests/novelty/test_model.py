@@ -4,13 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
-from kpca_apps.files.models import load_archive, save_archive
 from kpca_apps.novelty.model import fit_model, load_model, save_model
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.screening import score_table
+from tests.files.model_parts import read_parts, write_parts
 from tests.novelty.tables import correlated
 
 
@@ -99,22 +100,31 @@ def test_other_versions_are_said_and_other_files_refused(tmp_path: Path) -> None
     save_model(replace(model, versions={**model.versions, "numpy": "0.9"}), tmp_path / "m.kpca")
     assert "fitted with numpy 0.9 (here" in load_model(tmp_path / "m.kpca").warnings[-1]
 
-    meta, arrays = load_archive(tmp_path / "m.kpca")
-    save_archive(tmp_path / "other.kpca", {**meta, "kind": "else"}, arrays)
+    meta, arrays = read_parts(tmp_path / "m.kpca")
+    write_parts(tmp_path / "other.kpca", {**meta, "kind": "else"}, arrays)
     with pytest.raises(ModelFileError, match=r"other\.kpca: not a novelty model"):
         load_model(tmp_path / "other.kpca")
 
 
 def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
     save_model(fit_model(correlated(40)), tmp_path / "m.kpca")
-    meta, arrays = load_archive(tmp_path / "m.kpca")
+    meta, arrays = read_parts(tmp_path / "m.kpca")
     for name in ("encoder", "detector", "rule", "options", "source", "versions", "warnings"):
-        kept = {key: value for key, value in meta.items() if key != name}
-        save_archive(tmp_path / "bad.kpca", kept, arrays)
-        with pytest.raises(ModelFileError, match=r"^bad\.kpca"):
+        kept = {key: value for key, value in meta["model"].items() if key != name}
+        write_parts(tmp_path / "bad.kpca", {**meta, "model": kept}, arrays)
+        with pytest.raises(ModelFileError, match=rf"bad\.kpca: not a usable .*`{name}`"):
             load_model(tmp_path / "bad.kpca")
-    for name in ("training_scores", "encoder.impute_mean", "detector.calibration_scores"):
+    for name in ("training_scores", "encoder.imputer.mean", "detector.calibration_scores"):
         kept_arrays = {key: value for key, value in arrays.items() if key != name}
-        save_archive(tmp_path / "bad.kpca", meta, kept_arrays)
+        write_parts(tmp_path / "bad.kpca", meta, kept_arrays)
         with pytest.raises(ModelFileError):
             load_model(tmp_path / "bad.kpca")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
+    model = fit_model(correlated(40), ScreeningOptions(kernel="polynomial"), clean=True)
+    table = correlated(20, seed=1)
+    huge = table.frame.with_columns(mass=pl.lit("1e99"))
+    with pytest.raises(InputError, match="has no score: its column"):
+        score_table(model, replace(table, frame=huge))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 import pytest
 
-from kpca_apps.files.dates import infer_date_format, read_dates
-from kpca_apps.files.numbers import infer_number_format, read_numbers
+from kpca_apps.files.dates import read_dates
+from kpca_apps.files.numbers import read_numbers
+from kpca_apps.files.values import Column
 from kpca_apps.novelty.notation import Notation
+from tests.files.model_parts import from_file
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ from kpca_apps.novelty.notation import Notation
 )
 def test_numbers(cells: list[str], value: float, text: str) -> None:
     series = pl.Series(cells)
-    format = infer_number_format(series)
+    format = Column(series).number_format()
     assert format is not None
-    notation = Notation.of(series, format)
+    notation = Notation.of(Column(series), format)
     assert notation.number(value, format) == text
     assert read_numbers(pl.Series([text]), format)[0] == pytest.approx(value, rel=1e-3)
 
@@ -50,23 +50,23 @@ def test_numbers(cells: list[str], value: float, text: str) -> None:
 )
 def test_dates(cells: list[str], text: str) -> None:
     series = pl.Series(cells)
-    format = infer_date_format(series)
+    format = Column(series).date_format()
     assert format is not None
     at = read_dates(pl.Series(["2008-11-03"]), format)[0][0]
-    assert Notation.of(series, format).date(at, format) == text
+    assert Notation.of(Column(series), format).date(at, format) == text
     assert read_dates(pl.Series([text]), format)[0][0] == at
 
 
 def test_a_time_of_day_is_kept_and_a_typed_column_is_plain() -> None:
     series = pl.Series(["30.12.2009 08:15", "31.12.2009 09:30"])
-    format = infer_date_format(series)
+    format = Column(series).date_format()
     assert format is not None
-    notation = Notation.of(series, format)
+    notation = Notation.of(Column(series), format)
     assert notation.date(86400.0 + 3661, format) == "02.01.1970 01:01:01"
     assert notation.date(1e18, format).endswith("days after 1970-01-01")
-    assert Notation.of(pl.Series([1.0]), format) == Notation()
+    assert Notation.of(Column(pl.Series([1.0])), format) == Notation()
 
 
-def test_a_notation_survives_json() -> None:
+def test_a_notation_survives_a_file() -> None:
     notation = Notation("$", "", "dmy", ".", False, True)
-    assert Notation.from_dict(json.loads(json.dumps(notation.to_dict()))) == notation
+    assert from_file(notation) == notation

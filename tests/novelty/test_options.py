@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.options import Rule, ScreeningOptions, resolve_rule
+from tests.files.model_parts import from_file
 
 
 def test_without_a_rule_a_table_gets_a_share_and_a_clean_model_a_rate() -> None:
@@ -81,9 +80,7 @@ def test_contradicting_options_are_refused(options: dict[str, object], message: 
         ScreeningOptions(**options)  # type: ignore[arg-type]
 
 
-def test_options_survive_json_but_threads_do_not() -> None:
+def test_options_survive_a_file() -> None:
     columns = ColumnOptions(label="y", exclude=("a", "b"), dayfirst=True)
     options = ScreeningOptions(fdr=0.1, columns=columns, positive="yes", seed=7)
-    again = ScreeningOptions.from_dict(json.loads(json.dumps(options.to_dict())))
-    assert again == options
-    assert ScreeningOptions(jobs=2).to_dict()["jobs"] is None
+    assert from_file(options) == options

@@ -1,6 +1,5 @@
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,22 +35,15 @@ def test_order_is_a_permutation_sorted_by_score(scores):
     assert np.all(np.diff(scores[order]) <= 0)
 
 
-@given(
-    n=st.integers(1, 400),
-    n_values=st.integers(1, 400),
-    rows_a_bucket=st.sampled_from([1, 7, 50, 1_000]),
-)
-def test_ranks_in_buckets_are_places_in_the_order_of_all_rows(n, n_values, rows_a_bucket):
+@given(n=st.integers(1, 400), n_values=st.integers(1, 400))
+def test_ranks_are_places_by_score_then_distance_then_row(n, n_values):
     rng = np.random.default_rng([n, n_values])
     scores = rng.choice(rng.lognormal(size=n_values), n)
     # Rows that agree in eight digits only, and rows that are equal.
     scores *= 1 + rng.choice([0, 1e-12], n)
     far = rng.integers(0, 3, n).astype(float)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kpca_apps.novelty.ranking.ROWS_A_BUCKET", rows_a_bucket)
-        patch.setattr("kpca_apps.novelty.selection.ROWS_A_BLOCK", 32)
-        ranks = novelty_ranks(scores, lambda rows: far[rows])
-    order = novelty_order(scores, lambda rows: far[rows])
+    ranks = novelty_ranks(scores, lambda rows: far[rows])
+    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -far[row], row)))
     np.testing.assert_array_equal(ranks[order], np.arange(1, n + 1))
     np.testing.assert_array_equal(top_rows(ranks, 5), order[:5])
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.stats import expon, gamma, genpareto
 
 from kpca_apps.errors import ModelFileError
-from kpca_apps.files.models import load_archive, save_archive
 from kpca_apps.novelty.explaining import explain_row
 from kpca_apps.novelty.model import fit_model, load_model, save_model
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.rarity import Rarity
-from kpca_apps.novelty.screening import score_table, screen, screen_table
+from kpca_apps.novelty.screening import screen, screen_table
+from tests.files.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 from tests.novelty.tables import correlated
 
 SCORES = np.random.default_rng(0).exponential(2.0, 500)
@@ -115,7 +115,7 @@ def test_marks_read_back():
 
 def test_a_saved_scale_is_the_same_to_the_bit():
     rarity = Rarity.fit(SCORES)
-    again = Rarity.from_state(*rarity.to_state())
+    again = from_file(rarity)
     asked = np.linspace(-1, 90, 300)
     np.testing.assert_array_equal(again.share(asked), rarity.share(asked))
 
@@ -141,10 +141,11 @@ def test_a_saved_scale_is_the_same_to_the_bit():
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_a_state_that_no_fit_leads_to_is_refused(wrong):
-    meta, arrays = Rarity.fit(SCORES).to_state()
-    with pytest.raises(ValueError, match=r"rarity|is no"):
-        Rarity.from_state(
-            meta | {name: value for name, value in wrong.items() if name in meta},
+    model, arrays = parts_of(Rarity.fit(SCORES))
+    with pytest.raises(ModelFileError, match="not a usable model file"):
+        model_from(
+            Rarity,
+            model | {name: value for name, value in wrong.items() if name not in arrays},
             arrays | {name: value for name, value in wrong.items() if name in arrays},
         )
 
@@ -182,22 +183,12 @@ def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:
     assert (hard.rarities, hard.ranked[0].rarity, hard.scale) == (None, None, None)
 
 
-def test_a_model_of_before_scores_without_a_rarity(tmp_path: Path) -> None:
-    save_model(fit_model(correlated(60), clean=False), tmp_path / "m.kpca")
-    meta, arrays = load_archive(tmp_path / "m.kpca")
-    del meta["detector"]["rarity"]
-    kept = {name: array for name, array in arrays.items() if "rarity" not in name}
-    save_archive(tmp_path / "m.kpca", meta, kept)
-    result = score_table(load_model(tmp_path / "m.kpca"), correlated(20, seed=1))
-    assert (result.rarities, result.scale, result.ranked[0].rarity) == (None, None, None)
-
-
 def test_a_clean_model_file_with_a_rarity_is_refused(tmp_path: Path) -> None:
     for name, clean in (("a", False), ("b", True)):
         save_model(fit_model(correlated(60), clean=clean), tmp_path / name)
-    (meta, arrays), (clean_meta, clean_arrays) = map(load_archive, (tmp_path / "a", tmp_path / "b"))
-    clean_meta["detector"]["rarity"] = meta["detector"]["rarity"]
+    (meta, arrays), (clean_meta, clean_arrays) = map(read_parts, (tmp_path / "a", tmp_path / "b"))
+    clean_meta["model"]["detector"]["rarity"] = meta["model"]["detector"]["rarity"]
     extra = {name: array for name, array in arrays.items() if "rarity" in name}
-    save_archive(tmp_path / "b", clean_meta, {**clean_arrays, **extra})
-    with pytest.raises(ModelFileError, match="damaged"):
+    write_parts(tmp_path / "b", clean_meta, {**clean_arrays, **extra})
+    with pytest.raises(ModelFileError, match=r"rarity do not fit the rest"):
         load_model(tmp_path / "b")

@@ -15,8 +15,8 @@ from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.fitting import fit_soft, trim
 from kpca_apps.novelty.passes import FeatureSums
 from kpca_apps.novelty.row_source import ArrayRows, map_rows, sample_positions, sum_rows
-from kpca_apps.novelty.surprise.state import combined_state
 from kpca_apps.novelty.views import RawColumns
+from tests.files.model_parts import parts_of
 
 KERNEL = RBF(0.3)
 
@@ -119,7 +119,7 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
     np.testing.assert_array_equal(parted.landmarks_, whole.landmarks_)
     if kernel is None:
-        of_one, of_other = combined_state(whole.combined_), combined_state(parted.combined_)
+        of_one, of_other = (parts_of(one.combined_)[1] for one in (whole, parted))
         for name, array in of_one.items():
             np.testing.assert_allclose(of_other[name], array, rtol=1e-7, err_msg=name)
     assert parted.threshold_ == pytest.approx(whole.threshold_, rel=1e-10)

@@ -6,11 +6,9 @@ from pathlib import Path
 
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.papers.data import FILES, PaperData
-from kpca_apps.papers.elsewhere import ELSEWHERE
-from kpca_apps.papers.references import REFERENCES
-from kpca_apps.papers.registry import Experiment, all_experiments
+from kpca_apps.papers.registry import Experiment, all_experiments, gathered, not_run, reproduce
 from kpca_apps.papers.result import Outcome, close_to
-from kpca_apps.papers.running import gathered, not_run, reproduce
+from kpca_apps.papers.texts import ELSEWHERE, REFERENCES
 
 
 def experiment(run, *data):
@@ -54,11 +52,8 @@ def test_the_checksums_of_the_data_go_along(monkeypatch):
 
 def test_what_stands_elsewhere_stands_there():
     told = " ".join(place.where for place in ELSEWHERE)
-    modules = {f"papers.methods.{name}" for name in re.findall(r"methods\.(\w+)", told)}
-    engine = [re.findall(r"\w+", place.where.split(", in kpca_apps.engine")[0])
-              for place in ELSEWHERE if place.where.endswith(", in kpca_apps.engine")]  # fmt: skip
-    modules |= {f"engine.{name}" for names in engine for name in names if "_" in name}
-    assert len(modules) > 5
+    modules = {f"papers.{name}" for name in re.findall(r"\b((?:methods|kernels)\.\w+)", told)}
+    assert len(modules) >= 5
     for name in modules:
         import_module(f"kpca_apps.{name}")
 

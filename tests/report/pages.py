@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from html.parser import HTMLParser
 
-from kpca_apps.report.render import render_screening
+from kpca_apps.report.novelty.page import render_screening
 from tests.report import examples
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -15,7 +15,7 @@ from kpca_apps.report.drawing import (
     to_png,
     to_svg,
 )
-from kpca_apps.report.figures import evaluation_drawings, screening_drawings
+from kpca_apps.report.novelty.figures import evaluation_drawings, screening_drawings
 from tests.report import examples
 
 

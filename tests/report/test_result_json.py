@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kpca_apps.denoise.result import DenoisingResult
-from kpca_apps.report.denoising_text import headline
+from kpca_apps.report.denoising.text import headline
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.report.text import writable
 from tests.report import denoising_examples, examples

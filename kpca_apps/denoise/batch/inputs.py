@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.image import value_range
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.files.images import SUFFIXES, ImageFile, read_image
-from kpca_apps.files.images_kinds import (
+from kpca_apps.files.images.front_door import read_image
+from kpca_apps.files.images.kinds import (
     HEAD,
     IMAGE_SUFFIXES,
     SUFFIXES_OF,
     image_kind,
     is_image,
 )
+from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
 
 __all__ = [
@@ -74,7 +75,10 @@ def plan_outputs(
     [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
     """
     found, notes = find_images(inputs, passed_over or out)
-    suffixes = [SUFFIXES.get(format) or _misnamed(source, name) for name, source in found]
+    suffixes = [
+        SUFFIXES_OF[format][0] if format in SUFFIXES_OF else _misnamed(source, name)
+        for name, source in found
+    ]
     outputs, renamed = _output_names([name for name, _ in found], suffixes)
     if format == "same":
         renamed = tuple(

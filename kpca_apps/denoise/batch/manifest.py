@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import IO, Any
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.atomic import atomic_write
 from kpca_apps.files.names import one_line
+from kpca_apps.files.output import atomic_write
 
 __all__ = [
     "MANIFEST",

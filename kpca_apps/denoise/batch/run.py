@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import joblib
+import msgspec
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from kpca_apps import __version__
@@ -32,9 +33,9 @@ from kpca_apps.denoise.batch.manifest import (
 )
 from kpca_apps.denoise.batch.work import Denoise, Done, Task, work
 from kpca_apps.denoise.progress import watching
-from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality
+from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.files.images import FORMATS
+from kpca_apps.files.images.front_door import FORMATS
 from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["Progress", "Within", "make_folder", "run_batch"]
@@ -115,7 +116,7 @@ def run_batch(
     >>> import tempfile
     >>> import numpy as np
     >>> from kpca_apps import DenoiseInfo
-    >>> from kpca_apps.files.png import write_png
+    >>> from kpca_apps.files.images.png import write_png
     >>> def halve(pixels, channel_axis):
     ...     return pixels / 2, DenoiseInfo("gaussian", 1.0, (1.0,), False, False, 1.0, 255.0)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -401,29 +402,16 @@ def _publish(done: Done, manifest: Manifest, force: bool) -> ImageOutcome:
 
 def _recorded(outcome: ImageOutcome) -> dict[str, Any]:
     """Return what is recorded of an outcome: not what is computed from the files, nor times."""
-    left_out = {"previews", "residual", "resumed", "seconds", "bug"}
-    return {
-        field.name: value
-        for field in dataclasses.fields(outcome)
-        if field.name not in left_out
-        for value in [getattr(outcome, field.name)]
-        if not dataclasses.is_dataclass(value)
-    } | ({"comparison": dataclasses.asdict(outcome.comparison)} if outcome.comparison else {})
+    recorded = dataclasses.asdict(dataclasses.replace(outcome, previews=None, residual=None))
+    for name in ("previews", "residual", "resumed", "seconds", "bug"):
+        del recorded[name]
+    return recorded
 
 
 def _outcome_of(record: Mapping[str, Any]) -> ImageOutcome | None:
     """Return a recorded outcome, or None if the record is damaged."""
-    with suppress(KeyError, TypeError, AttributeError):
-        values = dict(record["outcome"])
-        for name in ("shape", "page_sigmas", "page_ranges", "notes"):
-            values[name] = tuple(values[name])
-        compared = values.pop("comparison", None)
-        comparison = None
-        if compared is not None:
-            rivals = {name: Quality(**quality) for name, quality in compared["rivals"].items()}
-            noisy, denoised = Quality(**compared["noisy"]), Quality(**compared["denoised"])
-            comparison = Comparison(noisy, denoised, rivals)
-        return ImageOutcome(**values, comparison=comparison)
+    with suppress(KeyError, msgspec.ValidationError):
+        return msgspec.convert(record["outcome"], ImageOutcome)
     return None
 
 

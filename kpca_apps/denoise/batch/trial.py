@@ -14,7 +14,7 @@ from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
 from kpca_apps.denoise.passes import Options, Window
 from kpca_apps.denoise.result import Trial, TrialResult
-from kpca_apps.files.images_types import ImageFile
+from kpca_apps.files.images.types import ImageFile
 
 __all__ = ["strengths_of", "try_strengths"]
 

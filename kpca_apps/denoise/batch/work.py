@@ -27,7 +27,8 @@ from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import Comparison, ImageOutcome, mean_quality
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.files.images import ImageFile, encode_image, read_image, target_format
+from kpca_apps.files.images.front_door import encode_image, read_image, target_format
+from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
 
 __all__ = [

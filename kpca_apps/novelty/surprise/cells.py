@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.novelty.surprise.features import AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.surprise.residuals import ColumnResiduals
 from kpca_apps.novelty.surprise.tails import CountedTail, TwoTails
@@ -76,10 +79,25 @@ class CellModel:
     residuals: ColumnResiduals
     given_others: TwoTails
     alone: TwoTails
-    height: FloatArray
-    share: FloatArray
+    height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
+    share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
     states: tuple[CountedTail, ...]
-    usual: FloatArray
+    usual: Annotated[FloatArray, "2 v 1", "NaN too"]
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        v, a, state = len(self.map.number), len(self.map.indicator), self.map.state
+        sound = (
+            len(self.given_others.knots) == len(self.alone.knots) == self.usual.shape[1] == v
+            and len(self.height) == len(self.share) == a
+            and len(self.states) == (state.max() + 1 if a else 0)
+            and np.array_equal(self.residuals.group, self.map.group)
+            and np.isfinite(self.usual[0]).all()
+            # A number of which no row is usual has an infinite distance.
+            and (self.usual[1] > 0).all()
+        )
+        if not sound:
+            raise ValueError("its parts do not fit together")
 
     @classmethod
     def fit(

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.passes import NoveltyScores
-from kpca_apps.novelty.selection import eight_digits
 from kpca_apps.novelty.surprise.cells import CellModel, RowSurprise
 from kpca_apps.novelty.surprise.tails import ExponentialTail, UpperTail
 
@@ -40,6 +41,7 @@ BoolArray = NDArray[np.bool_]
 # beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
 # the reference is told from another by the error and the oddest cell alone.
 CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.05, 0.05, 0.3)
+LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """A score that none reaches: cells' surprises grow as logarithms, and tails have a steepest."""
 
@@ -72,7 +74,7 @@ class CombinedScore:
     mean: UpperTail
     scatter: UpperTail
     oddest: ExponentialTail
-    weights: FloatArray
+    weights: Annotated[FloatArray, "3", Meta(gt=0, le=LARGEST_WEIGHT)]
 
     @classmethod
     def fit(

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.column_scales import IQR_OF_NORMAL, ordinary_rows
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
@@ -84,15 +87,32 @@ class AdditiveFeatures:
         The group each feature belongs to, not decreasing.
     """
 
-    number: IntArray
-    polynomial: IntArray
-    scale: FloatArray
-    moments: FloatArray
-    indicator: IntArray
-    source: IntArray
-    equals: FloatArray
-    state: IntArray
-    group: IntArray
+    number: Annotated[IntArray, "v", Meta(ge=0)]
+    polynomial: Annotated[IntArray, "v", Meta(ge=0)]
+    scale: Annotated[FloatArray, "6 v 1"]
+    moments: Annotated[FloatArray, "2 3 v 1", SQUARABLE]
+    indicator: Annotated[IntArray, "a", Meta(ge=0)]
+    source: Annotated[IntArray, "a", Meta(ge=0)]
+    equals: Annotated[FloatArray, "a", "NaN too"]
+    state: Annotated[IntArray, "a", Meta(ge=0)]
+    group: Annotated[IntArray, "p", Meta(ge=0)]
+
+    def validate(self) -> None:
+        """Refuse what no table leads to, and what would leave some rows without a score."""
+        degrees = [self.polynomial + degree for degree in range(DEGREE)]
+        places = np.sort(np.concatenate([*degrees, self.indicator]))
+        sound = (
+            np.array_equal(places, np.arange(len(self.group)))
+            and len(np.unique(self.number)) == len(self.number)
+            and not np.isinf(self.equals).any()
+            and np.isin(np.diff(self.state, prepend=-1), (0, 1)).all()
+            and (np.diff(self.group) >= 0).all()
+            and (self.scale[[1, 5]] > 0).all()
+            and (self.scale[2] <= self.scale[3]).all()
+            and (self.moments[1] > 0).all()
+        )
+        if not sound:
+            raise ValueError("features of no table")
 
     @classmethod
     def fit(cls, X: FloatArray, groups: Sequence[IntArray], as_is: IntArray) -> AdditiveFeatures:

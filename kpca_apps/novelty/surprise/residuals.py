@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
+from kpca_apps.engine.subspace import SQUARABLE
+from kpca_apps.memory import available_bytes
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 
 __all__ = ["ColumnResiduals"]
 
@@ -30,6 +35,8 @@ RIDGE = 0.02
 MOST_LEVERAGE = 0.95
 # A feature that hardly varies must not be blown up: one row in a million with an indicator.
 SMALLEST_DEVIATION = 1e-6
+# Matrices of the features of one group that are in memory at once, to predict them together.
+SQUARES_HELD = 4
 # Rows at once, multiples as `engine.blocks` explains: few for new rows, which come few at a time.
 BLOCK, LEARNED_BLOCK = 192, 1_536
 
@@ -50,11 +57,20 @@ class ColumnResiduals:
         Features of one number here are predicted together; not decreasing.
     """
 
-    n: int
-    mean: FloatArray
-    deviation: FloatArray
-    factor: FloatArray
-    group: IntArray
+    n: Annotated[int, Meta(ge=2)]
+    mean: Annotated[FloatArray, "p", SQUARABLE]
+    deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_TO_SQUARE)]
+    factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]
+    group: Annotated[IntArray, "p", Meta(ge=0)]
+
+    def validate(self) -> None:
+        """Refuse features predicted together that would need more memory than there is."""
+        n_together = int(np.unique(self.group, return_counts=True)[1].max(initial=0))
+        needed = SQUARES_HELD * 8 * n_together**2
+        if needed > available_bytes():
+            raise ValueError(
+                f"{n_together:,} features of one group of columns need {needed / 1e9:.1f} GB"
+            )
 
     @classmethod
     @one_blas_thread()

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
+
+from kpca_apps.engine.subspace import SQUARABLE
 
 __all__ = ["CountedTail", "ExponentialTail", "TwoTails", "UpperTail"]
 
@@ -29,6 +34,8 @@ UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Two quantiles are not taken for nearer than this: where all rows score alike, rounding would say
 # much.
 LEAST_REACH = 1e-3
+# Shares are counted among fewer rows than e^50.
+LARGEST_SURPRISE = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +50,13 @@ class TwoTails:
         Of the Pareto tails below and above.
     """
 
-    knots: FloatArray
-    exponents: FloatArray
+    knots: Annotated[FloatArray, "v 19", SQUARABLE]
+    exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
+
+    def validate(self) -> None:
+        """Refuse quantiles out of order."""
+        if (np.diff(self.knots) < 0).any():
+            raise ValueError("quantiles out of order")
 
     @classmethod
     def fit(cls, values: FloatArray, seen: BoolArray) -> TwoTails:
@@ -68,18 +80,40 @@ class TwoTails:
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
-        surprise = np.empty_like(values)
-        parts = zip(values, self.knots, self.exponents, _reach(self.knots) + FLOOR, strict=True)
-        middle = len(SHARES) - 1
-        for j, (x, knots, exponents, reach) in enumerate(parts):
-            # Each side is read towards the median: of a value that is several knots, the nearest.
-            row = np.interp(x, knots[: middle + 1], HEIGHTS[: middle + 1])
-            row += np.interp(-x, -knots[: middle - 1 : -1], HEIGHTS[: middle - 1 : -1])
-            for outside, end, side in ((x < knots[0], knots[0], 0), (x > knots[-1], knots[-1], 1)):
-                far = np.flatnonzero(outside)
-                row[far] += exponents[side] * np.log1p(np.abs(x[far] - end) / reach[side])
-            surprise[j] = row
+        middle, n = len(SHARES) - 1, values.shape[1]
+        # Each side is read towards the median: of a value that is several knots, the nearest.
+        passed = np.zeros(values.shape, dtype=np.int8)
+        for j in range(middle + 1):
+            passed += (values >= self.knots[:, j, None]).view(np.int8)
+        for j in range(middle, 2 * middle + 1):
+            passed += (values > self.knots[:, j, None]).view(np.int8)
+        last = 2 * middle + 2
+        outside = np.flatnonzero((passed == 0) | (passed == last))
+        side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
+        place = passed + np.arange(len(values))[:, None] * (last + 1)
+        anchor, slope, height = self._lines
+        surprise = values - anchor.take(place)
+        surprise *= slope.take(place)
+        surprise += height.take(place)
+        distance = np.abs(values.take(outside) - self.knots[:, [0, -1]][column, side])
+        steps = np.log1p(distance / (_reach(self.knots) + FLOOR)[column, side])
+        surprise.put(outside, HEIGHTS[0] + self.exponents[column, side] * steps)
         return surprise
+
+    @cached_property
+    def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Where lines between knots are anchored, their slopes and heights there, (v, 21) each.
+
+        From below the first knot to beyond the last, with the median itself in the middle.
+        """
+        middle = len(SHARES) - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = np.diff(HEIGHTS) / np.diff(self.knots)
+        none = np.zeros((len(self.knots), 1))
+        slope = np.hstack([none, slopes[:, :middle], none, slopes[:, middle:], none])
+        ends = [0, *range(middle), middle, *range(middle + 1, 2 * middle + 1), 2 * middle]
+        heights = np.broadcast_to(HEIGHTS[ends], slope.shape)
+        return self.knots[:, ends], slope, np.ascontiguousarray(heights)
 
 
 def _reach(knots: FloatArray) -> FloatArray:
@@ -98,8 +132,8 @@ class ExponentialTail:
         It is slope (score - zero).
     """
 
-    zero: float
-    slope: float
+    zero: Annotated[float, SQUARABLE]
+    slope: Annotated[float, Meta(ge=0, le=LARGEST_SURPRISE / LEAST_REACH)]
 
     @classmethod
     def fit(cls, scores: FloatArray, shares: tuple[float, float]) -> ExponentialTail:
@@ -125,8 +159,15 @@ class CountedTail:
         Scores, increasing, and the logarithms at them; between, linear.
     """
 
-    knots: FloatArray
-    surprise: FloatArray
+    knots: Annotated[FloatArray, "k", SQUARABLE]
+    surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
+
+    def validate(self) -> None:
+        """Refuse counts out of order, and none at all."""
+        if not self.knots.size or (np.diff(self.knots) <= 0).any():
+            raise ValueError("knots out of order")
+        if (np.diff(self.surprise) < 0).any():
+            raise ValueError("surprises out of order")
 
     @classmethod
     def fit(cls, scores: FloatArray) -> CountedTail:

@@ -13,12 +13,11 @@ them. The circle is found by the third.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import cassini
 from kpca_apps.papers.figures import Scatter
 from kpca_apps.papers.measuring import components, isolines, scree
@@ -27,7 +26,6 @@ from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 DRAWS = 20
 ODD = -0.8

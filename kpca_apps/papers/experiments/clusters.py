@@ -98,14 +98,7 @@ def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def largest_angle(first: KernelSubspace, second: KernelSubspace, part: slice) -> float:
-    """Return the largest angle in feature space between two fits' components, in degrees.
-
-    Parameters
-    ----------
-    first, second : KernelSubspace
-        Of the same kernel.
-    part : slice
-        Which components span the two spaces.
+    """Return the largest angle in feature space between some components of two fits, in degrees.
 
     Examples
     --------

@@ -22,12 +22,12 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kpca_apps.engine.exact import ExactPlan, fit_exact
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.papers.data import PaperData
+from kpca_apps.engine.plan import ExactPlan
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
@@ -35,7 +35,6 @@ from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT", "exponent", "peak_bytes", "series_of"]
 
-Matrix = NDArray[np.float64]
 Job = Callable[[int], object]
 
 ROWS = (500, 1000, 2000, 4000)

@@ -19,10 +19,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Scatter, Table
 from kpca_apps.papers.measuring import (
@@ -36,7 +35,6 @@ from kpca_apps.papers.result import Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 """Radii, and standard deviation of the noise."""

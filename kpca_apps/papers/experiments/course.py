@@ -15,11 +15,11 @@ kept is high, and what is left over low. Errors are those of the rows the means 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
+from sklearn.linear_model import LinearRegression
 
 from kpca_apps.engine.kernels import Kernel, Linear, Polynomial
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Figure, Isolines, Scatter
 from kpca_apps.papers.measuring import (
@@ -29,14 +29,11 @@ from kpca_apps.papers.measuring import (
     plane_grid,
 )
 from kpca_apps.papers.methods.class_means import class_means
-from kpca_apps.papers.methods.component_regression import regress_on_components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 ENGLISH, SPANISH = "the notes in English", "the notes in Spanish"
 
@@ -174,7 +171,8 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     y = x + x**2 + 0.1 * rng.normal(size=80)
     subspace = components(Polynomial(2, 1.0, 1.0), x[:, None])
     place = np.linspace(-1.2, 1.2, 60)
-    fitted = regress_on_components(subspace, x[:, None], y).predict(place[:, None])
+    line = LinearRegression().fit(subspace.project(x[:, None]), y)
+    fitted = line.predict(subspace.project(place[:, None]))
     gap = float(np.abs(fitted - np.polyval(np.polyfit(x, y, 2), place)).max())
     straight = np.polyval(np.polyfit(x, y, 1), place).astype(np.float64)
     left = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]

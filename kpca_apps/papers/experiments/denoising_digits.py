@@ -15,12 +15,11 @@ pixels.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Pictures, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
@@ -28,7 +27,6 @@ from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage import fixed_point
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
@@ -27,7 +26,6 @@ from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 COUNTS = tuple(range(1, 10))
 PAPER = {

@@ -16,11 +16,10 @@ measured.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import half_moons
 from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.measuring import (
@@ -33,9 +32,6 @@ from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
-
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 
 DRAWS = 20

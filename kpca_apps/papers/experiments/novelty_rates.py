@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
@@ -32,7 +32,6 @@ from kpca_apps.papers.result import Claim, Origin, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Isolines, Table
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.registry import Experiment
@@ -27,7 +27,6 @@ from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 

@@ -11,11 +11,10 @@ third panel stays empty.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import parabola
 from kpca_apps.papers.figures import Isolines, Table
 from kpca_apps.papers.measuring import components, isolines
@@ -24,7 +23,6 @@ from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 JOURNAL = {
     1: (0.709, 0.291),

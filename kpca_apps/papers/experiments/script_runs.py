@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from kpca_apps.engine.kernels import RBF, Sigmoid
-from kpca_apps.engine.mercer import mercer_check
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import parabola, rings, three_clusters
 from kpca_apps.papers.measuring import components, isolines
+from kpca_apps.papers.methods.mercer import mercer_check
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
 

@@ -28,7 +28,7 @@ from scipy.spatial.distance import pdist
 from sklearn.svm import SVC
 
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.methods.explicit_maps import monomials
@@ -37,7 +37,6 @@ from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 Names = NDArray[np.str_]
 
 KERNELS: dict[str, Kernel] = {

@@ -12,13 +12,12 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from kpca_apps.engine.gram import centre_in_place
 from kpca_apps.engine.kernels import RBF, Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.methods.cluster_means import mean_components
@@ -28,7 +27,6 @@ from kpca_apps.papers.result import Claim, Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 N, Q = 60, 4
 

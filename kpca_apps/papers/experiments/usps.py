@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from sklearn.svm import LinearSVC
 
 from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import Polynomial
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
@@ -32,8 +31,6 @@ from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 __all__ = ["EXPERIMENT", "FITTED_ROWS", "Digits", "errors", "smoothed_digits"]
 
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
 PAPER = {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
 from kpca_apps.engine.kernels import Polynomial
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.experiments.usps import FITTED_ROWS, smoothed_digits
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
@@ -22,7 +22,6 @@ from kpca_apps.papers.result import Outcome, stated
 
 __all__ = ["EXPERIMENT"]
 
-Matrix = NDArray[np.float64]
 
 DEGREE, COMPONENTS = 3, 512
 LEAST_GAIN = 0.25  # per cent, five digits

@@ -37,19 +37,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ClassMeans:
-    """Means of classes in feature space.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    points : ndarray of shape (n, d)
-    classes : ndarray of shape (c,)
-        Labels, sorted.
-    weights : ndarray of shape (n, c)
-        Coefficients of the means over the points.
-    norms : ndarray of shape (c,)
-        Squared lengths of the means.
-    """
+    """Means of classes in feature space: weights (n, c) over the points, squared lengths (c,)."""
 
     kernel: Kernel
     points: Matrix

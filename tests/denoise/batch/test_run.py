@@ -17,7 +17,7 @@ from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.files import images as image_files
+from kpca_apps.files.images.front_door import read_image
 from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES, refused_images
@@ -338,9 +338,7 @@ def test_another_format_is_written_and_names_do_not_meet(folder: Path) -> None:
         "sub/colour.png",
         "sub/deeper/photo.png",
     ]
-    assert {image_files.read_image(path).format for path in (folder / "out").rglob("*.png")} == {
-        "png"
-    }
+    assert {read_image(path).format for path in (folder / "out").rglob("*.png")} == {"png"}
     assert any("grey.jpg.png" in note for note in result.notes)
 
 

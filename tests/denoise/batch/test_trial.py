@@ -12,7 +12,8 @@ from kpca_apps.denoise.batch.previews import make_previews
 from kpca_apps.denoise.batch.trial import strengths_of, try_strengths
 from kpca_apps.denoise.models import MODELS
 from kpca_apps.denoise.passes import Options
-from kpca_apps.files.images import ImageFile, read_image
+from kpca_apps.files.images.front_door import read_image
+from kpca_apps.files.images.types import ImageFile
 from tests.denoise.toy import save
 
 CROP = 64

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.detector import KernelPCANovelty
-from kpca_apps.novelty.selection import eight_digits
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.surprise.combined import (
     APART,
     CLEAN,

@@ -7,6 +7,7 @@ from kpca_apps.novelty.surprise.tails import (
     ALLOWED,
     EXTREME_KNOTS,
     FLOOR,
+    HEIGHTS,
     KNOTS,
     LARGEST_EXPONENT,
     SHARES,
@@ -73,6 +74,18 @@ def test_the_surprise_of_a_cell_grows_away_from_the_median(seed, n):
         beyond = (x < tails.knots[0, 0]) | (x > tails.knots[0, -1])
         steps = np.diff(surprise[beyond])
         assert (steps[np.diff(distance[beyond]) > 1e-6 * distance[beyond][1:]] > 0).all()
+
+
+@given(seed=SEEDS, n=st.integers(2, 300))
+def test_between_quantiles_surprise_is_interpolated(seed, n):
+    values = np.round(values_of(seed, n), seed % 4)
+    tails = TwoTails.fit(values[None], np.ones((1, n), dtype=bool))
+    knots, middle = tails.knots[0], len(SHARES) - 1
+    x = np.r_[values, knots]
+    x = x[(x >= knots[0]) & (x <= knots[-1])]
+    expected = np.interp(x, knots[: middle + 1], HEIGHTS[: middle + 1])
+    expected += np.interp(-x, -knots[: middle - 1 : -1], HEIGHTS[: middle - 1 : -1])
+    np.testing.assert_array_equal(tails(x[None])[0], expected)
 
 
 @given(seed=SEEDS, n=st.integers(2, 300))

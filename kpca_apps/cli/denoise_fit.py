@@ -1,0 +1,255 @@
+"""The work of ``kpca denoise fit`` and ``kpca denoise noise``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kpca_apps.cli.console import Console, column_lines, terminal_width
+from kpca_apps.cli.denoise_options import check_jobs, check_range
+from kpca_apps.cli.progress import say_failure
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.names import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kpca_apps.denoise.batch.inputs import MeasuredFile
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+
+__all__ = ["distinct", "fit_dictionary", "print_noise"]
+
+LARGEST_WHOLE = 128 * 128
+"""Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
+more examples than anybody has."""
+
+LARGEST_SEED = 2**32 - 1
+MAX_NAME, LEAST_NAME = 40, 12
+MAX_WHOLE = 400  # characters of a name that is shown whole
+
+
+def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
+    """Learn a dictionary, with the parameters of the command, and save it."""
+    from kpca_apps.denoise.batch.inputs import read_examples
+    from kpca_apps.denoise.batch.previews import choice_sentence
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+    from kpca_apps.files.models import check_model_path
+
+    check_jobs(params["jobs"])
+    if not 0 <= params["seed"] <= LARGEST_SEED:
+        raise ConfigError(
+            f"--seed is {params['seed']:.6g}; give a whole number from 0 to {LARGEST_SEED}"
+        )
+    dictionary = DictionaryDenoiser(
+        params["components"],
+        bandwidth=params["bandwidth"],
+        patch_size=params["patch_size"],
+        stride=params["stride"],
+        sigma=params["sigma"],
+        examples_sigma=params["examples_sigma"],
+        max_examples=params["max_examples"],
+        n_jobs=params["jobs"],
+        random_state=params["seed"],
+    )
+    dictionary.check_parameters()
+    if not params["dry_run"]:
+        check_model_path(params["model"], force=params["force"])
+    with console.stage("Reading"):
+        images, names = read_examples(params["images"])
+    _require_usable(images, names, params)
+    if params["dry_run"]:
+        _print_examples(console, images, names, params["json"])
+        return
+    with console.stage("Fitting"):
+        dictionary.fit(images, names=names)
+    dictionary.save(params["model"])
+    kind = "whole images" if dictionary.patch_size is None else "patches"
+    height, width, channels = dictionary.shape_
+    n_examples = len(dictionary.subspaces_[0].points)
+    files = "1 file" if len(images) == 1 else f"{len(images):,} files"
+    console.say(
+        f"Learned {n_examples:,} {kind} of {width} x {height} pixels"
+        f"{' in colour' if channels > 1 else ''} from {files}."
+    )
+    console.say(choice_sentence(dictionary))
+    console.lines(["", *_choice_lines(dictionary), ""])
+    console.say("The model holds the examples: share it as you would share the images.")
+    if params["json"]:
+        console.data_json(
+            {
+                "model": str(params["model"]),
+                "n_examples": n_examples,
+                "shape": list(dictionary.shape_),
+                "patch_size": dictionary.patch_size,
+                "rule": choice_sentence(dictionary),
+                "choices": [asdict(choice) for choice in dictionary.choices_],
+            }
+        )
+    else:
+        console.data_path(params["model"])
+
+
+def print_noise(
+    console: Console, inputs: Sequence[str], data_range: float | None, as_json: bool
+) -> int:
+    """Print a table of the noise of images, as data; return how many could not be measured."""
+    from kpca_apps.denoise.batch.inputs import find_images, measure_file
+
+    check_range(data_range)
+    found, notes = find_images(inputs)
+    files = []
+    for name, path in found:
+        with console.stage(f"Measuring {name}"):
+            files.append(measure_file(path, name, data_range=data_range))
+        if files[-1].reason:
+            say_failure(files[-1].reason)
+    measured = [one for one in files if not one.reason]
+    if as_json:
+        console.data_json([_noise_record(one) for one in files])
+    elif measured:
+        console.data_lines(_noise_lines(measured))
+    for sentence in _noise_sentences(measured):
+        console.say(sentence)
+    for note in notes:
+        console.say(note)
+    return len(files) - len(measured)
+
+
+def _require_usable(
+    images: Sequence[NDArray[np.generic]], names: Sequence[str], params: Mapping[str, Any]
+) -> None:
+    """Refuse examples and options that do not go together."""
+    from kpca_apps.denoise.batch.inputs import are_all_alike, widest_range
+
+    whole = params["patch_size"] is None
+    if whole:
+        _require_whole_to_be_small(images, names)
+    if are_all_alike(images, whole=whole):
+        raise InputError(
+            f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
+            "give images that differ"
+        )
+    widest = widest_range(images)
+    for name in ("sigma", "examples_sigma"):
+        if (params[name] or 0.0) > widest:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} is {params[name]:g}, above the range of the images, "
+                f"{widest:g}: give it in their units"
+            )
+
+
+def _require_whole_to_be_small(images: Sequence[NDArray[np.generic]], names: Sequence[str]) -> None:
+    for image, name in zip(images, names, strict=True):
+        height, width = image.shape[:2]
+        if height * width > LARGEST_WHOLE:
+            raise ConfigError(
+                f"{one_line(name)}: {width} x {height} pixels are too many for an example as a "
+                "whole; learn from patches of them: --patch-size 8"
+            )
+
+
+def _print_examples(
+    console: Console, images: Sequence[NDArray[np.generic]], names: Sequence[str], as_json: bool
+) -> None:
+    shapes = [list(image.shape) for image in images]
+    if as_json:
+        rows = zip(names, shapes, strict=True)
+        console.data_json([{"name": name, "shape": shape} for name, shape in rows])
+        return
+    cells = [
+        (one_line(name, MAX_NAME), _size(shape), str(images[0].dtype))
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    console.data_lines(column_lines([("file", "size", "type"), *cells]))
+
+
+def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
+    head = ("noise level", "bandwidth", "components")
+    rows = [
+        (f"{choice.level:.3g}", f"{choice.bandwidth:.4g}", str(choice.components))
+        for choice in dictionary.choices_
+    ]
+    return [*column_lines([head, *rows]), "(on the scale where the range of values is 1)"]
+
+
+def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
+    """Lay out a table as wide as the terminal; long names give way."""
+    from kpca_apps.report.text import number
+
+    colour = any(len(one.channel_sigma) > 1 for one in files)
+    head = ("sigma", "of range", *(["red green blue"] if colour else []))
+    marks = any(one.impulses for one in files)
+    rows = [(*head, "shared", *(["impulses"] if marks else []), "type", "size")]
+    for one in files:
+        channels = " ".join(map(number, one.channel_sigma)) if len(one.channel_sigma) > 1 else ""
+        rows.append(
+            (
+                number(one.sigma) + ("" if one.established else " ?"),
+                f"{100 * one.sigma / one.data_range:.2f} %",
+                *([channels] if colour else []),
+                "yes" if one.correlated else "no",
+                *(["yes" if one.impulses else "no"] if marks else []),
+                one.dtype,
+                _size(one.shape[:2]),
+            )
+        )
+    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
+    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
+    names = ["file", *distinct([one.name for one in files], room)]
+    return column_lines([(name, *row) for name, row in zip(names, rows, strict=True)])
+
+
+def distinct(names: Sequence[str], room: int) -> list[str]:
+    """Show names in `room` characters, cut in the middle; whole where that tells too little.
+
+    Examples
+    --------
+    >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
+    ['holida...1.png', 'holida...2.png']
+    >>> distinct(["monday-1-by-the-sea.png", "monday-2-by-the-sea.png"], 14)
+    ['monday-1-by-the-sea.png', 'monday-2-by-the-sea.png']
+    """
+    whole = [one_line(name, MAX_WHOLE) for name in names]
+    end = (room - 3) // 2
+    short = [
+        name if len(name) <= room else f"{name[: room - 3 - end]}...{name[-end:]}" for name in whole
+    ]
+    times = Counter(short)
+    return [cut if times[cut] == 1 else name for cut, name in zip(short, whole, strict=True)]
+
+
+def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
+    """Say what the table leaves open."""
+    sentences = []
+    if any(one.correlated for one in files):
+        sentences.append(
+            "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
+            "from a camera; kpca denoise run takes it as --noise camera."
+        )
+    if not all(one.established for one in files):
+        sentences.append(
+            "?: no noise could be established, for what was measured may be texture; kpca denoise "
+            "run leaves the image as it is unless --sigma is given."
+        )
+    if any(one.impulses for one in files):
+        sentences.append(
+            "impulses: single pixels stand out as impulse noise (salt and pepper) makes them; "
+            "try kpca denoise run --noise impulse."
+        )
+    return sentences
+
+
+def _size(shape: Sequence[int]) -> str:
+    """Write a size as reports do: width x height."""
+    return f"{shape[1]} x {shape[0]}" + (f" x {shape[2]}" if len(shape) > 2 else "")
+
+
+def _noise_record(one: MeasuredFile) -> dict[str, Any]:
+    if one.reason:
+        return {"name": one.name, "status": "failed", "reason": one.reason}
+    record = asdict(one)
+    del record["reason"]
+    return {**record, "status": "ok"}

@@ -1,0 +1,237 @@
+"""The work of ``kpca papers list`` and ``run``."""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import groupby
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import typer
+
+from kpca_apps.cli.commands import reproduce
+from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
+from kpca_apps.cli.shared import near
+from kpca_apps.engine.interrupts import interrupts_ignored
+from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.output import OutputFolder
+
+if TYPE_CHECKING:
+    from kpca_apps.papers.registry import Experiment
+    from kpca_apps.papers.result import GalleryResult, Reproduction
+
+__all__ = ["print_list", "run_experiments"]
+
+
+INDENT = 2
+
+
+def print_list(console: Console, as_json: bool) -> None:
+    """Print all experiments, under the paper they are of, or as JSON."""
+    from kpca_apps.papers.registry import all_experiments
+
+    found = [*all_experiments().values()]
+    if as_json:
+        names = ("name", "paper", "title", "data")
+        console.data_json([{key: getattr(one, key) for key in names} for one in found])
+        return
+    console.data_lines(_list_lines(found, terminal_width()))
+
+
+def _list_lines(found: list[Experiment], width: int) -> list[str]:
+    """Lay out names, data and titles; titles are wrapped, so that a terminal does not."""
+    from kpca_apps.report.papers.text import work_of
+
+    cells = {one.name: (one.name, ", ".join(one.data) or "none") for one in found}
+    heads = column_lines([("name", "data"), *cells.values()])
+    before = max(map(len, heads)) + INDENT + 2
+    starts = dict(zip(cells, heads[1:], strict=True))
+    lines = [f"{'':{INDENT}}{heads[0]}".ljust(before) + "what is shown"]
+    for work, members in groupby(found, lambda one: work_of(one.paper)[0]):
+        lines.append(work)
+        for one in members:
+            part = work_of(one.paper)[1]
+            told = wrap(f"{one.title} [{part}]" if part else one.title, max(width - before, 20))
+            lines.append(f"{'':{INDENT}}{starts[one.name]}".ljust(before) + told[0])
+            lines += [" " * before + more for more in told[1:]]
+    return lines
+
+
+def run_experiments(
+    console: Console,
+    context: typer.Context,
+    name: str,
+    data: Path | None,
+    out: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Run experiments and write their page, figures and numbers.
+
+    Once they are run an interrupt waits until they are written. What an interrupted run has done
+    replaces no earlier result: it goes beside it. Returns how many could not be run.
+    """
+    chosen = _chosen(name)
+    complete, partial = _folders(out or Path(f"kpca-papers-{name}"), force=force)
+    _check_data(data)
+    # All that draws is imported before the first experiment, so that nothing that is missing is
+    # found when all are done.
+    from kpca_apps.report.papers.page import gallery_figures, render_gallery
+
+    clock, interrupted = Clock(), False
+    done: list[Reproduction] = []
+    try:
+        _run(console, chosen, data, clock, done)
+    except KeyboardInterrupt:
+        interrupted = True
+    with interrupts_ignored():
+        result = _gathered(context, chosen, done)
+        folder = partial if interrupted else complete
+        if interrupted:
+            _say_interrupted(console, result)
+        elif result.n_failed == len(chosen):
+            raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
+        with console.stage("Drawing"):
+            try:
+                with folder as building:
+                    pages = [(REPORT_FILE, render_gallery(result))]
+                    write_result(building, result, pages, gallery_figures(result), clock)
+            except MemoryError:
+                raise RefusedError(
+                    "the memory of this machine does not suffice to draw the page: end other "
+                    "programs, or run the experiments one by one"
+                ) from None
+    if interrupted:
+        raise _interruption(result, folder, kept=folder is not complete)
+    _say(console, result)
+    print_result(console, folder.path, result, as_json)
+    return result.n_failed
+
+
+def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
+    """Name the folder of the results, and that of an interrupted run: beside an earlier result."""
+    folder = OutputFolder(place, force=force)
+    folder.check()
+    if not folder.path.exists():
+        return folder, folder
+    beside = OutputFolder(folder.path.with_name(f"{folder.path.name}.interrupted"), force=True)
+    beside.check()
+    return folder, beside
+
+
+def _check_data(folder: Path | None) -> None:
+    """Refuse what is no data folder before any work."""
+    if folder is None:
+        return
+    label = one_line(str(folder), 200)
+    try:
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except OSError as error:
+        raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
+    if not is_folder:
+        raise InputError(f"{label}: no folder; kpca papers fetch makes one.")
+
+
+def _gathered(
+    context: typer.Context, chosen: list[Experiment], done: list[Reproduction]
+) -> GalleryResult:
+    """Gather what was done, and what an interrupt left undone."""
+    from kpca_apps.papers.registry import gathered, not_run
+    from kpca_apps.papers.texts import ELSEWHERE
+
+    left = [not_run(one, "interrupted before it was done.") for one in chosen[len(done) :]]
+    return gathered(
+        [*done, *left],
+        command=reproduce(context),
+        elsewhere=ELSEWHERE if len(chosen) > 1 else (),
+    )
+
+
+def _say_interrupted(console: Console, result: GalleryResult) -> None:
+    """Say at once what becomes of what is done; without any of it there is nothing to write."""
+    n_done = len(result.reproductions) - result.n_failed
+    if not n_done:
+        raise StoppedError("interrupted; nothing was written")
+    plural = "" if n_done == 1 else "s"
+    console.say(f"interrupted; writing the {n_done} experiment{plural} done")
+
+
+def _interruption(result: GalleryResult, folder: OutputFolder, *, kept: bool) -> StoppedError:
+    """Say where what was done is, and that an earlier result was kept."""
+    n_all, page = len(result.reproductions), near(folder.path) / REPORT_FILE
+    earlier = f"; {near(folder.path).with_suffix('')} is as it was" if kept else ""
+    return StoppedError(
+        f"interrupted; {n_all - result.n_failed} of {n_all} experiments were done, and are kept in "
+        f"{page}{earlier}"
+    )
+
+
+def _chosen(name: str) -> list[Experiment]:
+    """Return the experiments asked for, or name the one that was meant."""
+    from kpca_apps.papers.registry import all_experiments, chosen_experiments
+
+    try:
+        return chosen_experiments(name)
+    except ConfigError:
+        meant = suggest(name, ("all", *all_experiments()))
+        raise ConfigError(
+            f'There is no experiment "{one_line(name)}".{meant} kpca papers list names them all.'
+        ) from None
+
+
+def _run(
+    console: Console,
+    chosen: list[Experiment],
+    data: Path | None,
+    clock: Clock,
+    done: list[Reproduction],
+) -> None:
+    """Run experiments one by one, each with a line when it is done, which is added to `done`."""
+    for place, experiment in enumerate(chosen, 1):
+        with console.stage(f"{experiment.name} ({place} of {len(chosen)})"):
+            done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
+        clock.lap(experiment.name)
+        if len(chosen) > 1 or not done[-1].failed:
+            _tell(console, done[-1])
+
+
+def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
+    """Run one experiment; what goes wrong in it does not lose the others."""
+    from kpca_apps.papers.data import PaperData
+    from kpca_apps.papers.registry import not_run
+    from kpca_apps.papers.registry import reproduce as run_one
+
+    try:
+        return run_one(experiment, PaperData(data))
+    except Exception as error:
+        if is_only or os.environ.get("KPCA_DEBUG") == "1":
+            raise
+        what = f"a bug in kpca, {type(error).__name__}: {error}"
+        return not_run(experiment, f"{one_line(what, 300)} (please report it).")
+
+
+def _tell(console: Console, one: Reproduction) -> None:
+    from kpca_apps.report.papers.text import standing
+
+    if one.failed:
+        say_line(f"not run: {one.name}: {one.failed}")
+    elif one.is_untried:
+        console.say(f"not run: {one.name}: {one.outcome.claims[0].why}.")
+    else:
+        console.say(f"{one.name}: {standing(one)}.")
+
+
+def _say(console: Console, result: GalleryResult) -> None:
+    from kpca_apps.report.papers.text import headline, left_out
+
+    console.say(headline(result))
+    # Of one experiment its own line has said so.
+    if len(result.reproductions) > 1 and (sentence := left_out(result)):
+        console.say(sentence)

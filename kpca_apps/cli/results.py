@@ -1,0 +1,87 @@
+"""What a run leaves behind: report, data, figures and, in a file of their own, its times."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kpca_apps.cli.console import Console
+from kpca_apps.cli.shared import near
+
+if TYPE_CHECKING:
+    from kpca_apps.report.result_json import Result
+
+__all__ = ["REPORT_FILE", "Clock", "print_result", "write_result"]
+
+REPORT_FILE = "report.html"
+
+
+@dataclass
+class Clock:
+    """Wall-clock seconds of the parts of a run, and what else differs between runs.
+
+    They go to ``run.json`` and nowhere else.
+    """
+
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    _last: float = field(default_factory=time.perf_counter)
+
+    def lap(self, name: str) -> None:
+        """Note the time since the last lap under a name."""
+        now = time.perf_counter()
+        self.seconds[name] = round(now - self._last, 3)
+        self._last = now
+
+    def to_json(self) -> str:
+        """Say when, where and how long."""
+        run = {
+            "started": self.started.isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "host": platform.node(),
+            "platform": platform.platform(),
+            "seconds": self.seconds,
+            **self.told,
+        }
+        return json.dumps(run, indent=2) + "\n"
+
+
+def write_result(
+    folder: Path,
+    result: Result,
+    pages: Iterable[tuple[str, str]],
+    figures: Mapping[str, bytes],
+    clock: Clock,
+) -> None:
+    """Write a result into the folder of a run: data, pages, figures by name, and times last."""
+    from kpca_apps.report.result_json import result_to_json
+
+    def write(name: str, content: str | bytes) -> None:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+    write("result.json", result_to_json(result))
+    for name, page in pages:
+        write(name, page)
+    for name, png in figures.items():
+        write(f"figures/{name}.png", png)
+    clock.lap("report")
+    write("run.json", clock.to_json())
+
+
+def print_result(console: Console, folder: Path, result: Result, as_json: bool) -> None:
+    """Print the result as JSON, or the path of the report as the last line."""
+    from kpca_apps.report.result_json import result_to_json
+
+    if as_json:
+        console.data(result_to_json(result))
+    else:
+        console.data_path(near(folder) / REPORT_FILE)

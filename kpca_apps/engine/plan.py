@@ -1,0 +1,265 @@
+"""Which way a fit takes, and the memory it needs, before anything is allocated.
+
+Exact with a stored Gram matrix, exact with one recomputed for every product, or through landmarks.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.eigen import (
+    Solver,
+    block_width,
+    choose_solver,
+    krylov_basis_limit,
+    lapack_vectors,
+)
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.landmarks import drawing_bytes
+from kpca_apps.engine.panels import PANEL
+from kpca_apps.engine.precision import Precision, Resolved, choose_precision
+from kpca_apps.errors import MemoryLimitError
+from kpca_apps.memory import available_bytes
+
+__all__ = [
+    "LARGEST_EXACT",
+    "LARGEST_ITERATED",
+    "ExactPlan",
+    "NystroemPlan",
+    "choose_landmarks",
+    "choose_regime",
+    "default_budget",
+    "lapack_after_krylov",
+    "nystroem_bytes",
+    "plan_exact",
+    "require",
+    "require_nystroem",
+]
+
+Matrix = NDArray[np.float64]
+
+LARGEST_EXACT = 5000
+"""Rows up to which a fit of many components is exact, memory permitting: seconds on one core."""
+
+LARGEST_ITERATED = 100_000
+"""Rows up to which a fit of few components is exact: minutes on one core."""
+
+FEW_COLUMNS = 5
+"""Columns up to which rows serve better than centres of clusters.
+
+Of 3,000 normal rows with 500 landmarks, so many leading eigenvalues are right to a thousandth with
+centres and with rows drawn by what others miss: 20 and 100 in 2 columns, 34 and 255 in 3, 21 and 56
+in 5, but 10 and 0 in 10.
+"""
+
+_ITEMS = {"float32": 4, "float64": 8}
+_ITEM = _ITEMS["float64"]
+"""Bytes of a number."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """How an exact fit goes about it, and the memory it takes."""
+
+    n: int  # rows
+    q: int  # components at most
+    solver: Solver
+    precision: Resolved  # of kernel values and products
+    stored: bool  # whether the Gram matrix is kept, or recomputed for every product
+    n_bytes: int  # at the largest, beyond the rows
+
+    def describe(self) -> str:
+        """Return the plan in one line."""
+        kept = "stored" if self.stored else "made anew for every product"
+        return (
+            f"exact, n = {self.n}, q = {self.q}: {self.solver} in {self.precision}, "
+            f"Gram matrix {kept}, {self.n_bytes / 1e6:.0f} MB"
+        )
+
+
+@dataclass(frozen=True)
+class NystroemPlan:
+    """How a fit through landmarks goes about it, and the memory it takes."""
+
+    n: int  # rows
+    n_landmarks: int  # at most
+    landmarks: str  # how they are drawn: one of `LANDMARKS`, or "given"
+    precision: Resolved  # of kernel values; sums are float64
+    n_bytes: int  # at the largest, beyond the rows
+
+    def describe(self) -> str:
+        """Return the plan in one line."""
+        return (
+            f"nystroem, n = {self.n}, {self.n_landmarks} landmarks ({self.landmarks}), kernel "
+            f"values in {self.precision}, {self.n_bytes / 1e6:.0f} MB"
+        )
+
+
+def choose_regime(
+    kernel: Kernel,
+    X: Matrix,
+    *,
+    method: str = "auto",
+    n_components: int | None = None,
+    n_landmarks: int = 1000,
+    landmarks: str = "auto",
+    center: bool = True,
+    solver: Solver = "auto",
+    precision: Precision = "auto",
+    memory_budget: int | None = None,
+) -> ExactPlan | NystroemPlan:
+    """Choose how to fit, from the rows, the components and the budget; log the choice.
+
+    ``landmarks`` is one of `LANDMARKS`, "auto" or "given". MemoryLimitError if no way, or the one
+    asked for, stays within the budget.
+    """
+    # Exact where the budget allows up to 5,000 rows, and up to 100,000 where the components are so
+    # few that an iteration finds them (the Gram matrix is stored if the budget holds it); through
+    # landmarks otherwise. Indefinite kernels have no landmarks.
+    n, d = X.shape
+    q = n if n_components is None else min(n_components, n)
+    few = n <= LARGEST_ITERATED and choose_solver(n, q, solver) == "krylov"
+    if method == "exact" or (method == "auto" and (not kernel.is_psd or n <= LARGEST_EXACT or few)):
+        try:
+            return plan_exact(
+                kernel,
+                X,
+                n_components=n_components,
+                center=center,
+                solver=solver,
+                precision=precision,
+                memory_budget=memory_budget,
+            )
+        except MemoryLimitError:
+            if method == "exact" or not kernel.is_psd:
+                raise
+    m, way = min(n_landmarks, n), choose_landmarks(kernel, d, landmarks)
+    require_nystroem(m, d, memory_budget)
+    drawing = drawing_bytes(way, n, m, d)
+    require(drawing, memory_budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
+    resolved = choose_precision(kernel, X, min(q, m), precision, center=center)
+    plan = NystroemPlan(n, m, way, resolved, max(nystroem_bytes(m, d), drawing))
+    _log.info("%s", plan.describe())
+    return plan
+
+
+def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -> str:
+    """Return the way of drawing landmarks that ``"auto"`` stands for."""
+    # Where alike means near, centres of clusters, for a centre is like the rows about it; but rows
+    # drawn by what the others miss where columns are so few that landmarks span nearly all. Rows
+    # themselves for other kernels, for which a mean of rows may be like none of them.
+    if landmarks != "auto":
+        return landmarks
+    if not kernel.falls_with_distance:
+        return "residual"
+    return "rpcholesky" if n_features <= FEW_COLUMNS else "kmeans"
+
+
+def plan_exact(
+    kernel: Kernel,
+    X: Matrix,
+    *,
+    n_components: int | None = None,
+    center: bool = True,
+    solver: Solver = "auto",
+    precision: Precision = "float64",
+    memory_budget: int | None = None,
+) -> ExactPlan:
+    """Choose solver, precision and storage of an exact fit (arguments as of `fit_exact`).
+
+    MemoryLimitError if no way of fitting stays within the budget.
+    """
+    n, d = X.shape
+    q = n if n_components is None else min(n_components, n)
+    resolved = choose_precision(kernel, X, q, precision, center=center)
+    ways = [
+        ExactPlan(n, q, "krylov", resolved, stored, _krylov_bytes(n, d, q, resolved, stored))
+        for stored in (True, False)
+    ]
+    if choose_solver(n, q, solver) == "lapack":
+        # An iteration for many components of many rows takes less memory than LAPACK, and its time.
+        others = ways if solver == "auto" and 2 * q < n else []
+        ways = [_lapack_plan(n, q, resolved, indefinite=not kernel.is_psd), *others]
+    budget = default_budget() if memory_budget is None else memory_budget
+    for way in ways:
+        if way.n_bytes <= budget:
+            _log.info("%s", way.describe())
+            return way
+    least = min(way.n_bytes for way in ways)
+    require(least, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
+    return ways[-1]
+
+
+def lapack_after_krylov(
+    plan: ExactPlan, memory_budget: int | None, *, indefinite: bool
+) -> ExactPlan:
+    """Return the plan for rows whose leading eigenvalues lie too close together to iterate."""
+    lapack = _lapack_plan(plan.n, plan.q, plan.precision, indefinite=indefinite)
+    if lapack.n_bytes > (default_budget() if memory_budget is None else memory_budget):
+        raise MemoryLimitError(
+            f"The {plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to "
+            f"iterate, and LAPACK needs {_size_text(lapack.n_bytes)}: use method='nystroem', ask "
+            "for fewer components, or raise memory_budget."
+        )
+    return lapack
+
+
+def require(needed: int, budget: int | None, what: str, advice: str) -> None:
+    """Raise MemoryLimitError if ``what``, named with its size, needs more bytes than the budget."""
+    if budget is None:
+        allowed, bound = default_budget(), "a quarter of the available memory"
+    else:
+        allowed, bound, advice = budget, "the budget", f"{advice}, or raise memory_budget"
+    if needed > allowed:
+        raise MemoryLimitError(
+            f"{what} needs {_size_text(needed)}, {bound} is {_size_text(allowed)}: {advice}."
+        )
+
+
+def require_nystroem(n_landmarks: int, n_features: int, budget: int | None = None) -> None:
+    """Refuse, as `require`, a Nystrom fit on so many columns with the landmarks it will have."""
+    needed = nystroem_bytes(n_landmarks, n_features)
+    require(needed, budget, f"A Nystrom fit with {n_landmarks} landmarks", "use fewer landmarks")
+
+
+def default_budget() -> int:
+    """Return the bytes a fit may take unless told otherwise: a quarter of what is available."""
+    return available_bytes() // 4
+
+
+def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> ExactPlan:
+    """Return the plan by LAPACK: the Gram matrix, and vectors twice, which end in float64."""
+    item, vectors = _ITEMS[precision], lapack_vectors(n, q, by_modulus=indefinite)
+    needed = item * n * (n + vectors) + _ITEM * n * vectors
+    return ExactPlan(n, q, "lapack", precision, True, needed)
+
+
+def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
+    """Return the bytes of an exact fit by iteration, beyond the rows."""
+    # Half a Gram matrix if it is stored; the basis and its products; and what one product takes,
+    # or, when the iteration is done, its vectors and their image, and the vectors in float64.
+    item, b = _ITEMS[precision], block_width(q)
+    gram = item * n * (n + PANEL) // 2 if stored else 0
+    kernel = item * n * (d + 2)
+    basis = krylov_basis_limit(n, q)
+    iteration = item * n * 6 * b
+    refinement = item * n * 2 * q + _ITEM * n * q
+    small = _ITEM * 4 * basis * basis
+    return gram + kernel + 2 * item * n * basis + max(iteration, refinement) + small
+
+
+def nystroem_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:
+    """Return the bytes of a Nystrom fit beyond its rows."""
+    # About four m x m matrices, and of one block what is summed of its kernel values and some of
+    # these values themselves.
+    return n_landmarks * (30 * n_landmarks + 12 * block + 2 * _ITEM * n_features)
+
+
+def _size_text(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.3g} MB"

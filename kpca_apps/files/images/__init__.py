@@ -1,0 +1,1 @@
+"""Image files in and out: pixels by kept libraries, metadata carried over."""

@@ -1,0 +1,148 @@
+"""Image files in and out: nothing lost on the way but what is stated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
+from kpca_apps.files.images.kinds import HEAD, image_kind, refusal
+from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
+from kpca_apps.files.images.png import carry_metadata, read_png, write_png
+from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
+from kpca_apps.files.images.types import ImageFile
+from kpca_apps.files.limits import require_memory
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.output import atomic_write
+
+__all__ = ["FORMATS", "encode_image", "read_image", "target_format", "write_image"]
+
+Pages = NDArray[Any] | Iterable[NDArray[Any]]
+
+FORMATS = ("same", "png", "tiff")
+_READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
+    "png": read_png,
+    "tiff": read_tiff,
+    "jpeg": read_jpeg,
+    **{kind: partial(read_other, kind) for kind in OTHER_KINDS},
+}
+
+
+def read_image(path: str | Path, label: str | None = None) -> ImageFile:
+    """Read an image file; its kind is told by its content, not by its suffix.
+
+    It is checked as far as its headers go: pixels are decoded when asked for. What is missing,
+    damaged, too large or of a kind that is not read is refused in one line, which begins with the
+    label (default: the path) and says what to do about it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "grey.png")
+    ...     with path.open("wb") as file:
+    ...         write_png(file, np.full((3, 5), 9, np.uint8), ())
+    ...     image = read_image(path)
+    >>> image.format, image.pages[0].shape, int(image.page(0)[2, 4])
+    ('png', (3, 5), 9)
+    """
+    path = Path(path)
+    label = one_line(str(path) if label is None else label, 200)
+    kind, data = _read_bytes(path, label)
+    image = _READERS[kind](data, label)
+    require_memory(label, max(page.n_bytes for page in image.pages))
+    return replace(image, sha256=hashlib.sha256(data).hexdigest())
+
+
+def write_image(path: str | Path, pages: Pages, like: ImageFile, *, format: str = "same") -> None:
+    """Write pixels as a file like the one they came from, whole or not at all."""
+    with atomic_write(path) as file:
+        encode_image(file, pages, like, format=format)
+
+
+def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:
+    """Write pixels in the format, and with the metadata, of the file they came from.
+
+    The file is open at its start, and for TIFF able to seek. Pages have the shapes and types of
+    those of `like` (else ValueError), and are taken one at a time; pixels stay in stored order.
+    JPEG is written at quality 95 with full chroma; all others lose nothing. ConfigError if
+    another format than "same" cannot hold the pixels.
+    """
+    target = target_format(like, format)
+    checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
+    if target == "tiff":
+        directories = like.directories or (directory_of_metadata(like.metadata),)
+        write_tiff(file, checked, directories, like.label)
+        return
+    for pixels in checked:
+        if target == "png":
+            carried = like.carried if like.format == "png" else carry_metadata(like.metadata)
+            write_png(file, pixels, carried)
+        elif target == "jpeg":
+            write_jpeg(file, pixels, like.carried)
+        else:
+            write_other(file, pixels, like)
+
+
+def target_format(like: ImageFile, format: str) -> str:
+    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+    if format not in FORMATS:
+        raise ConfigError(
+            f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
+        )
+    premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
+    what = ""
+    if len(like.pages) > 1:
+        what = f"has {len(like.pages)} pages"
+    elif like.pages[0].dtype.kind == "f":
+        what = "has floats"
+    elif premultiplied and like.pages[0].alpha:
+        what = "has colours multiplied by their transparency"
+    if format == "png" and what:
+        raise ConfigError(f"{like.label}: {what}, which PNG cannot hold; leave out --format.")
+    return like.format if format == "same" else format
+
+
+def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+    for pixels, page in zip(pages, like.pages, strict=True):
+        if pixels.shape != page.shape or pixels.dtype != page.dtype:
+            raise ValueError(
+                f"a page of shape {page.shape} and type {page.dtype} was given pixels of shape "
+                f"{pixels.shape} and type {pixels.dtype}"
+            )
+        yield pixels
+
+
+def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
+    """Return an image's kind and content; of a file of another kind only the head is read."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{label}: this is a folder; name a file in it.")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{label}: this is no regular file; name an image file.")
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+            if not head:
+                raise InputError(f"{label}: the file is empty; fetch it again.")
+            kind = image_kind(head, path.name)
+            if kind not in _READERS:
+                raise InputError(f"{label}: {refusal(kind)}")
+            require_memory(label, path.stat().st_size)
+            return kind, head + file.read()
+    except FileNotFoundError:
+        raise InputError(f"{label}: no such file.") from None
+    except PermissionError:
+        raise InputError(f"{label}: no permission to read it; change its mode.") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = one_line(getattr(error, "strerror", None) or str(error))
+        raise InputError(f"{label}: cannot be read ({reason}).") from None

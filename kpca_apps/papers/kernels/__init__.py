@@ -1,0 +1,1 @@
+"""Kernels of the papers that no application needs; `KernelPCA` takes them as any other."""

@@ -1,0 +1,157 @@
+"""Figures of a batch: one line an image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome
+from kpca_apps.report.denoising.text import METHODS, compared_images
+from kpca_apps.report.drawing import (
+    PALETTE,
+    Drawing,
+    house_style,
+    new_axes,
+    plain_ticks,
+    shown,
+    to_png,
+)
+from kpca_apps.report.text import count, join
+
+__all__ = ["MOST_NAMED", "denoising_drawings", "denoising_figures"]
+
+MOST_NAMED = 40  # lines that still have room for a name
+LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
+MARKS = {
+    "noisy": ("o", "muted", "none"),
+    "denoised": ("o", "blue", "blue"),
+    "nl_means": ("^", "orange", "orange"),
+    "wavelet": ("s", "purple", "purple"),
+}
+OTHER = ("D", "green", "green")
+
+
+def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
+    """Draw the figures of a batch as files: ``"noise"`` and ``"psnr"``, if they apply, to PNG."""
+    return {drawing.name: to_png(drawing) for drawing in denoising_drawings(result).values()}
+
+
+def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
+    """Draw every figure of a batch, by name."""
+    done = [image for image in result.images if image.status == "ok"]
+    with house_style():
+        drawings = [_noise(done)] if len(done) > 1 else []
+        compared = compared_images(result)
+        if compared:
+            drawings.append(_psnr(compared))
+    return {drawing.name: drawing for drawing in drawings}
+
+
+def _psnr(compared: Sequence[tuple[ImageOutcome, Comparison]]) -> Drawing:
+    """PSNR before, after and of rivals, the image with the highest on top."""
+    ordered = sorted(compared, key=lambda one: (one[1].denoised.psnr, one[0].name))
+    rivals = [name for name in ordered[0][1].rivals if all(name in c.rivals for _, c in ordered)]
+    names = ["noisy", *rivals, "denoised"]
+    values = {name: [_quality(comparison, name) for _, comparison in ordered] for name in names}
+    axes, drawing = _start("psnr", "PSNR of each image", [i for i, _ in ordered])
+    _mark(axes, values)
+    axes.set_xlabel("PSNR in dB, higher is better")
+    others = [METHODS.get(name, name) for name in rivals]
+    beside = f", {join(others)} by the other marks" if others else ""
+    caption = (
+        f"{_whose(ordered)}, from the noisy image (hollow) to the denoised (filled){beside}. "
+        "Further right is nearer to the clean image."
+    )
+    return Drawing(drawing.name, drawing.title, caption, drawing.figure)
+
+
+def _quality(comparison: Comparison, name: str) -> float:
+    if name in ("noisy", "denoised"):
+        value = comparison.noisy.psnr if name == "noisy" else comparison.denoised.psnr
+    else:
+        value = comparison.rivals[name].psnr
+    return value if math.isfinite(value) else math.nan
+
+
+def _noise(images: Sequence[ImageOutcome]) -> Drawing:
+    """Noise level used, and deviation of what was taken out."""
+    ordered = sorted(images, key=lambda image: (_taken(image), image.name))
+    axes, drawing = _start("noise", "Noise, and what was taken out", ordered)
+    values = {"noisy": [_level(i) for i in ordered], "denoised": [_taken(i) for i in ordered]}
+    _mark(axes, values, {"noisy": "noise level", "denoised": "taken out"})
+    axes.set_xlabel("standard deviation in per cent of the range of values")
+    axes.set_xlim(left=0)
+    caption = (
+        f"{_whose(ordered)}: the noise level (hollow) and the deviation of what was taken out "
+        "(filled). Filled far right of hollow: more than noise was taken out."
+    )
+    return Drawing(drawing.name, drawing.title, caption, drawing.figure)
+
+
+def _level(image: ImageOutcome) -> float:
+    """Return the noise level in per cent, if there is one; a speckle level has another scale."""
+    if image.sigma is None or image.noise == "speckle" or not image.established:
+        return math.nan
+    return 100 * image.sigma / (image.data_range or 1.0)
+
+
+def _taken(image: ImageOutcome) -> float:
+    return 100 * image.residual.sd / (image.data_range or 1.0) if image.residual else 0.0
+
+
+def _whose(images: Sequence[object]) -> str:
+    return "One line an image" if len(images) > 1 else "The image"
+
+
+def _start(name: str, title: str, images: Sequence[ImageOutcome]) -> tuple[Axes, Drawing]:
+    """Start a figure with a line for each image, the last on top."""
+    named = len(images) <= MOST_NAMED
+    height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
+    figure, (axes,) = new_axes(5.6, height)
+    places = np.arange(len(images))
+    axes.set_ylim(-0.7, len(images) - 0.3)
+    if named:
+        axes.set_yticks(places, [shown(image.name, 28) for image in images])
+        axes.hlines(
+            places, 0, 1, transform=axes.get_yaxis_transform(), color=PALETTE["rule"], lw=0.6
+        )
+    else:
+        axes.set_yticks([])
+        axes.set_ylabel(f"{count(len(images))} images")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    plain_ticks(axes.xaxis)
+    return axes, Drawing(name, title, "", figure)
+
+
+def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
+    """Mark the values of each method on the lines, and say above which mark is whose."""
+    names = labels or METHODS
+    n_lines = len(values["noisy"])
+    size = 5.0 if n_lines <= MOST_NAMED else 2.6
+    for name, numbers in values.items():
+        marker, edge, face = MARKS.get(name, OTHER)
+        axes.plot(
+            numbers,
+            np.arange(n_lines),
+            linestyle="none",
+            marker=marker,
+            markersize=size if marker == "o" else size - 0.6,
+            markeredgecolor=PALETTE[edge],
+            markerfacecolor=face if face == "none" else PALETTE[face],
+            label=names.get(name, name),
+            clip_on=False,
+        )
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=len(values),
+        frameon=False,
+        borderaxespad=0.2,
+        handletextpad=0.2,
+        columnspacing=1.2,
+        labelcolor=PALETTE["muted"],
+    )

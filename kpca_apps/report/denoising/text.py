@@ -1,0 +1,388 @@
+"""What denoising did, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kpca_apps.denoise.result import (
+    Comparison,
+    DenoisingResult,
+    DictionaryView,
+    ImageOutcome,
+    Quality,
+    Trial,
+    TrialResult,
+)
+from kpca_apps.report.text import Verbatim, count, cut, join, number, percent, plain, plural
+
+__all__ = [
+    "METHODS",
+    "best_rival",
+    "compared_images",
+    "decibels",
+    "dictionary_sentence",
+    "has_figures",
+    "headline",
+    "headline_parts",
+    "in_units",
+    "is_left",
+    "level_text",
+    "likeness_sentence",
+    "looks_like",
+    "noise_sentence",
+    "reason_text",
+    "residual_sentence",
+    "similarity",
+    "standing_sentences",
+    "trial_sentence",
+    "trial_title",
+]
+
+METHODS = {
+    "noisy": "noisy",
+    "denoised": "kernel PCA",
+    "nl_means": "non-local means",
+    "wavelet": "wavelet shrinkage",
+}
+KINDS = {
+    "gaussian": "Gaussian noise",
+    "poisson": "Poisson (photon) noise",
+    "speckle": "speckle",
+    "impulse": "impulse noise (salt and pepper)",
+    "camera": "camera noise",
+}
+MAX_NAMED = 3
+TELLING = 0.005  # dB; less is no difference in two decimals
+
+
+def has_figures(result: DenoisingResult) -> bool:
+    """Whether there is anything to draw: several images, or comparisons."""
+    n_done = sum(image.status == "ok" for image in result.images)
+    return n_done > 1 or bool(compared_images(result))
+
+
+def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
+    """Return the images whose likeness to a clean one is a finite number, with it."""
+    return [
+        (image, image.comparison)
+        for image in result.images
+        if image.status == "ok"
+        and image.comparison is not None
+        and math.isfinite(image.comparison.denoised.psnr)
+    ]
+
+
+def headline(result: DenoisingResult) -> str:
+    """Say what became of a batch in one plain sentence.
+
+    Examples
+    --------
+    >>> def image(name, sigma):
+    ...     return ImageOutcome(name, "ok", sigma=sigma, estimated=True, data_range=255.0)
+    >>> failed = ImageOutcome("c.png", "failed", reason="c.png: is empty.")
+    >>> headline(DenoisingResult((image("a.png", 18.2), image("b.png", 25.0), failed)))
+    '2 of 3 images denoised, 1 failed: c.png; the noise was 18.2 to 25 of 255.'
+    """
+    return plain(headline_parts(result))
+
+
+def headline_parts(result: DenoisingResult) -> list[str]:
+    """Return the sentence of `headline` in parts; `Verbatim` parts are names of files."""
+    n_all, failed = len(result.images), result.failed
+    done = [image for image in result.images if image.status == "ok"]
+    if not done:
+        who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
+        return [f"{who} could {'not ' * (n_all == 1)}be denoised: ", *_named(failed), "."]
+    changed = [image for image in done if not is_left(image)]
+    names = [f", {count(len(failed))} failed: ", *_named(failed)] if failed else []
+    if not changed:
+        where = f"in {count(len(done))} " if failed else ""
+        who = "The image was not" if n_all == 1 else f"None of {plural(n_all, 'image')} was"
+        return [f"{who} denoised: {where}no noise could be established", *names, "."]
+    share = "" if len(changed) == n_all else f"{count(len(changed))} of "
+    n_left = len(done) - len(changed)
+    left = (
+        ""
+        if not n_left
+        else f", {count(n_left)} left as {'it was' if n_left == 1 else 'they were'}"
+    )
+    start = f"{share}{plural(n_all, 'image')} denoised{left}"
+    return [start, *names, f"; {_gain(result) or _noise_range(changed)}."]
+
+
+def is_left(image: ImageOutcome) -> bool:
+    """Whether an image was left as it was, because no noise was found in it for sure."""
+    if image.status != "ok" or image.noise == "impulse":
+        return False
+    return not image.established or (image.estimated and image.sigma == 0)
+
+
+def _named(images: Sequence[ImageOutcome]) -> list[str]:
+    """Name a few images, and say how many more there are."""
+    shown = [cut(image.name) for image in images[:MAX_NAMED]]
+    more = len(images) - len(shown)
+    last = [] if not more else [f" and {count(more)} more"]
+    parts: list[str] = []
+    for place, name in enumerate(shown):
+        is_last = place == len(shown) - 1 and not more
+        parts += [("" if place == 0 else " and " if is_last else ", "), name]
+    return parts + last
+
+
+def _noise_range(images: Sequence[ImageOutcome]) -> str:
+    """Say the lowest and the highest noise level of a batch."""
+    if all(image.noise == "impulse" for image in images):
+        return "impulse noise was taken out"
+    known = [image for image in images if image.sigma is not None]
+    if not known:
+        return "the noise level was not needed"
+    was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
+    if all(image.noise == "speckle" for image in known):
+        return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
+    ranges = {image.data_range for image in known}
+    where = " where brightest" if all(image.noise == "poisson" for image in known) else ""
+    if len(ranges) == 1 and None not in ranges:
+        most = number(ranges.pop() or 0.0)
+        return f"{was} {_range([image.sigma or 0.0 for image in known])} of {most}{where}"
+    levels = [100 * (image.sigma or 0.0) / (image.data_range or 1.0) for image in known]
+    return f"{was} {_range(levels, 2)} % of the range of values{where}"
+
+
+def _range(values: Sequence[float], digits: int = 3) -> str:
+    low, high = number(min(values), digits), number(max(values), digits)
+    return low if low == high else f"{low} to {high}"
+
+
+def _gain(result: DenoisingResult) -> str:
+    """Say how much nearer to the clean images the batch came; nothing if that is not known."""
+    mean = result.mean_comparison
+    if mean is None or not math.isfinite(mean.noisy.psnr + mean.denoised.psnr):
+        return ""
+    compared = sum(image.comparison is not None for image in result.images)
+    of = "" if compared == len(result.images) - result.n_failed else f" of {count(compared)}"
+    average = " on average" if compared > 1 or of else ""
+    rose = "fell" if mean.denoised.psnr < mean.noisy.psnr else "rose"
+    text = (
+        f"PSNR{of} {rose} from {decibels(mean.noisy.psnr, 1)} to "
+        f"{decibels(mean.denoised.psnr, 1)} dB{average}"
+    )
+    rival = best_rival(mean)
+    if rival is None:
+        return text
+    ahead = mean.denoised.psnr - mean.rivals[rival].psnr
+    if abs(ahead) < 0.05:
+        return f"{text}, as much as with {METHODS.get(rival, rival)}"
+    side = "above" if ahead > 0 else "below"
+    return f"{text}, {abs(ahead):.1f} dB {side} {METHODS.get(rival, rival)}"
+
+
+def best_rival(comparison: Comparison) -> str | None:
+    """Return the rival with the highest finite PSNR."""
+    rivals = {
+        name: quality.psnr
+        for name, quality in comparison.rivals.items()
+        if math.isfinite(quality.psnr)
+    }
+    return max(rivals, key=lambda name: rivals[name]) if rivals else None
+
+
+def decibels(psnr: float, decimals: int = 2) -> str:
+    """Write a PSNR, which is infinite for equal images."""
+    return f"{psnr:.{decimals}f}" if math.isfinite(psnr) else "equal"
+
+
+def similarity(quality: Quality) -> str:
+    """Write an SSIM, which tiny images do not have."""
+    return "" if quality.ssim is None else f"{quality.ssim:.3f}"
+
+
+def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
+    """Write a level of noise on its scale.
+
+    Examples
+    --------
+    >>> level_text(ImageOutcome("a.png", "ok", noise="gaussian", data_range=255.0), 24.81)
+    '24.8 of 255'
+    >>> level_text(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 0.2)
+    '20 % of the intensity'
+    """
+    if image.noise == "speckle":
+        return f"{percent(value)} of the intensity"
+    where = " where brightest" if image.noise == "poisson" else ""
+    scale = f" of {number(image.data_range)}" if image.data_range else ""
+    return f"{number(value)}{scale}{where}"
+
+
+def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
+    """Write what was taken out, in units of the image whatever its noise.
+
+    Examples
+    --------
+    >>> in_units(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 24.81)
+    '24.8 of 255'
+    """
+    return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
+
+
+def kind_text(noise: str) -> str:
+    """Name a kind of noise."""
+    return KINDS.get(noise, f"{noise} noise" if noise else "noise")
+
+
+def noise_sentence(image: ImageOutcome | TrialResult) -> str:
+    """Say what noise was met and how that is known."""
+    if image.sigma is None:
+        return f"Taken as {kind_text(image.noise)}."
+    how = "estimated from the image" if image.estimated else "as given"
+    what = kind_text(image.noise)
+    level = level_text(image, image.sigma)
+    if image.noise == "impulse":
+        text = f"Taken as {what}; beside the impulses there is noise of {level}, {how}."
+    elif not image.established:
+        text = (
+            f"No noise could be established: {level} was measured, but may be texture, and the "
+            "image was left as it was."
+        )
+    elif image.sigma == 0:
+        text = f"No noise, {how}: the image was left as it is."
+    else:
+        text = f"Noise of {level}, {how}; taken as {what}."
+    if not image.correlated:
+        return text
+    advice = "" if image.noise == "camera" else ", which --noise camera is made for"
+    return f"{text} Neighbouring pixels share it{advice}."
+
+
+def looks_like(image: ImageOutcome) -> str:
+    """Say in a word or two what the residual looks like."""
+    residual = image.residual
+    if residual is None:
+        return ""
+    if residual.sd == 0:
+        return "nothing"
+    if residual.structured:
+        return "noise and structure"
+    # Both are 0 only where the image was too small to measure them.
+    return (
+        "noise" if residual.edge_correlation or residual.flat_correlation else "too small to tell"
+    )
+
+
+def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
+    """Say how much was taken out, if that was measured, and whether it looks like noise.
+
+    `has_strength` tells whether a lower strength can be asked for; a dictionary has none.
+    """
+    residual = image.residual
+    if residual is None:
+        return ""
+    if residual.sd == 0:
+        return "Nothing was taken out."
+    size = number(residual.sd)
+    in_units = image.sigma and image.noise in ("gaussian", "camera")
+    beside = f", beside noise of {number(image.sigma or 0.0)}" if in_units else ""
+    start = f"What was taken out has a standard deviation of {size}{beside}"
+    if residual.structured:
+        advice = " A --strength below 1 keeps more of both." if has_strength else ""
+        return f"{start}, and structure shows in it: some detail went with the noise.{advice}"
+    if looks_like(image) == "too small to tell":
+        return f"{start}; the image is too small to tell whether structure shows in it."
+    return f"{start}. It looks like noise: no structure was found in it."
+
+
+def likeness_sentence(comparison: Comparison) -> str:
+    """Say how near to the clean image one image came."""
+    noisy, denoised = comparison.noisy, comparison.denoised
+    if not math.isfinite(denoised.psnr):
+        return "The denoised image is equal to the clean one."
+    if not math.isfinite(noisy.psnr):
+        return f"The image was equal to the clean one before; now PSNR is {denoised.psnr:.2f} dB."
+    text = f"PSNR {noisy.psnr:.2f} to {denoised.psnr:.2f} dB"
+    if noisy.ssim is not None and denoised.ssim is not None:
+        text += f", SSIM {noisy.ssim:.3f} to {denoised.ssim:.3f}"
+    rivals = [
+        f"{METHODS.get(name, name)} {decibels(quality.psnr)}"
+        for name, quality in comparison.rivals.items()
+    ]
+    return f"{text}{f' ({join(rivals)} dB)' if rivals else ''}."
+
+
+def standing_sentences(result: DenoisingResult) -> list[list[str]]:
+    """Say where each rival stands, in parts; `Verbatim` parts are names of files."""
+    compared = [image for image in result.images if image.comparison is not None]
+    mean = result.mean_comparison
+    return [] if mean is None else [_standing(name, mean, compared) for name in mean.rivals]
+
+
+def _standing(rival: str, mean: Comparison, images: Sequence[ImageOutcome]) -> list[str]:
+    leads = [(_lead(image, rival), image) for image in images]
+    behind = [image for lead, image in leads if lead < -TELLING]
+    overall = mean.denoised.psnr - mean.rivals[rival].psnr
+    name = METHODS.get(rival, rival)
+    if not math.isfinite(overall):
+        size = "cannot be compared on average"
+    else:
+        side = "behind" if overall < 0 else "ahead"
+        size = f"is {abs(overall):.2f} dB {side} of {name}".replace("behind of", "behind")
+    text = f"Kernel PCA {size}{' on average' if len(images) > 1 else ''}"
+    if len(images) == 1:
+        return [f"{text}."]
+    if not behind:
+        return [f"{text}; {name} is ahead on no image."]
+    return [f"{text}; {name} is ahead on {count(len(behind))}: ", *_named(behind), "."]
+
+
+def _lead(image: ImageOutcome, rival: str) -> float:
+    """Return by how many dB kernel PCA is ahead on one image."""
+    comparison = image.comparison
+    if comparison is None or comparison.denoised.psnr == comparison.rivals[rival].psnr:
+        return 0.0
+    return comparison.denoised.psnr - comparison.rivals[rival].psnr
+
+
+def reason_text(image: ImageOutcome) -> Verbatim:
+    """Return why an image failed, without its name in front."""
+    return cut(image.reason.removeprefix(f"{image.name}: ") or "no reason was given", 400)
+
+
+def dictionary_sentence(dictionary: DictionaryView) -> str:
+    """Say what a dictionary learned from."""
+    height, width = dictionary.shape[:2]
+    colour = ", in colour" if dictionary.shape[2:] not in ((), (1,)) else ""
+    what = "patch" if dictionary.patch_size is not None else "whole image"
+    plurals = f"{what}{'' if dictionary.n_examples == 1 else 'es' if what == 'patch' else 's'}"
+    return (
+        f"Learned from {count(dictionary.n_examples)} {plurals} of {height} x {width} "
+        f"pixels{colour}. Each is projected on {plural(dictionary.n_components, 'component')}, "
+        f"with a bandwidth of {number(dictionary.bandwidth)}."
+    )
+
+
+def trial_sentence(result: TrialResult) -> list[str]:
+    """Say what a trial page shows, in parts."""
+    n = len(result.trials)
+    strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
+    at = strengths.get(n, f"{n} strengths")
+    if not result.established:
+        return [
+            f"No noise could be established ({level_text(result, result.sigma)} was measured, but "
+            "may be texture), so every strength leaves ",
+            cut(result.name),
+            " as it was. With the level given by --sigma there are strengths to try.",
+        ]
+    return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
+
+
+def trial_title(trial: Trial) -> str:
+    """Call a strength by what asks for it.
+
+    Examples
+    --------
+    >>> from kpca_apps.denoise.result import Preview
+    >>> seen = Preview("image/png", b"", 1, 1)
+    >>> trial_title(Trial(1.3, "--luma 1.3 --chroma 1.3", seen, seen, 5.0))
+    'Luma 1.3 and chroma 1.3'
+    """
+    words = join([word.strip() for word in trial.option.split("--") if word.strip()])
+    return f"{words[:1].upper()}{words[1:]}" or "As asked for"

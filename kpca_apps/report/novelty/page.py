@@ -1,0 +1,326 @@
+"""Results of novelty detection as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from markupsafe import escape
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.result import (
+    CategoryProfile,
+    ColumnProfile,
+    ComparisonResult,
+    NumericProfile,
+    OddCell,
+    RankedRow,
+    Reason,
+    RepeatedRows,
+    ScreeningResult,
+)
+from kpca_apps.report.novelty.figures import evaluation_drawings, screening_drawings
+from kpca_apps.report.novelty.text import (
+    MAX_ROWS,
+    PRECISION,
+    ROC,
+    expected_text,
+    headline,
+    is_missing,
+    reason_shares,
+    scores_text,
+    standing,
+    verdict,
+    without_hidden,
+    without_hidden_columns,
+)
+from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
+from kpca_apps.report.text import count, cut, join, number, plain
+
+__all__ = ["WIDTH", "render_comparison", "render_screening", "strip_of"]
+
+N_CARDS = 5
+N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
+MAX_PATTERNS = 5
+N_WARNINGS_ON_TOP = 2
+MAX_NOTES = 50  # warnings listed in full
+MAX_COLUMNS = 200  # rows of the column plan
+MAX_CELL = 200  # characters of one cell
+ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
+MAX_REASONS = 3
+MAX_HINTS = 2
+MAX_HINT = 240  # characters of one hint
+WIDTH = 200.0  # of the drawing, in its own units
+HEIGHT = 30.0
+BASE = 27.0  # where bands and bars stand
+MARGIN = 8.0  # room for half a mark at either end
+MAX_STRETCH = 1.0  # how many widths of the band the axis may grow to reach a value
+
+
+def render_screening(result: ScreeningResult) -> str:
+    """Render a screening as a page that needs nothing beside itself.
+
+    Under 1 MB however many rows; values of hidden columns do not reach the page.
+    """
+    shown = without_hidden(result)
+    rows = _rows(shown, shown.ranked[:MAX_ROWS])
+    sentence = headline(shown)
+    return make_page(
+        "screening.html.j2",
+        result=shown,
+        title=plain(sentence),
+        sentence=sentence,
+        cards=_rows(shown, shown.oddest_of_each_kind[:N_CARDS]),
+        patterns=[cut(pattern.sentence, MAX_SENTENCE) for pattern in shown.patterns[:MAX_PATTERNS]],
+        n_patterns=len(shown.patterns),
+        rows=rows,
+        n_more_rows=len(shown.scores) - len(rows),
+        odd_cells=[_odd_cell(cell) for cell in shown.odd_cells],
+        n_shown_cells=N_ODD_CELLS,
+        cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
+        repeats=_repeats(shown),
+        drawings=screening_drawings(shown),
+        sources=[("Table", shown.source)]
+        + ([("Reference", shown.reference)] if shown.reference else []),
+        **_shared(shown),
+    )
+
+
+def render_comparison(result: ComparisonResult) -> str:
+    """Render a comparison with rivals as a page that needs nothing beside itself."""
+    return make_page(
+        "comparison.html.j2",
+        result=result,
+        title=standing(result.evaluations, ROC) or "There is no rival to compare with.",
+        by_precision=standing(result.evaluations, PRECISION),
+        sources=[("Table", result.source)],
+        **_shared(result),
+    )
+
+
+def _shared(result: ScreeningResult | ComparisonResult) -> dict[str, Any]:
+    """Gather what both kinds of page show."""
+    warnings = [cut(text, MAX_SENTENCE) for text in result.warnings]
+    columns = without_hidden_columns(result.columns)
+    return {
+        "warnings": warnings[:MAX_NOTES],
+        "top_warnings": warnings[:N_WARNINGS_ON_TOP],
+        "n_warnings": len(warnings),
+        "columns": columns[:MAX_COLUMNS],
+        "n_more_columns": max(len(columns) - MAX_COLUMNS, 0),
+        "evaluations": [
+            {
+                "evaluation": evaluation,
+                "verdict": verdict(evaluation),
+                "drawings": drawings,
+                "methods": sorted(evaluation.methods, key=lambda curve: (-curve.auroc, curve.name)),
+            }
+            for evaluation, drawings in zip(
+                result.evaluations, evaluation_drawings(result.evaluations), strict=True
+            )
+        ],
+        "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        "versions": sorted(result.versions.items()),
+    }
+
+
+def _odd_cell(cell: OddCell) -> dict[str, Any]:
+    """Return a cell that is odd by itself, its place, and where else in the column it stands."""
+    places = [count(place) for place in cell.more_places]
+    if n_left := cell.n_cells - 1 - len(places):
+        places.append(f"{count(n_left)} more")
+    place = cell.row if cell.line is None else cell.line
+    return vars(cell) | {"place": place, "more": join(places)}
+
+
+def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
+    """Return the groups of rows that repeat others, equal ones first."""
+    kinds = {"equal": result.duplicates.equal, "nearly equal": result.duplicates.near}
+    return [_repeat(group, kind) for kind, groups in kinds.items() for group in groups]
+
+
+def _repeat(group: RepeatedRows, kind: str) -> dict[str, str]:
+    more = group.n_rows - len(group.rows)
+    ending = f" and {count(more)} more" if more else ""
+    texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
+    return {
+        "kind": kind,
+        "rows": ", ".join(map(count, group.rows)) + ending,
+        "lines": "" if group.lines is None else ", ".join(map(count, group.lines)) + ending,
+        "columns": cut(", ".join(group.columns), MAX_CELL),
+        "cells": cut("; ".join(texts), MAX_CELL),
+    }
+
+
+def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
+    """Return some ranked rows, ready to show; their scores differ where they do."""
+    profiles = {column.name: column for column in result.columns}
+    scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
+    return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
+
+
+def _row(
+    row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
+) -> dict[str, Any]:
+    cells = _affordable(row.cells)
+    p_value = "" if row.p_value is None else number(row.p_value, keep_zeros=True)
+    return vars(row) | {
+        "id": cut(row.id or "", MAX_CELL),
+        "score": score,
+        "threshold": threshold,
+        "score_value": row.score,
+        "rarity": p_value if row.rarity is None else row.rarity.words,
+        "rarity_value": row.p_value if row.rarity is None else row.rarity.share,
+        "reasons": [
+            _reason(reason, share, profiles.get(reason.column))
+            for reason, share in reason_shares(row)[:MAX_REASONS]
+        ],
+        "hints": [cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]],
+        "note": _note(row),
+        "cells": cells,
+        "n_more_cells": len(row.cells) - len(cells),
+    }
+
+
+def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> dict[str, Any]:
+    about, expected = expected_text(reason)
+    return {
+        "column": cut(reason.column, MAX_CELL),
+        "share": share,
+        "seen": "missing" if is_missing(reason.seen) else cut(reason.seen),
+        "expected": "no value" if is_missing(reason.expected) else expected,
+        "about": about,
+        "hidden": profile is not None and profile.hidden,
+        "strip": strip_of(reason, profile),
+    }
+
+
+def _note(row: RankedRow) -> str:
+    """Say why a row shows no reasons."""
+    if row.reasons:
+        return ""
+    if row.explained:
+        return "Every column reads what the rows most like it do."
+    return "Reasons were not worked out this far down."
+
+
+def _affordable(cells: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """Keep the leading cells whose text fits the budget of a row."""
+    kept: list[tuple[str, str]] = []
+    spent = 0
+    for cell in cells:
+        name, text = (cut(part, MAX_CELL) for part in cell)
+        spent += len(str(escape(name) + escape(text)).encode()) + 60
+        if spent > ROW_BUDGET:
+            break
+        kept.append((name, text))
+    return kept
+
+
+class Mark(NamedTuple):
+    """A value on a strip: its place, and -1 or 1 where it lies beyond that end, else 0."""
+
+    x: float
+    y: float
+    beyond: int = 0
+
+
+class Bar(NamedTuple):
+    """A bar of a category strip: left edge, top, width and height."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Strip(NamedTuple):
+    """Geometry of one strip: a band (SVG path) or bars, and up to two marks."""
+
+    band: str
+    bars: tuple[Bar, ...]
+    seen: Mark | None
+    expected: Mark | None
+
+
+def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
+    """Lay out the strip of one reason; None for free text, hidden or missing values."""
+    distribution = None if profile is None else profile.distribution
+    if distribution is None or (reason.seen_value is None and reason.expected_value is None):
+        return None
+    if isinstance(distribution, NumericProfile):
+        return _numeric_strip(reason, distribution)
+    return _category_strip(reason, distribution)
+
+
+def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip | None:
+    values = [
+        float(v) if isinstance(v, float | int) and np.isfinite(v) else None
+        for v in (reason.seen_value, reason.expected_value)
+    ]
+    edges = np.asarray(profile.edges, dtype=np.float64)
+    if len(edges) < 2 or not np.isfinite(edges).all() or values == [None, None]:
+        return None
+    low, high = float(edges[0]), float(edges[-1])
+    if high <= low:  # a column of one value still needs a width to be drawn on
+        low, high = low - 0.5, high + 0.5
+    reach = MAX_STRETCH * (high - low)
+    near = [v for v in values if v is not None and low - reach <= v <= high + reach]
+    left, right = min([low, *near]), max([high, *near])
+    scale = (WIDTH - 2 * MARGIN) / (right - left)
+
+    def mark(value: float | None, y: float) -> Mark | None:
+        if value is None:
+            return None
+        x = MARGIN + (min(max(value, left), right) - left) * scale
+        return Mark(round(x, 1), y, int(value > right) - int(value < left))
+
+    places = MARGIN + (np.clip(edges, low, high) - left) * scale
+    return Strip(_band(places, profile.counts), (), mark(values[0], 19.0), mark(values[1], 19.0))
+
+
+def _band(places: NDArray[np.float64], counts: NDArray[np.float64]) -> str:
+    """Outline of the histogram; square roots keep thin tails visible."""
+    heights = np.sqrt(np.maximum(np.asarray(counts, dtype=np.float64), 0))
+    heights = heights / max(float(heights.max(initial=0.0)), 1.0) * (BASE - 5.0)
+    steps = "".join(
+        f"V{BASE - height:.1f}H{place:.1f}"
+        for height, place in zip(heights, places[1:], strict=True)
+    )
+    return f"M{places[0]:.1f} {BASE:.1f}{steps}V{BASE:.1f}Z"
+
+
+def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip | None:
+    levels = list(profile.levels)
+    counts = [*profile.counts, profile.n_other]
+    known = {level: place for place, level in enumerate(levels)}
+    places = [
+        None if value is None else known.get(str(value), len(levels))
+        for value in (reason.seen_value, reason.expected_value)
+    ]
+    n_slots = len(levels) + int(profile.n_other > 0 or len(levels) in places)
+    if n_slots == 0:
+        return None
+    slot = min((WIDTH - 2 * MARGIN) / n_slots, 40.0)
+    tallest = max(*counts, 1)
+    bars = tuple(
+        Bar(
+            round(MARGIN + (place + 0.1) * slot, 1),
+            round(BASE - n / tallest * 15.0, 1),
+            round(0.8 * slot, 1),
+            round(n / tallest * 15.0, 1),
+        )
+        for place, n in enumerate(counts[:n_slots])
+    )
+
+    # Two marks over the same bar stand side by side.
+    shift = 5.0 if places[0] == places[1] else 0.0
+
+    def mark(place: int | None, shift: float) -> Mark | None:
+        if place is None:
+            return None
+        x = round(MARGIN + (place + 0.5) * slot + shift, 1)
+        return Mark(x, round(bars[place].y - 6.0, 1))
+
+    return Strip("", bars, mark(places[0], shift), mark(places[1], -shift))

@@ -1,0 +1,351 @@
+"""What novelty detection found, in sentences; what of it may be shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    Curves,
+    Evaluation,
+    OddCell,
+    Pattern,
+    RankedRow,
+    Reason,
+    RepeatedRows,
+    ScreeningResult,
+)
+from kpca_apps.report.text import count, cut, join, ordinal, percent, plural
+
+__all__ = [
+    "MAX_ROWS",
+    "PRECISION",
+    "ROC",
+    "expected_text",
+    "headline",
+    "is_missing",
+    "reason_shares",
+    "scores_text",
+    "standing",
+    "threshold_text",
+    "verdict",
+    "without_hidden",
+    "without_hidden_columns",
+]
+
+MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
+MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
+WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
+
+
+def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
+    """Write scores and their threshold alike, with decimals enough to tell apart all that differ.
+
+    Examples
+    --------
+    >>> scores_text([1.1052, 1.1043], 1.104)
+    (['1.1052', '1.1043'], '1.1040')
+    >>> scores_text([51234.5, 2.15043, 2.15041], 1.2)
+    (['51,234.50000', '2.15043', '2.15041'], '1.20000')
+    >>> scores_text([0.8], float("inf"))
+    (['0.800'], 'none')
+    """
+    sizes = sorted(abs(v) for v in (*scores, threshold) if math.isfinite(v) and v)
+    exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
+    # Three digits of a middling score, as the largest may be far larger.
+    typical, largest = exponents[len(exponents) // 2], exponents[-1]
+    is_plain = -4 <= largest < 15
+    most = MAX_DIGITS - 1 - largest if is_plain else MAX_DIGITS - 1
+    fewest = min(max(2 - typical, 0), most) if is_plain else 2
+
+    def written(decimals: int) -> list[str]:
+        form = f",.{decimals}{'f' if is_plain else 'e'}"
+        limit = format(threshold, form) if math.isfinite(threshold) else "none"
+        return [*(format(score, form) for score in scores), limit]
+
+    # No more decimals than help: rows equal but for rounding are never told apart.
+    choices = map(written, range(max(fewest, 0), max(most, 0) + 1))
+    *texts, limit = max(choices, key=lambda texts: len(set(texts)))
+    return texts, limit
+
+
+def threshold_text(result: ScreeningResult) -> str:
+    """Write the threshold with the decimals it has beside the ranked rows."""
+    return scores_text([row.score for row in result.ranked[:MAX_ROWS]], result.threshold.value)[1]
+
+
+def is_missing(text: str) -> bool:
+    """Tell whether a value seen or expected is none at all."""
+    return text.strip() in ("", "missing", "(missing)")
+
+
+def row_name(row: RankedRow) -> list[str]:
+    """Name a row in a sentence, by its identifier where it has one."""
+    if row.id:
+        return [f"row {count(row.row)} (", cut(row.id, 40), ")"]
+    return [f"row {count(row.row)}"]
+
+
+def expected_text(reason: Reason) -> list[str]:
+    """Return the expected value; a number is only ever *about* right."""
+    is_number = isinstance(reason.expected_value, float | int)
+    about = "about " if is_number and not reason.expected.startswith("about") else ""
+    return [about, cut(reason.expected)]
+
+
+def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
+    """Write beside each reason of a row its share: once for columns that are odd together."""
+    written: list[tuple[Reason, str]] = []
+    for reasons in row.reason_sets:
+        share = sum(reason.share for reason in reasons)
+        text = percent(share) if share else "farthest off"
+        if len(reasons) > 1:
+            text = f"together {text}"
+        written += zip(reasons, [text, *["with the former"] * (len(reasons) - 1)], strict=True)
+    return written
+
+
+def headline(result: ScreeningResult) -> list[str]:
+    """Say what was found in one sentence, in parts; `Verbatim` parts came from the table."""
+    n_rows, n_flagged = result.n_rows, result.n_flagged
+    found = _found(n_rows, n_flagged)
+    if not result.ranked:
+        return [found, "."]
+    top = result.ranked[0]
+    if n_rows == 1:
+        return [found, *_because(top, result.columns, ": its ")]
+    if n_flagged == 0:
+        return [found, "; ", *row_name(top), " comes nearest", *_because(top, result.columns)]
+    if n_flagged == 1:
+        return [found, ": ", *row_name(top), *_because(top, result.columns, ", whose ")]
+    return [found, "; ", *row_name(top), " most", *_because(top, result.columns)]
+
+
+def _found(n_rows: int, n_flagged: int) -> str:
+    """Say how many rows stand out."""
+    if n_rows == 1:
+        return f"The only row {'stands' if n_flagged else 'does not stand'} out"
+    if n_flagged == 0:
+        return f"{'Neither' if n_rows == 2 else 'None'} of {plural(n_rows, 'row')} stands out"
+    if n_flagged == 1:
+        return f"1 of {plural(n_rows, 'row')} stands out"
+    if n_flagged == n_rows:
+        return "Both rows stand out" if n_rows == 2 else f"All {plural(n_rows, 'row')} stand out"
+    return f"{count(n_flagged)} of {plural(n_rows, 'row')} stand out"
+
+
+def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": its ") -> list[str]:
+    """End the headline with what makes the oddest row odd."""
+    if not row.explained:
+        return ["."]
+    if not row.reasons:
+        return [", though every column reads what the rows most like it do."]
+    first = row.reason_sets[0]
+    if len(first) > 1:
+        return _because_together(first, columns, start)
+    reason = first[0]
+    name = cut(reason.column)
+    column = next((c for c in columns if c.name == reason.column), None)
+    if column is not None and column.hidden:
+        return [", chiefly for its ", name, ", whose values are hidden."]
+    what = "text of " if column is not None and column.role == "text" else ""
+    expected = ["no value"] if is_missing(reason.expected) else [what, *expected_text(reason)]
+    if is_missing(reason.seen):
+        return [start, name, " is missing where ", *expected, " was expected."]
+    return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
+
+
+def _because_together(
+    reasons: Sequence[Reason], columns: Sequence[ColumnProfile], start: str
+) -> list[str]:
+    """End the headline with the columns that are odd together."""
+    hidden = {column.name for column in columns if column.hidden}
+    names = _listing([[cut(reason.column)] for reason in reasons])
+    if not hidden.isdisjoint(reason.column for reason in reasons):
+        return [", chiefly for its ", *names, " together, of which values are hidden."]
+    seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
+    expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
+    return [
+        *(start, *names, " together read ", *_listing(seen)),
+        *(" where ", *_listing(expected), " were expected."),
+    ]
+
+
+def _listing(items: Sequence[list[str]]) -> list[str]:
+    """Join the parts of several things as in prose."""
+    parts = list(items[0])
+    for place, item in enumerate(items[1:], start=2):
+        parts += [" and " if place == len(items) else ", ", *item]
+    return parts
+
+
+@dataclass(frozen=True)
+class Area:
+    """One of the two areas that methods are judged by: what to call it, and its attribute."""
+
+    label: str
+    attribute: str
+
+    def of(self, curve: Curves) -> float:
+        """Return the area of one method."""
+        return float(getattr(curve, self.attribute))
+
+
+ROC = Area("area under the ROC curve", "auroc")
+PRECISION = Area("average precision", "auprc")
+
+
+def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
+    """Say in one sentence which place our detector takes in every test, by one of the areas.
+
+    It is empty where there is no rival to compare with.
+    """
+    judged = [(number, *_sides(e)) for number, e in enumerate(evaluations, 1)]
+    places = {
+        number: _standing(ours, rivals, area) for number, ours, rivals in judged if ours and rivals
+    }
+    name = next((cut(ours.name) for _, ours, _ in judged if ours), "")
+    if not places:
+        return ""
+    if len(evaluations) == 1:
+        said = places[1]
+    elif len(places) > 1 and len(set(places.values())) == 1:
+        tests = "both tests" if len(places) == 2 else "every test"
+        said = f"{next(iter(places.values()))} in {tests}"
+    else:
+        said = join([f"{place} in test {number}" for number, place in places.items()])
+    return f"By {area.label}, {name} {said}."
+
+
+def _standing(ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
+    """Say which place our method takes, with whom it shares it."""
+    ahead, level, _ = _beside(ours, rivals, area)
+    place, n = ordinal(1 + len(ahead)), len(rivals) + 1
+    if level:
+        return f"shares {place} place of {n} with {join([cut(r.name) for r in level])}"
+    return f"comes {place} of {n}"
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """Say where our detector stands by both areas, rivals named.
+
+    A hint follows where the known outliers look usual.
+    """
+    ours, rivals = _sides(evaluation)
+    if ours is None:
+        return ""
+    said = []
+    if rivals:
+        by_roc, by_pr = _place(ours.name, ours, rivals, ROC), _place("it", ours, rivals, PRECISION)
+        said.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
+    if ours.auroc < WELL_BELOW_CHANCE:
+        said.append(
+            f"An area of {ours.auroc:.3f}, well below 0.5, means that the known outliers score "
+            "lower than the other rows: perhaps another value of the label is the one that means "
+            "outlier, or these outliers lie where rows are densest."
+        )
+    return " ".join(said)
+
+
+def _sides(evaluation: Evaluation) -> tuple[Curves | None, list[Curves]]:
+    """Return our method and its rivals."""
+    ours = next((curve for curve in evaluation.methods if curve.ours), None)
+    return ours, [curve for curve in evaluation.methods if not curve.ours]
+
+
+def _beside(
+    ours: Curves, rivals: Sequence[Curves], area: Area
+) -> tuple[list[Curves], list[Curves], list[Curves]]:
+    """Return the rivals ahead, level (their areas read alike) and behind, each best first."""
+    own = round(area.of(ours), 3)
+    ranked = sorted(rivals, key=lambda rival: (-area.of(rival), rival.name))
+    signs = [float(np.sign(round(area.of(rival), 3) - own)) for rival in ranked]
+    ahead, level, after = (
+        [rival for rival, sign in zip(ranked, signs, strict=True) if sign == wanted]
+        for wanted in (1, 0, -1)
+    )
+    return ahead, level, after
+
+
+def _place(name: str, ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
+    """Rank our method among its rivals, each named with its area."""
+    ahead, level, after = (
+        [f"{rival.name} ({area.of(rival):.3f})" for rival in group]
+        for group in _beside(ours, rivals, area)
+    )
+    place, n = ordinal(1 + len(ahead)), len(rivals) + 1
+    own = f"{name} ({area.of(ours):.3f})"
+    takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
+    others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(after)}"] * bool(after)
+    return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
+
+
+def without_hidden(result: ScreeningResult) -> ScreeningResult:
+    """Return the result with every value of a column marked ``hidden`` taken out.
+
+    Its name stays; its cells, distribution, identifiers and hints do not, nor its values in
+    reasons, odd cells and repeated rows.
+    """
+    names = frozenset(column.name for column in result.columns if column.hidden)
+    if not names:
+        return result
+    hide_id = any(column.hidden and column.role == "id" for column in result.columns)
+    contours = result.contours
+    if contours is not None and not names.isdisjoint((contours.x_name, contours.y_name)):
+        contours = None
+    return replace(
+        result,
+        ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
+        columns=without_hidden_columns(result.columns),
+        patterns=tuple(_pattern(pattern, names) for pattern in result.patterns),
+        contours=contours,
+        odd_cells=tuple(_odd_cell(cell, names) for cell in result.odd_cells),
+        duplicates=replace(
+            result.duplicates,
+            near=tuple(_repeated(group, names) for group in result.duplicates.near),
+        ),
+    )
+
+
+def without_hidden_columns(columns: tuple[ColumnProfile, ...]) -> tuple[ColumnProfile, ...]:
+    """Return the column profiles without the distributions of hidden columns."""
+    return tuple(replace(c, distribution=None) if c.hidden else c for c in columns)
+
+
+def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
+    return replace(
+        row,
+        id=None if hide_id else row.id,
+        reasons=tuple(_reason(reason, names) for reason in row.reasons),
+        hints=tuple(h for h in row.hints if not any(f'"{name}"' in h for name in names)),
+        cells=tuple(cell for cell in row.cells if cell[0] not in names),
+    )
+
+
+def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
+    def shown(cells: tuple[str, ...]) -> tuple[str, ...]:
+        named = zip(group.columns, cells, strict=True)
+        return tuple("(hidden)" if name in names else cell for name, cell in named)
+
+    return replace(group, cells=tuple(map(shown, group.cells)))
+
+
+def _pattern(pattern: Pattern, names: frozenset[str]) -> Pattern:
+    told = {*pattern.columns, *(pattern.common or ())[:1]}
+    return pattern if names.isdisjoint(told) else pattern.without_values()
+
+
+def _reason(reason: Reason, names: frozenset[str]) -> Reason:
+    if reason.column not in names:
+        return reason
+    return replace(reason, seen="hidden", expected="hidden", seen_value=None, expected_value=None)
+
+
+def _odd_cell(cell: OddCell, names: frozenset[str]) -> OddCell:
+    if cell.column not in names:
+        return cell
+    return replace(cell, seen="hidden", sentence="Its values are hidden.", suggestion="")

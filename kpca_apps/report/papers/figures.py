@@ -1,0 +1,368 @@
+"""Figures of the papers' experiments: each drawn from its arrays, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from typing import Any
+
+import numpy as np
+from contourpy import contour_generator
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator, NullLocator
+from numpy.typing import NDArray
+from skimage.measure import approximate_polygon
+
+from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
+from kpca_apps.report.drawing import PALETTE, Drawing, house_style, new_axes, plain_ticks
+from kpca_apps.report.drawing import shown as words
+from kpca_apps.report.novelty.figures import evenly
+from kpca_apps.report.text import count, number
+
+__all__ = ["FULL_WIDTH", "GAP", "MAX_POINTS", "Spot", "draw", "rows_of"]
+
+Matrix = NDArray[np.float64]
+Size = tuple[float, float]
+MAX_POINTS = 500  # rows of a scatter plot
+MOST_TICKS = 10
+LEAST_GAP = 0.08  # between ticks of a logarithmic axis, as a share of it
+LEGEND_WIDTH, HANDLE = 60, 8  # in letters: of a row of the legend, of the line before a name
+MOST_MARKS = 40
+MARKS = ("o", "^", "s", "D", "v", "x", "P")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
+GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
+N_LEVELS = 10
+MAX_DOTS = 150  # rows under the lines of one panel
+COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
+# Dots, squares and dashes, so that groups are not told by colour alone: the end of a line, and its
+# length as a share of the panel's width.
+DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
+FULL_WIDTH = 10.6
+"""Inches of a figure that takes a row of its own."""
+GAP = 0.25
+SQUARISH = 1.18
+FLATTER = 1.8  # of two curves in a row
+USUAL = 4.0  # shapes of one row added up: three or four figures that are nearly square
+LONE_WIDTH = 3.6  # a third of the page: a table stands beside it
+FEWEST_PANELS = 3  # that need the whole width
+FLATTEST, TALLEST = 0.35, 1.5  # panels of isolines: height over width
+
+
+def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
+    """Draw one figure of an experiment, `size` inches wide and high."""
+    with house_style():
+        if isinstance(figure, Isolines):
+            return draw_isolines(figure, name, size)
+        if isinstance(figure, Scatter):
+            return _scatter(figure, name, size)
+        if isinstance(figure, Curves):
+            return _curves(figure, name, size)
+        return _pictures(figure, name, size)
+
+
+def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
+    """Rows as points, a mark and a colour a group; directions as arrows."""
+    figure, (axes,) = new_axes(*size)
+    draw_dots(axes, shown.points, shown.labels, MAX_POINTS, float(np.ptp(shown.points[:, 0])))
+    axes.autoscale_view()
+    centre = shown.points.mean(axis=0)
+    look_of_arrow = {"arrowstyle": "-|>", "color": PALETTE["ink"], "lw": 1.4, "shrinkA": 0}
+    for arrow in shown.arrows:
+        axes.annotate("", centre + arrow, centre, arrowprops=look_of_arrow)
+    if len(shown.arrows):
+        axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel(words(shown.x_label))
+    axes.set_ylabel(words(shown.y_label))
+    axes.locator_params(nbins=5)
+    plain_ticks(axes.xaxis, axes.yaxis)
+    return Drawing(name, shown.title, drawn(len(shown.points), MAX_POINTS).strip(), figure)
+
+
+def _curves(shown: Curves, name: str, size: Size) -> Drawing:
+    """Several series over one axis, the rows they were fitted to under them."""
+    figure, (axes,) = new_axes(*size)
+    if len(shown.points):
+        nowhere = np.full(len(shown.points), COLOURS.index("ink"))
+        extent = float(np.ptp(shown.points[:, 0]))
+        draw_dots(axes, shown.points, nowhere, MAX_POINTS, extent)
+    for place, (label, (x, y)) in enumerate(shown.series.items()):
+        look = place % len(COLOURS)
+        known = np.isfinite(y)
+        few = int(known.sum()) <= MOST_MARKS
+        axes.plot(
+            x[known],
+            y[known],
+            ls=LINES[look],
+            lw=1.3,
+            color=PALETTE[COLOURS[look]],
+            label=words(label),
+            marker=MARKS[look] if few else "",
+            ms=3.2,
+            mew=0.8 if MARKS[look] == "x" else 0,
+        )
+    if shown.log_x:
+        _logarithmic(axes, np.unique(np.concatenate([x for x, _ in shown.series.values()])))
+    if shown.log_y:
+        axes.set_yscale("log")
+    axes.set_xlabel(words(shown.x_label))
+    axes.set_ylabel(words(shown.y_label))
+    if not shown.log_x and not shown.log_y:
+        axes.locator_params(nbins=6)
+    plain_ticks(axes.xaxis, axes.yaxis)
+    if len(shown.series) > 1:
+        longest = max(map(len, shown.series))
+        figure.legend(
+            loc="outside lower center",
+            ncols=min(max(LEGEND_WIDTH // (longest + HANDLE), 1), len(shown.series)),
+            frameon=False,
+            labelcolor=PALETTE["muted"],
+            fontsize=7.5,
+            handlelength=2.4,
+        )
+    return Drawing(name, shown.title, "", figure)
+
+
+def _logarithmic(axes: Axes, x: Matrix) -> None:
+    """Make the horizontal axis logarithmic, with ticks where the numbers are, if these are few."""
+    axes.set_xscale("log")
+    if len(x) <= MOST_TICKS:
+        gap = LEAST_GAP * np.log(x[-1] / x[0])
+        ticks = [x[-1]]
+        for place in x[-2::-1]:
+            if np.log(ticks[-1] / place) >= gap:
+                ticks.append(place)
+        axes.set_xticks(ticks[::-1])
+        axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _pictures(shown: Pictures, name: str, size: Size) -> Drawing:
+    """Images in a grid, a gap between them."""
+    rows, columns, height, width = shown.images.shape
+    gap = max(width // 8, 1)
+    mosaic = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap), np.nan)
+    for i, j in np.ndindex(rows, columns):
+        top, left = i * (height + gap), j * (width + gap)
+        mosaic[top : top + height, left : left + width] = shown.images[i, j]
+    figure = Canvas(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(mosaic, cmap=GREY, vmin=0.0, vmax=1.0, interpolation="none")
+    _name(axes.set_xticks, shown.column_captions, width, gap)
+    _name(axes.set_yticks, shown.row_captions, height, gap)
+    axes.tick_params(length=0, labelsize=7.5)
+    axes.xaxis.tick_top()
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return Drawing(name, shown.title, "", figure)
+
+
+def _name(put: Callable[..., object], captions: Sequence[str], side: int, gap: int) -> None:
+    places = np.arange(len(captions)) * (side + gap) + side / 2 - 0.5
+    put(places, [words(caption) for caption in captions])
+
+
+def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Drawing:
+    """Draw the lines of each component in a panel of its own."""
+    figure, panels = _panels(len(shown.values), size)
+    for axes, values, caption in zip(panels, shown.values, shown.captions, strict=False):
+        draw_dots(axes, shown.points, shown.labels, MAX_DOTS, float(np.ptp(shown.x)))
+        _lines(axes, shown.x, shown.y, values)
+        _threshold(axes, shown, values)
+        axes.set_xlim(shown.x[0], shown.x[-1])
+        axes.set_ylim(shown.y[0], shown.y[-1])
+        axes.set_aspect("equal")
+        if len(panels) > 1:
+            axes.set_title(words(caption), fontsize=8, color=PALETTE["ink"])
+    return Drawing(name, shown.title, _lines_told(shown), figure)
+
+
+def _lines_told(shown: Isolines) -> str:
+    """Say what the lines are."""
+    caption = "Lines of constant value"
+    if len(shown.captions) == 1:
+        caption += f" ({shown.captions[0]})"
+    if np.nanmin(shown.values) < 0:
+        caption += ": solid above zero, dashed below, heavy at zero"
+    if shown.threshold is not None:
+        what = shown.threshold_words or "the threshold"
+        caption += f"; the accented one is {what}, {number(shown.threshold)}"
+    return f"{caption}.{drawn(len(shown.points), MAX_DOTS)}"
+
+
+def _panels(n: int, size: tuple[float, float]) -> tuple[Canvas, list[Axes]]:
+    """Start a figure of `n` panels of one shape, in rows."""
+    across, down = panels_of(n)
+    figure = Canvas(figsize=size, layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in grid[n:]:
+        axes.set_axis_off()
+    for axes in grid[:n]:
+        axes.locator_params(nbins=4)
+        axes.tick_params(length=0, labelsize=7)
+        plain_ticks(axes.xaxis, axes.yaxis)
+    return figure, list(grid[:n])
+
+
+def draw_dots(
+    axes: Axes, points: Matrix, labels: NDArray[np.intp], most: int, extent: float
+) -> None:
+    """Draw rows as marks: one path a group, which takes a third of the bytes of markers.
+
+    Of more than `most` rows some evenly spaced are drawn; each group has a colour and one of three
+    marks. `extent` is the width of the axes, in units of the points.
+    """
+    places = evenly(np.arange(len(points)), most)
+    for group in np.unique(labels[places]):
+        rows = points[places][labels[places] == group]
+        cap, length = DOTS[int(group) % len(DOTS)]
+        half = np.array([length * extent / 2.0, 0.0])
+        ends = np.stack([rows - half, rows + half], axis=1).reshape(-1, 2)
+        path = Path(ends, np.tile([Path.MOVETO, Path.LINETO], len(rows)))
+        path.should_simplify = False  # or the dots, being short, would be left out
+        colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
+        look = {"lw": 2.4, "capstyle": cap, "edgecolor": colour, "alpha": 0.65}
+        # Snapped to pixels a dot would have no length, and a picture would leave it out.
+        patch = PathPatch(path, fill=False, snap=False, **look)
+        axes.add_patch(patch)
+
+
+def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
+    """Draw lines of equal value; where the sign changes, zero is one of the levels."""
+    finite = values[np.isfinite(values)]
+    if not len(finite) or finite.min() == finite.max():
+        return
+    extent = float(finite.min()), float(finite.max())
+    levels = np.asarray(MaxNLocator(N_LEVELS).tick_values(*extent))
+    for wanted, style, width in (
+        (levels[levels > 0], "-", 0.8),
+        (levels[levels < 0], (0, (3, 2)), 0.8),
+        (levels[levels == 0], "-", 1.5),
+    ):
+        _draw(axes, x, y, values, wanted, lw=width, ls=style, edgecolor=PALETTE["ink"])
+
+
+def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
+    """Draw the lines of some levels as one path."""
+    lines = contour_generator(x, y, np.ma.masked_invalid(values))
+    found = [np.asarray(line) for level in levels for line in lines.lines(float(level))]
+    if found:
+        path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
+        axes.add_patch(PathPatch(path, fill=False, **look))
+
+
+def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
+    if shown.threshold is not None:
+        levels = np.array([shown.threshold])
+        _draw(axes, shown.x, shown.y, values, levels, lw=1.8, edgecolor=PALETTE["accent"])
+
+
+def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
+    """Leave out points of a line that stand less than two thousandths of the panel off it."""
+    scale = np.array([np.ptp(x), np.ptp(y)])
+    simpler: Matrix = approximate_polygon(line / scale, 2e-3) * scale
+    return simpler
+
+
+def drawn(n: int, most: int) -> str:
+    """Say that not all rows are drawn, where that is so."""
+    return f" {count(most)} of {count(n)} rows are drawn." if n > most else ""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where one figure stands: its place in its experiment, from 0, and its inches."""
+
+    place: int
+    width: float
+    height: float
+
+    @property
+    def shape(self) -> float:
+        """Width over height."""
+        return self.width / self.height
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes a row of its own."""
+        return self.width >= FULL_WIDTH
+
+
+def panels_of(n: int) -> tuple[int, int]:
+    """Return how many of `n` panels stand side by side, and how many rows they make.
+
+    Examples
+    --------
+    >>> panels_of(3), panels_of(8)
+    ((3, 1), (4, 2))
+    """
+    across = min(n, 4)
+    return across, -(-n // across)
+
+
+def _shape(figure: Figure) -> float:
+    """Return width over height of a figure as it would be drawn alone."""
+    if isinstance(figure, Scatter | Curves):
+        return SQUARISH
+    if isinstance(figure, Pictures):
+        rows, columns, height, width = figure.images.shape
+        return float((columns + 1.6) / (rows * height / width + 0.5))
+    panel = min(max(float(np.ptp(figure.y) / np.ptp(figure.x)), FLATTEST), TALLEST)
+    across, down = panels_of(len(figure.values))
+    # A panel of a number has its caption above it.
+    return across / (down * (panel + (0.1 if len(figure.values) > 1 else 0.05)))
+
+
+def rows_of(figures: Sequence[Figure]) -> list[tuple[Spot, ...]]:
+    """Arrange figures in rows, in their order; those that would stand alone stand together."""
+    runs = [list(run) for _, run in groupby(range(len(figures)), lambda i: _is_wide(figures[i]))]
+    alone = [run for run in runs if len(run) == 1 and not _is_wide(figures[run[0]])]
+    for run in alone[1:]:
+        alone[0].extend(run)
+        runs.remove(run)
+    rows: list[tuple[Spot, ...]] = []
+    for run in runs:
+        if _is_wide(figures[run[0]]):
+            rows += [(_spot(place, FULL_WIDTH, _shape(figures[place])),) for place in run]
+        else:
+            rows += _balanced(run, _shapes([figures[place] for place in run]))
+    return rows
+
+
+def _is_wide(figure: Figure) -> bool:
+    if isinstance(figure, Isolines):
+        return len(figure.values) >= FEWEST_PANELS
+    return isinstance(figure, Pictures) and _shape(figure) > 2.0
+
+
+def _shapes(figures: list[Figure]) -> list[float]:
+    """Return shapes of figures side by side: two without a shape of their own are made flatter."""
+    if len(figures) == 2 and all(isinstance(figure, Curves) for figure in figures):
+        return [FLATTER] * 2
+    return [_shape(figure) for figure in figures]
+
+
+def _balanced(run: list[int], shapes: list[float]) -> list[tuple[Spot, ...]]:
+    """Break a run into rows whose shapes add up to much the same."""
+    gaps = range(1, len(run))
+    breaks = (cut for k in range(len(run)) for cut in combinations(gaps, k))
+    spans = [list(zip((0, *cut), (*cut, len(run)), strict=True)) for cut in breaks]
+    best = min(spans, key=lambda span: sum((sum(shapes[a:b]) - USUAL) ** 2 for a, b in span))
+    return [_filled(run[a:b], shapes[a:b]) for a, b in best]
+
+
+def _filled(run: list[int], shapes: list[float]) -> tuple[Spot, ...]:
+    """Share the width among the figures of one row."""
+    if len(run) == 1:
+        return (_spot(run[0], LONE_WIDTH, shapes[0]),)
+    unit = (FULL_WIDTH - GAP * (len(run) - 1)) / sum(shapes)
+    return tuple(
+        _spot(place, unit * shape, shape) for place, shape in zip(run, shapes, strict=True)
+    )
+
+
+def _spot(place: int, width: float, shape: float) -> Spot:
+    return Spot(place, width, width / shape)

@@ -1,0 +1,135 @@
+"""Words of the gallery: what came out, in a sentence, and the cells of its tables."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
+from kpca_apps.report.text import count, join, number, plural
+
+__all__ = [
+    "MARKS",
+    "cell",
+    "headline",
+    "left_out",
+    "most_of_the_rest",
+    "standing",
+    "tolerance",
+    "work_of",
+]
+
+MARKS: dict[Verdict, str] = {
+    "reproduced": "\u2713",
+    "reproduced with a condition": "\u2713*",
+    "not reproduced": "\u2717",
+    "not run": "\u2013",
+}
+"""A sign for each verdict, so that it is not told by colour alone."""
+DIGITS = 4
+FEW = 4  # claims, of which nothing need be said in sum
+
+
+def headline(result: GalleryResult) -> str:
+    """Say in one sentence how much of the papers came out."""
+    judged = {verdict: result.count(verdict) for verdict in MARKS}
+    n_all = sum(judged.values()) - judged["not run"]
+    if not n_all:
+        return "No claim could be tried."
+    came = [
+        (judged["reproduced"], "as published"),
+        (judged["reproduced with a condition"], "with a condition"),
+    ]
+    (n_first, how), *others = [pair for pair in came if pair[0]] or came[:1]
+    verb = "comes" if 1 in (n_first, n_all) else "come"
+    told = [
+        f"{count(n_first)} of {plural(n_all, 'claim')} {verb} out {how}",
+        *(f"{count(n)} {how}" for n, how in others),
+    ]
+    if n := judged["not reproduced"]:
+        told.append(f"{count(n)} {'does' if n == 1 else 'do'} not")
+    return f"{', '.join(told)}."
+
+
+def left_out(result: GalleryResult) -> str:
+    """Say how many experiments gave nothing; empty if all did."""
+    n_all, lost = len(result.reproductions), [one.name for one in result.untried]
+    told = []
+    if result.n_failed:
+        told.append(f"{count(result.n_failed)} of {plural(n_all, 'experiment')} could not be run")
+    if lost:
+        told.append(f"{join(lost)} cannot be tried: the data cannot be had")
+    return f"{'; '.join(told)}." if told else ""
+
+
+def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:
+    """Name the experiment under which most claims stand that did not come out, if there is one.
+
+    Returned are its claims that did not come out, those of all, and the experiment; None unless it
+    has more than half of several.
+    """
+    failing = {
+        one.name: sum(claim.verdict == "not reproduced" for claim in one.outcome.claims)
+        for one in result.reproductions
+    }
+    n_all = sum(failing.values())
+    if n_all < FEW or len(failing) < 2:
+        return None
+    most = max(result.reproductions, key=lambda one: failing[one.name])
+    return (failing[most.name], n_all, most) if 2 * failing[most.name] > n_all else None
+
+
+def standing(reproduction: Reproduction) -> str:
+    """Say how many claims of one experiment came out."""
+    claims = reproduction.outcome.claims
+    told = []
+    for verdict in MARKS:
+        n = sum(claim.verdict == verdict for claim in claims)
+        if n:
+            told.append(f"{count(n)} {verdict}")
+    return join(told)
+
+
+def work_of(paper: str) -> tuple[str, str]:
+    """Part the work from what of it is shown; figures and tables stand after its year.
+
+    Examples
+    --------
+    >>> work_of("Author (2001), Fig. 1"), work_of("Notes, Example"), work_of("All papers")
+    (('Author (2001)', 'Fig. 1'), ('Notes', 'Example'), ('All papers', ''))
+    """
+    work, bracket, part = paper.partition(")" if ")" in paper else ",")
+    return work + bracket.strip(","), part.lstrip(", ")
+
+
+def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
+    """Write a value of a claim with the decimals that its tolerance asks for; words stay.
+
+    A value that is `known`, being quoted, has the decimals that it is given with, and those that
+    the tolerance knows of, for a zero at the end.
+
+    Examples
+    --------
+    >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
+    ('0.0381', '3', '4.4e-15', 'nicely')
+    >>> cell(1.6, 0.08, known=True), cell(1.58, 0.08)
+    ('1.6', '1.580')
+    """
+    if isinstance(value, str):
+        return value
+    if not tolerance:
+        return number(value, DIGITS)
+    if abs(value) < tolerance / 100:
+        return number(value, 2)
+    decimals = max(math.ceil(-math.log10(tolerance)), 0) + 1
+    if known:
+        exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+        decimals = min(decimals, max(-int(exponent), math.floor(-math.log10(tolerance)), 0))
+    return f"{value:,.{decimals}f}"
+
+
+def tolerance(claim: Claim) -> str:
+    """Write how far apart two numbers may be and count as the same."""
+    if claim.tolerance is None:
+        return ""
+    return "exact" if claim.tolerance == 0 else f"\u00b1 {number(claim.tolerance, 2)}"

@@ -1,0 +1,311 @@
+"""Damage thousands of image files and count what the readers make of them.
+
+Each file is one of some small ones with one kind of damage: bytes flipped, the end cut off, bytes
+inserted or taken out, or a length, count or place in a header replaced. It is read, page by page,
+in another process with little memory. Seeds are fixed; the same numbers come again with::
+
+    python -m tests.benchmarks.mutated_images            # 5,000 files of each kind
+    python -m tests.benchmarks.mutated_images --files 500 --kinds png
+
+A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
+not. PNG has checksums: no changed pixel may pass. The others have none, so bytes changed inside
+the pixels cannot be told ("different"), but a file that was cut off must not be read with other
+pixels ("cut"). Where bytes were taken out of the middle ("removed"), strips of a TIFF lie beyond
+the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import tifffile
+from PIL import Image
+
+from kpca_apps.errors import KpcaError
+from kpca_apps.files.images.front_door import read_image
+
+SECONDS = 20
+MOST_MEMORY = 1 << 30
+ADDRESS_SPACE = 3 << 29
+DAMAGE = ("flip", "cut", "insert", "remove", "field")
+COLUMNS = (
+    "files",
+    "refused",
+    "same",
+    "different",
+    "cut",
+    "removed",
+    "traceback",
+    "killed",
+    "memory",
+    "time",
+)
+BEARABLE = {
+    "png": {"refused", "same"},
+    "tiff": {"refused", "same", "different"},
+    "jpeg": {"refused", "same", "different", "removed"},
+    "other": {"refused", "same", "different", "removed"},
+}
+
+
+def picture(*shape: int, dtype: str = "uint8") -> np.ndarray:
+    """A gradient with noise: it packs, and no two rows are alike."""
+    rng = np.random.default_rng(len(shape))
+    ramp = np.add.outer(np.arange(shape[0]), np.arange(shape[1])) % 200
+    noisy = ramp.reshape(*ramp.shape, *[1] * (len(shape) - 2)) + rng.integers(0, 50, shape)
+    if dtype.startswith("f"):
+        return (noisy / 250).astype(dtype)
+    return (noisy * (257 if dtype == "uint16" else 1)).astype(dtype)
+
+
+def saved(pixels: np.ndarray, kind: str, mode: str | None = None, **options: object) -> bytes:
+    file, image = io.BytesIO(), Image.fromarray(pixels)
+    (image.convert(mode) if mode else image).save(file, kind, **options)
+    return file.getvalue()
+
+
+def tiff(pixels: np.ndarray, **options: object) -> bytes:
+    file = io.BytesIO()
+    tifffile.imwrite(file, pixels, **options)
+    return file.getvalue()
+
+
+def originals(kind: str) -> list[bytes]:
+    """The whole files that are damaged."""
+    grey, colour, deep = picture(40, 50), picture(40, 50, 3), picture(40, 50, dtype="uint16")
+    exif = Image.Exif()
+    exif[274], exif[271], exif[282] = 6, "Maker", 300.0
+    exif.get_ifd(34665)[33434] = 0.004
+    if kind == "png":
+        return [
+            saved(grey, "PNG", dpi=(300, 300)),
+            saved(colour, "PNG", exif=exif, icc_profile=bytes(range(200))),
+            saved(deep, "PNG"),
+            saved(colour, "PNG", "P"),
+            saved(grey, "PNG", transparency=7),
+            saved(picture(700, 1000, 4), "PNG", compress_level=1),
+        ]
+    if kind == "jpeg":
+        return [
+            saved(grey, "JPEG"),
+            saved(colour, "JPEG", exif=exif, icc_profile=bytes(range(200)), comment=b"a note"),
+            saved(colour, "JPEG", progressive=True, quality=90),
+            saved(picture(200, 240, 3), "JPEG", restart_marker_rows=1),
+            saved(picture(200, 240, 3), "JPEG", subsampling=0, optimize=True),
+            saved(picture(700, 1000, 3), "JPEG", quality=95, subsampling=0),
+        ]
+    if kind == "other":
+        return [
+            saved(colour, "WEBP", lossless=True),
+            saved(colour, "WEBP", exif=exif),
+            imagecodecs.jpeg2k_encode(colour, level=0, reversible=True),
+            imagecodecs.jpeg2k_encode(deep, level=0, reversible=True, codecformat="j2k"),
+            imagecodecs.jpegxl_encode(colour, lossless=True, usecontainer=True),
+            imagecodecs.jpegxl_encode(deep, lossless=True),
+            saved(grey, "BMP"),
+            saved(colour, "BMP", "P"),
+            saved(colour, "PPM"),
+            saved(deep, "PPM"),
+        ]
+    pages = io.BytesIO()
+    with tifffile.TiffWriter(pages, bigtiff=True, byteorder=">") as writer:
+        for number in range(3):
+            writer.write(deep + number, compression="zlib", predictor=True, rowsperstrip=16)
+    rows = {"rowsperstrip": 8, "photometric": "rgb"}
+    return [
+        tiff(grey),
+        tiff(colour, compression="zlib", predictor=True, **rows),
+        tiff(colour, compression="lzw", planarconfig="contig", **rows),
+        tiff(deep, compression="packbits", tile=(16, 16)),
+        tiff(picture(40, 50, dtype="float32"), compression="zstd", predictor=3),
+        tiff(deep, compression="lzma", byteorder=">"),
+        tiff(picture(64, 80, 3), compression="jpeg", tile=(32, 32), photometric="rgb"),
+        saved(colour, "TIFF", compression="tiff_lzw", exif=exif),
+        pages.getvalue(),
+        tiff(picture(700, 1000, 3), compression="zlib", predictor=True, **rows),
+    ]
+
+
+def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
+    """Places and widths of numbers that say how long, how many or where: of headers alone."""
+    if kind == "png":
+        found, place = [(16, 4), (20, 4), (24, 1), (25, 1), (28, 1)], 8
+        while place < len(whole):
+            found.append((place, 4))
+            place += 12 + int.from_bytes(whole[place : place + 4], "big")
+        return found
+    if kind == "jpeg":
+        found, place = [], 2
+        while whole[place + 1] != 0xDA:
+            found.append((place + 2, 2))
+            if whole[place + 1] in (0xC0, 0xC2):
+                found += [(place + 5, 2), (place + 7, 2), (place + 9, 1)]
+            place += 2 + int.from_bytes(whole[place + 2 : place + 4], "big")
+        return [*found, (place + 2, 2)]
+    if kind == "other":
+        return [(place, 4) for place in range(64)]
+    with tifffile.TiffFile(io.BytesIO(whole)) as file:
+        wide = 8 if file.is_bigtiff else 4
+        found = [(8 if file.is_bigtiff else 4, wide)]
+        for page in file.pages:
+            for tag in page.tags:
+                found += [
+                    (tag.offset + 2, 2),
+                    (tag.offset + 4, wide),
+                    (tag.offset + 4 + wide, wide),
+                ]
+        return found
+
+
+def damaged(kind: str, whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """Return what was done to a file, and the file."""
+    what, data = str(rng.choice(DAMAGE)), bytearray(whole)
+    place = int(rng.integers(len(data)))
+    if what == "flip":
+        for at in rng.integers(len(data), size=int(rng.integers(1, 9))):
+            data[at] ^= int(rng.integers(1, 256))
+    elif what == "cut":
+        del data[place:]
+    elif what == "insert":
+        data[place:place] = rng.bytes(int(rng.integers(1, 65)))
+    elif what == "remove":
+        del data[place : place + int(rng.integers(1, 65))]
+    else:
+        at, width = fields(kind, whole)[int(rng.integers(len(fields(kind, whole))))]
+        value = [0, 1, 2 ** int(rng.integers(8 * width)), 256**width - 1][int(rng.integers(4))]
+        order = "big" if kind != "tiff" or whole.startswith(b"MM") else "little"
+        data[at : at + width] = value.to_bytes(width, order)
+    return what, bytes(data)
+
+
+def mutations(kind: str, n_files: int) -> Iterator[tuple[int, str, bytes]]:
+    """Yield the number of the original, the kind of damage, and the damaged file."""
+    files = originals(kind)
+    for number in range(n_files):
+        rng = np.random.default_rng([number, len(kind)])
+        which = int(rng.integers(len(files)))
+        what, data = damaged(kind, files[which], rng)
+        yield which, what, data
+
+
+def read_all(path: str) -> list[np.ndarray]:
+    image = read_image(path, label="it")
+    return [image.page(number) for number in range(len(image.pages))]
+
+
+def work(kind: str, folder: str, pipe: Connection) -> None:
+    """Read the files whose paths come through a pipe; answer what became of each."""
+    wholes = []
+    for data in originals(kind):
+        path = Path(folder, "whole")
+        path.write_bytes(data)
+        wholes.append(read_all(str(path)))
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    pipe.send("ready")
+    while True:
+        which, path = pipe.recv()
+        detail = ""
+        try:
+            pages = read_all(path)
+        except KpcaError as error:
+            outcome = "refused" if str(error).isprintable() else "traceback"
+        except MemoryError:
+            outcome = "memory"
+        except Exception as error:
+            outcome, detail = "traceback", repr(error)
+        else:
+            whole = wholes[which]
+            same = len(pages) == len(whole) and all(map(np.array_equal, pages, whole))
+            outcome = "same" if same else "different"
+        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        pipe.send((outcome, peak, detail))
+
+
+class Reader:
+    """A process that reads files, started again when it was killed."""
+
+    def __init__(self, kind: str, folder: str) -> None:
+        self._arguments = (kind, folder)
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=work, args=(*self._arguments, other), daemon=True)
+        self._process.start()
+        other.close()
+        self._pipe.recv()
+
+    def read(self, which: int, path: str) -> tuple[str, int, str]:
+        self._pipe.send((which, path))
+        try:
+            if self._pipe.poll(SECONDS):
+                return self._pipe.recv()
+            outcome = "time"
+        except (EOFError, ConnectionResetError):
+            outcome = "killed"
+        self.end()
+        self._start()
+        return outcome, 0, f"exit code {self._process.exitcode}"
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], int, float]:
+    """Return how many files ended how, the biggest peak of memory, and the longest time."""
+    counts, biggest, longest = Counter({"files": n_files}), 0, 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        reader, path = Reader(kind, folder), Path(folder, "damaged")
+        for number, (which, what, data) in enumerate(mutations(kind, n_files)):
+            path.write_bytes(data)
+            began = time.perf_counter()
+            outcome, peak, detail = reader.read(which, str(path))
+            longest = max(longest, time.perf_counter() - began)
+            biggest = max(biggest, peak)
+            if outcome == "different" and what in ("cut", "remove"):
+                outcome = {"cut": "cut", "remove": "removed"}[what]
+            counts[outcome] += 1
+            if outcome not in BEARABLE[kind]:
+                print(f"{kind} {number}: original {which}, {what}: {outcome} {detail}")
+                if keep is not None:
+                    (keep / f"{number}.{kind}").write_bytes(data)
+        reader.end()
+    counts["memory"] += biggest > MOST_MEMORY
+    return counts, biggest, longest
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--files", type=int, default=5000, help="of each kind")
+    parser.add_argument("--kinds", nargs="+", default=["png", "tiff", "jpeg", "other"])
+    parser.add_argument("--keep", type=Path, help="a folder for the files that went wrong")
+    given = parser.parse_args()
+    rows, n_bad = [], 0
+    for kind in given.kinds:
+        counts, biggest, longest = measure(kind, given.files, given.keep)
+        rows.append([kind, *(str(counts[name]) for name in COLUMNS)])
+        rows[-1] += [f"{biggest / 2**20:.0f} MB", f"{longest:.2f} s"]
+        n_bad += sum(counts[name] for name in COLUMNS[1:] if name not in BEARABLE[kind])
+    for row in [["kind", *COLUMNS, "peak", "longest"], *rows]:
+        print("  ".join(f"{cell:>9}" for cell in row))
+    return 1 if n_bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Kernels that the tests of this room run through, data for them, and where the oracles are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    MultiscaleRBF,
+    OnColumns,
+    Polynomial,
+    ScaledInputs,
+    Sigmoid,
+    Translated,
+)
+from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.papers.kernels.iterated import Iterated
+from kpca_apps.papers.kernels.mapped import MappedInputs
+
+ORACLES = Path(__file__).resolve().parents[1] / "oracles"
+
+DISTANCE_KERNELS: dict[str, Kernel] = {
+    "rbf": RBF(0.3),
+    "multiscale": MultiscaleRBF(0.2),
+    "multiscale-1-2-5": MultiscaleRBF(0.1, (1, 2, 5)),
+    "multiscale-2": MultiscaleRBF(0.1, (2,)),
+    "laplacian": Laplacian(0.4),
+    "laplacian-manhattan": Laplacian(0.4, "manhattan"),
+    "views": 0.5 * (OnColumns(MultiscaleRBF(0.2), 0, 2) + OnColumns(RBF(0.1), 2, 4)),
+}
+
+PSD_KERNELS: dict[str, Kernel] = {
+    **DISTANCE_KERNELS,
+    "polynomial": Polynomial(3, 0.5, 1.0),
+    "homogeneous": Polynomial(2),
+    "linear": Linear(),
+    "cosine": Cosine(),
+    "scaled-inputs": ScaledInputs(Polynomial(2, 1.0, 1.0), (2.0, 0.5, 1.0, 0.0)),
+    "sum": RBF(0.3) + 2.0 * Linear(),
+    "mapped-inputs": MappedInputs(Polynomial(2), ((1.0, 0.5, 0.0, -1.0), (0.0, 2.0, 1.0, 0.0))),
+    "translated": Translated(Polynomial(2, 1.0, 1.0), (1.0, 0.0, -2.0, 0.5)),
+    "image-intensity": ImageIntensity(Polynomial(2), 2, 2, 3),
+    "smoothed-image": SmoothedImage(Polynomial(2), 2, 2, 0.7),
+    "over-regions": OverRegions(Polynomial(3, 1.0, 1.0), 2, 2, 1, 1),
+    "iterated": Iterated(
+        Sigmoid(0.1, -0.5),
+        (
+            *((0.0, 1.0, 2.0, 0.0), (1.0, 1.0, -1.0, 0.5)),
+            *((-1.0, 0.0, 1.0, 1.0), (0.5, -2.0, 0.0, 1.0)),
+        ),
+    ),
+}
+
+KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}
+
+
+def normal_rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
+    """Rows of independent standard normal numbers."""
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def curved_rows(n: int, d: int = 12) -> np.ndarray:
+    """Rows near a curved surface of five dimensions."""
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(n, 5))
+    turned = np.sin(latent @ rng.normal(size=(5, d))) + (latent @ rng.normal(size=(5, d))) ** 2 / 9
+    return turned + 0.1 * rng.normal(size=(n, d))

@@ -1,0 +1,221 @@
+"""Pages on what denoising gave."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+from dataclasses import replace
+from functools import cache
+from urllib.parse import unquote
+
+import pytest
+from PIL import Image
+
+from kpca_apps.denoise.result import DenoisingResult, Residual
+from kpca_apps.report.denoising.page import MAX_TOGETHER, render_denoising, render_trial
+from kpca_apps.report.denoising.text import headline
+from tests.report import denoising_examples as examples
+from tests.report.pages import Page
+
+
+@cache
+def pages(name: str) -> dict[str, str]:
+    """Render an example once."""
+    return render_denoising(examples.BATCHES[name]())
+
+
+def check_sound(html: str) -> Page:
+    """Check what must hold of any page."""
+    page = Page(html)
+    (script,) = page.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert page.csp == (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert page.tags.count("script") == page.tags.count("h1") == page.tags.count("main") == 1
+    assert not {"iframe", "form", "link", "object", "embed", "base"} & set(page.tags)
+    assert not [key for key, _ in page.attributes if key.startswith("on")]
+    assert not re.search(r"(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", html), "an address outside"
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    for picture in page.all("img"):
+        assert picture["src"].startswith("data:image/")
+        assert "alt" in picture
+        assert int(picture["width"]) > 0
+        assert int(picture["height"]) > 0
+    for link in page.all("a"):
+        assert re.match(r"#image-\d+$|\.\./|details/\d{4}\.html$", link["href"])
+        if link["href"].startswith("#"):
+            assert link["href"][1:] in ids
+    return page
+
+
+@pytest.mark.parametrize("name", examples.BATCHES)
+def test_every_batch_becomes_sound_pages(name: str) -> None:
+    result = examples.BATCHES[name]()
+    for html in pages(name).values():
+        check_sound(html)
+    page = Page(pages(name)["report.html"])
+    assert " ".join(headline(result).split()) in " ".join(page.text.split())
+    for image in result.failed:
+        assert " ".join(image.reason.removeprefix(f"{image.name}: ").split())[:300] in page.text
+
+
+def test_a_trial_becomes_a_sound_page() -> None:
+    result = examples.trial()
+    page = check_sound(render_trial(result))
+    assert result.command in page.text
+    for trial in result.trials:
+        assert trial.option in page.text
+    assert "Strength 0.75" in page.text
+    assert "10 of 255" in page.text
+    assert page.text.count("before") == page.text.count("after") == len(result.trials)
+    assert "--noise camera" in page.text
+
+
+def test_an_image_is_shown_whole_in_pieces_and_by_what_was_taken_out() -> None:
+    result = DenoisingResult((examples.real().images[1],))
+    image = result.images[0]
+    assert image.previews is not None
+    html = render_denoising(result)["report.html"]
+    shown = [
+        base64.b64decode(picture["src"].partition(",")[2]) for picture in Page(html).all("img")
+    ]
+    seen = image.previews
+    expected = [seen.before, seen.after, seen.residual]
+    for crop in seen.crops:
+        assert crop.reference is not None
+        expected += [crop.before, crop.after, crop.reference]
+    assert shown == [picture.data for picture in expected]
+    for data, picture in zip(shown, expected, strict=True):
+        with Image.open(io.BytesIO(data)) as opened:
+            assert opened.size == (picture.width, picture.height)
+
+
+def test_failures_come_before_anything_that_went_well() -> None:
+    html = pages("real")["report.html"]
+    assert html.index('id="failed"') < html.index("<img")
+    assert html.index('id="failed"') < html.index("<table")
+
+
+def test_links_lead_to_the_files_written() -> None:
+    for name, prefix in (("real", "../images/"), ("hostile", "../images/")):
+        result = examples.BATCHES[name]()
+        links = {link["href"] for link in Page(pages(name)["report.html"]).all("a")}
+        files = {unquote(link.removeprefix(prefix)) for link in links if link.startswith(prefix)}
+        assert files == {image.output for image in result.images if image.output}
+    other = render_denoising(examples.BATCHES["one"](), images="..")["report.html"]
+    assert 'href="../a.png"' in other
+
+
+def test_a_large_batch_has_a_page_for_each_image() -> None:
+    result = examples.many(500)
+    found = render_denoising(result)
+    assert list(found) == ["report.html", *(f"details/{n:04d}.html" for n in range(1, 501))]
+    overview = Page(found["report.html"])
+    assert len(found["report.html"]) < 4_000_000
+    links = [link["href"] for link in overview.all("a")]
+    assert {link for link in links if link.startswith("details/")} == set(found) - {"report.html"}
+    lazy = [picture for picture in overview.all("img") if picture.get("loading") == "lazy"]
+    assert len(lazy) == 500
+    middle = Page(found["details/0007.html"])
+    around = [link["href"] for link in middle.all("a")]
+    assert around[:3] == ["../report.html", "../details/0006.html", "../details/0008.html"]
+    assert "../../images/roll%206/006.png" in around
+    assert "12 more under" in overview.text
+
+
+def test_a_page_holds_no_more_than_opens_fast() -> None:
+    few = tuple(examples.image(f"{n}.png") for n in range(MAX_TOGETHER))
+    assert list(render_denoising(DenoisingResult(few))) == ["report.html"]
+    usual = examples.previews()
+    bulky = replace(usual, before=replace(usual.before, data=bytes(4_000_000)))
+    large = tuple(examples.image(f"{n}.png", previews=bulky) for n in range(2))
+    assert len(render_denoising(DenoisingResult(large))) == 3
+
+
+def test_hostile_names_stay_text() -> None:
+    for html in pages("hostile").values():
+        assert "<script>alert" not in html
+        assert "{{7*7}}" in html
+        # The right-to-left override stands in no text outside an element that isolates it.
+        rest = re.sub(r"(?s)<(title|code|dt)>.*?</\1>", "", html)
+        for match in re.finditer("\u202e", rest):
+            before = rest[: match.start()]
+            in_attribute = before.rfind("<") > before.rfind(">")
+            in_figure = before.rfind("<svg") > before.rfind("</svg>")
+            isolated = before.rfind("<bdi") > before.rfind("</bdi>")
+            assert in_attribute or in_figure or isolated
+
+
+def test_times_and_what_was_resumed_do_not_reach_the_page() -> None:
+    result = examples.real()
+    later = replace(
+        result,
+        seconds=98765.0,
+        images=tuple(replace(one, seconds=98765.0, resumed=True) for one in result.images),
+    )
+    assert render_denoising(later) == pages("real")
+
+
+def test_tables_hold_every_method_and_the_mean() -> None:
+    page = Page(pages("real")["report.html"])
+    for name in ("noisy", "kernel PCA", "non-local means", "wavelet shrinkage", "mean of 6"):
+        assert name in page.text
+    mean = examples.real().mean_comparison
+    assert mean is not None
+    for quality in (mean.noisy, mean.denoised, *mean.rivals.values()):
+        assert f"{quality.psnr:.2f}" in page.text
+        assert f"{quality.ssim:.3f}" in page.text
+
+
+def test_a_dictionary_is_shown_by_its_components() -> None:
+    page = Page(pages("with_dictionary")["report.html"])
+    labels = [picture["alt"] for picture in page.all("img")]
+    for number in (1, 2, 3):
+        assert f"below the mean along component {number}" in labels
+        assert f"above the mean along component {number}" in labels
+    assert "Both were chosen by the error on held-out examples." in page.text
+
+
+def test_settings_are_said_in_words() -> None:
+    told = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
+    page = Page(render_denoising(replace(examples.real(), settings=told))["report.html"])
+    for words in (
+        "local, from similar patches within each image",
+        "non-local means and wavelet shrinkage",
+        "measured on each image",
+    ):
+        assert words in page.text
+
+
+def test_what_was_done_is_all_there() -> None:
+    result = examples.real()
+    page = Page(pages("real")["report.html"])
+    assert result.command in page.text
+    for key, value in {**result.settings, **result.versions}.items():
+        assert key in page.text
+        assert str(value) in page.text
+
+
+def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_changed() -> None:
+    left = examples.image(
+        "left.png", 3.22, established=False, residual=Residual(0.0, 0.0, 0.0, structured=False)
+    )
+    salt = examples.image("salt.png", 7.0, impulses=True)
+    result = DenoisingResult((left, examples.image("much.png", 30.0), salt))
+    first = render_denoising(result)["report.html"]
+    table = first[first.index('<table class="stacked batch"') :]
+    rows = {
+        name: re.findall(r"<td[^>]*>(.*?)</td>", row)
+        for row in table.split("<tr>")[2:]
+        for name in re.findall(r"<bdi>(.*?)</bdi>", row)[:1]
+    }
+    assert {"3.22 of 255 ?", "left as it was"} < set(rows["left.png"])
+    assert {"7 of 255", "noise; impulses"} < set(rows["salt.png"])
+    assert "?: no noise could be established" in table
+    extremes = re.findall(r"<h2>(Changed \w+): <a[^>]*><bdi>(.*?)</bdi>", first)
+    assert extremes == [("Changed most", "much.png"), ("Changed least", "salt.png")]

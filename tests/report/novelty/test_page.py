@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from importlib import resources
+
+import pytest
+
+from kpca_apps.report.drawing import PALETTE
+from kpca_apps.report.novelty.page import render_comparison, render_screening
+from kpca_apps.report.novelty.text import verdict
+from kpca_apps.report.text import count
+from tests.report import examples
+from tests.report.pages import Page, rendered
+
+
+@pytest.mark.parametrize("name", examples.SCREENINGS)
+def test_every_result_becomes_a_sound_page(name: str) -> None:
+    html = rendered(name)
+    page = Page(html)
+    assert len(html.encode()) < 1_000_000
+    (script,) = page.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert page.csp == (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert page.tags.count("script") == page.tags.count("h1") == 1
+    assert not {"iframe", "form", "link", "img", "object", "embed", "base", "a"} & set(page.tags)
+    assert not [key for key, _ in page.attributes if key.startswith("on")]
+    assert not re.search(r"(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", html), "an address outside"
+    assert not re.search(r"(?i)\burl\((?!#)|@import", html)
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_million_rows_with_wide_hostile_cells_stay_under_a_megabyte() -> None:
+    html = render_screening(examples.huge())
+    assert len(html.encode()) < 1_000_000
+    page = Page(html)
+    assert "1,000 of 1,000,000 rows stand out" in page.text
+    assert "999,900 more in the scored table" in page.text
+    assert "306 more columns in result.json" in page.text
+
+
+def test_the_same_result_gives_the_same_bytes() -> None:
+    assert render_screening(examples.with_labels()) == rendered("with_labels")
+
+
+def test_hostile_text_stays_text() -> None:
+    html = rendered("hostile")
+    assert "<script>alert" not in html
+    assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not a template
+    page = Page(html)
+    assert "<script>alert(1)</script>" in page.text
+    # The right-to-left override never stands outside an element that isolates it.
+    title_and_labels = re.sub(r"(?s)<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
+    for match in re.finditer("\u202e", title_and_labels):
+        before = title_and_labels[: match.start()]
+        in_attribute = before.rfind("<") > before.rfind(">")
+        assert in_attribute or before.rfind("<bdi") > before.rfind("</bdi>")
+
+
+def test_repeated_rows_are_listed_with_their_lines_and_what_differs() -> None:
+    html = rendered("usual")
+    fold = html[html.index("<h2>Repeated rows</h2>") :].split("</details>")[0]
+    assert "Rows repeat earlier ones" in fold
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", fold)
+    texts = [re.sub(r"<[^>]*>", "", cell) for cell in cells]
+    assert texts == [
+        *("equal", "1, 9", "2, 10", "", ""),
+        *("nearly equal", "2, 3 and 1,998 more", "2, 3 and 1,998 more"),
+        *("Flipper Length (mm)", "1950 / 195"),
+    ]
+    assert "Repeated rows" not in rendered("three_rows")
+
+
+def test_values_of_hidden_columns_do_not_reach_the_page() -> None:
+    html = rendered("hidden")
+    assert "1950" not in html
+    assert "N262A1" not in html
+    assert "values hidden" in html
+    assert "Flipper Length (mm)" in html
+
+
+def test_odd_cells_and_hints_are_on_the_first_screen() -> None:
+    html = rendered("usual")
+    first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
+    found = first.index("9 cells, whatever the rest of their rows says; the clearest first.")
+    assert found < first.index("What to do next")
+    assert "probably meant" in first
+    assert "Also on lines 20, 31, 1,041, 1,052 and 2 more." in first
+    assert '"Flipper Length (mm)" fits if divided by 10.' in first
+
+
+def test_many_odd_cells_are_folded() -> None:
+    text = Page(rendered("hostile")).text
+    assert "the clearest 50, whatever the rest of their rows says" in text
+    assert "2,000 cells in all" in text
+
+
+def test_columns_that_are_odd_together_are_told_as_one_reason() -> None:
+    text = Page(rendered("together")).text
+    assert "together 75 %" in text
+    assert text.count("with the former") > 1
+    assert "farthest off" in text
+    assert "14 rows: " in text
+    assert "2 more patterns in result.json." in text
+    assert "one of each kind of reason" not in text  # the first two rows are of two kinds
+
+
+def test_patterns_tell_no_hidden_value() -> None:
+    text = Page(rendered("hidden")).text
+    assert text.count("3 rows are odd for the same reason (values hidden).") == 2
+    assert "3 rows read Gentoo." in text
+
+
+def test_the_first_screen_answers() -> None:
+    result = examples.screening()
+    html = rendered("usual")
+    first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
+    assert "12 of 344 rows stand out" in first
+    for row in result.oddest_of_each_kind[:5]:
+        assert f"row {row.row}, line {row.line} of the file" in first
+    kinds = [row.kind_of_reason for row in result.oddest_of_each_kind if row.reasons]
+    assert len(kinds) == len(set(kinds)) < 5
+    assert result.threshold.statement in first
+    for sentence, command in result.next_steps:
+        assert sentence in first
+        assert command in first
+    assert result.warnings[0] in first
+    assert not re.search(r"(?i)kernel|component|eigen|calibrat|p-value", first)
+
+
+def test_what_was_done_is_all_there() -> None:
+    result = examples.with_reference()
+    text = Page(rendered("with_reference")).text
+    assert result.source.sha256 in text
+    assert result.command in text
+    for key, version in result.versions.items():
+        assert key in text and version in text
+    for column in result.columns:
+        assert column.name in text and column.why in text
+    for warning in result.warnings:
+        assert warning in text
+    assert "p-value" in text
+
+
+def test_p_values_have_a_column_only_where_they_exist() -> None:
+    assert "p-value" not in rendered("usual")
+    assert ">p-value</th>" in rendered("with_reference")
+
+
+@pytest.mark.parametrize("name", ["usual", "with_reference"])
+def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
+    result, html = examples.SCREENINGS[name](), rendered(name)
+    assert result.scale is not None
+    assert html.index(f">{result.scale.name}</th>") < html.index(">score</th>")
+    text = Page(html).text
+    assert result.scale.statement in text
+    for row in result.oddest_of_each_kind[:5]:
+        told = text[text.index(f"line {row.line} of the file") :]
+        shown = f"{row.rarity.words} usual rows" if row.rarity else "p-value 0.0"
+        assert 0 < told.index(shown) < told.index("score")
+
+
+def test_without_a_scale_the_score_stands_alone() -> None:
+    result = examples.screening()
+    ranked = tuple(replace(row, rarity=None) for row in result.ranked)
+    plain = replace(result, scale=None, rarities=None, ranked=ranked)
+    html = render_screening(replace(plain, threshold=replace(result.threshold, rarity=None)))
+    assert "how rare" not in html
+    assert "1 in " not in Page(html).text
+    assert ">score</th>" in html
+
+
+def test_rows_below_an_infinite_threshold() -> None:
+    text = Page(rendered("infinite_threshold")).text
+    assert "threshold none" in text
+    assert "infinite" not in text
+    assert "not flagged" in text
+
+
+def test_a_table_without_lines_or_ids_names_rows() -> None:
+    html = rendered("no_reasons")
+    assert ">line</th>" not in html
+    assert ">id</th>" not in html
+    assert "Every column reads what the rows most like it do." in html
+    assert "Reasons were not worked out this far down." in html
+
+
+def test_every_ranked_row_stands_in_the_page_without_script() -> None:
+    result = examples.screening()
+    html = rendered("usual")
+    table = html[html.index('<table class="ranked') :]
+    for row in result.ranked:
+        assert f">{row.id}</bdi>" in table
+    assert f"{count(244)} more in the scored table" in html
+
+
+def test_a_comparison_is_a_page() -> None:
+    result = examples.comparison()
+    html = render_comparison(result)
+    page = Page(html)
+    assert "kernel PCA shares 2nd place of 6 with one-class SVM in both tests" in page.text
+    assert "Test 1: " in page.text and "Test 2: " in page.text
+    assert "share of reasons" not in page.text and "share of all reasons" not in page.text
+    assert page.text.count("behind Parzen") == 4  # two settings, two areas
+    assert "1.25" not in page.text  # timings stay out
+    assert page.csp
+
+
+def test_screenings_and_comparisons_give_the_same_verdict() -> None:
+    (evaluation,) = examples.evaluations()
+    assert verdict(evaluation) in Page(rendered("with_labels")).text
+    assert verdict(evaluation) in Page(render_comparison(examples.comparison())).text
+
+
+def test_light_colours_are_those_of_the_figures() -> None:
+    css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
+    light, dark = css.split("prefers-color-scheme: dark", 1)
+    for name, colour in PALETTE.items():
+        assert f"--{name}: {colour};" in light
+        assert f"--{name}: #" in dark.split("color-scheme: dark")[0]
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_text_stands_out_from_the_paper(theme: int) -> None:
+    css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
+    block = css.split("prefers-color-scheme: dark", 1)[theme]
+    paper, *inks = (
+        _luminance(re.search(rf"--{name}: (#[0-9a-f]{{6}})", block)[1])  # type: ignore[index]
+        for name in ("paper", "ink", "muted", "accent")
+    )
+    for ink in inks:  # WCAG 2.1, contrast of normal text
+        assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) >= 4.5

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.novelty.result import Reason
+from kpca_apps.report.novelty.text import headline, scores_text, without_hidden
+from kpca_apps.report.text import (
+    Verbatim,
+    count,
+    cut,
+    join,
+    number,
+    ordinal,
+    percent,
+    plain,
+    plural,
+    writable,
+)
+from tests.report import examples
+
+
+@given(st.floats(1e-8, 1e12) | st.floats(-1e12, -1e-8))
+def test_numbers_read_back_to_three_digits(value: float) -> None:
+    back = float(number(value).replace(",", ""))
+    assert math.isclose(back, value, rel_tol=0.5e-2)
+
+
+def test_numbers_in_words() -> None:
+    assert number(0.0) == "0"
+    assert number(0.4) == "0.4"
+    assert number(0.4, keep_zeros=True) == "0.400"
+    assert number(999.6) == "1,000"
+    assert number(-math.inf) == "minus infinite"
+    assert number(math.nan) == "not a number"
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1), st.floats(1e-3, 1e3))
+def test_scores_are_told_from_the_threshold(scores: list[float], threshold: float) -> None:
+    texts, limit = scores_text(scores, threshold)
+    assert len({len(text.partition(".")[2]) for text in [*texts, limit]}) == 1
+    largest = max(*scores, threshold)
+    for score, text in zip(scores, texts, strict=True):
+        assert float(text.replace(",", "")) == pytest.approx(score, abs=0.5e-2 * largest)
+        if abs(score - threshold) > 1e-6 * largest:
+            assert text != limit
+    close = zip(sorted(scores), sorted(scores)[1:], strict=False)
+    told_apart = sum(above - below > 1e-9 * largest for below, above in close)
+    assert len(set(texts)) > told_apart
+
+
+def test_rows_equal_but_for_rounding_cost_no_decimals() -> None:
+    assert scores_text([1.25 + 2e-16, 1.25, 1.1], 1.0)[0] == ["1.25", "1.25", "1.10"]
+
+
+def test_scores_of_any_size_are_written() -> None:
+    assert scores_text([1.5e-9], math.inf) == (["1.50e-09"], "none")
+    assert scores_text([0.0], 0.0) == (["0.00"], "0.00")
+    assert scores_text([], 0.5) == ([], "0.500")
+
+
+def test_small_words() -> None:
+    assert percent(0.0) == "0 %"
+    assert percent(0.00001) == "< 0.1 %"
+    assert percent(0.123) == "12 %"
+    assert percent(1.0) == "100 %"
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 112)] == [
+        "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th",
+    ]  # fmt: skip
+    assert join([]) == ""
+    assert join(["a"]) == "a"
+    assert join(["a", "b", "c"]) == "a, b and c"
+    assert count(1_000_000) == "1,000,000"
+    assert [plural(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
+
+
+@given(st.text(), st.integers(2, 50))
+def test_cut_text_is_one_short_line(text: str, length: int) -> None:
+    short = cut(text, length)
+    assert len(short) <= length
+    assert len(short.splitlines()) <= 1
+    assert isinstance(short, Verbatim)
+
+
+def test_what_cannot_be_encoded_is_replaced() -> None:
+    assert writable("a\udcffb").encode() == b"a?b"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "usual",
+            "12 of 344 rows stand out; row 263 (N262A1) most: its Flipper Length (mm) reads 1950 "
+            "where about 195 was expected.",
+        ),
+        (
+            "one",
+            "1 of 344 rows stands out: row 263 (N262A1), whose Flipper Length (mm) reads 1950 "
+            "where about 195 was expected.",
+        ),
+        (
+            "none",
+            "None of 344 rows stands out; row 263 (N262A1) comes nearest: its Flipper Length (mm) "
+            "reads 1950 where about 195 was expected.",
+        ),
+        (
+            "no_reasons",
+            "1 of 344 rows stands out: row 263, though every column reads what the rows most like "
+            "it do.",
+        ),
+        (
+            "together",
+            "12 of 344 rows stand out; row 263 (N262A1) most: its Culmen Length (mm), Species and "
+            "Body Mass (g) together read 0, Gentoo and no value where about 39.1, Adelie and about "
+            "3,810 were expected.",
+        ),
+        (
+            "hidden",
+            "12 of 344 rows stand out; row 263 most, chiefly for its Flipper Length (mm), whose "
+            "values are hidden.",
+        ),
+    ],
+)
+def test_the_first_sentence(name: str, sentence: str) -> None:
+    assert plain(headline(without_hidden(examples.SCREENINGS[name]()))) == sentence
+
+
+def test_the_first_sentence_when_all_are_flagged() -> None:
+    assert plain(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; row ")
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_flagged", "start"),
+    [
+        (1, 1, "The only row stands out: its "),
+        (1, 0, "The only row does not stand out: its "),
+        (2, 2, "Both rows stand out; row "),
+        (2, 0, "Neither of 2 rows stands out; row "),
+        (2, 1, "1 of 2 rows stands out: row "),
+    ],
+)
+def test_the_first_sentence_of_a_table_of_one_or_two_rows(
+    n_rows: int, n_flagged: int, start: str
+) -> None:
+    assert plain(headline(examples.screening(n_rows, n_flagged))).startswith(start)
+
+
+def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
+    result = replace(examples.screening(n_flagged=1), columns=examples.hidden().columns)
+    assert plain(headline(without_hidden(result))) == (
+        "1 of 344 rows stands out: row 263, chiefly for its Flipper Length (mm), whose values are "
+        "hidden."
+    )
+
+
+def test_the_first_sentence_of_a_missing_value() -> None:
+    reason = Reason("Sex", 1.0, "", "MALE", None, "MALE")
+    sentence = plain(headline(examples.screening(reasons=(reason,))))
+    assert sentence.endswith(": its Sex is missing where MALE was expected.")
+
+
+def test_the_first_sentence_of_an_unexpected_value() -> None:
+    reason = Reason("Comments", 1.0, "Broken band", "(missing)", "Broken band", None)
+    sentence = plain(headline(examples.screening(reasons=(reason,))))
+    assert sentence.endswith(": its Comments reads Broken band where no value was expected.")
+
+
+def test_the_first_sentence_of_free_text() -> None:
+    result = examples.screening(reasons=(Reason("note", 1.0, "N2A2", "about 5 characters"),))
+    text = replace(result.columns[1], name="note", role="text", distribution=None)
+    sentence = plain(headline(replace(result, columns=(text,))))
+    assert sentence.endswith(": its note reads N2A2 where text of about 5 characters was expected.")
+
+
+def test_the_first_sentence_without_a_ranked_row() -> None:
+    result = replace(examples.screening(n_flagged=0), ranked=())
+    assert plain(headline(result)) == "None of 344 rows stands out."
+
+
+def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
+    parts = headline(examples.hostile())
+    assert sum(isinstance(part, Verbatim) for part in parts) == 4
