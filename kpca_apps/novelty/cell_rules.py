@@ -283,6 +283,7 @@ class CellRules:
 
     Examples
     --------
+    >>> import polars as pl
     >>> from kpca_apps.files.tables import table_from_frame
     >>> from kpca_apps.novelty.columns import infer_plan
     >>> winds = [5.0 + i % 30 / 2 + i % 7 for i in range(500)]

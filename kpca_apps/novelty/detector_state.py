@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-# A file names the kernel it holds: all that there are must be known where it is read.
-from kpca_apps.engine import image_kernels, iterated, kernels, mapped_inputs  # noqa: F401
+# A file names the kernel it holds: those of the engine must be known where it is read.
+from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.gram import about_origin
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.novelty.attribution import NeighbourRows
