@@ -604,38 +604,17 @@ def denoise_band(
 ) -> NDArray[np.float32]:
     """Denoise the groups of one band of references, which are shared by all planes.
 
-    Parameters
-    ----------
-    guide : (h, RADIUS + w + LANES) float32 array
-        Image the patches are matched in, from `pad_guide`.
-    points, planes : (c, h, w) float32 arrays
-        What is learned on, and what is denoised: the same for the hard cut.
-    variance : (c, h - p + 1, w - p' + 1) float32 array
-        Noise variance of the planes, mean over the patch at each position; (c, 1, 1) for the soft
-        cut.
-    tie : (h - p + 1, w - p' + 1) float32 array
-        Squared distance below which a candidate is the same patch as the reference there.
-    window : (p, p') float32 array
-        Weight of each pixel of a patch.
-    k : int
-        Patches a group.
-    soft : bool
-        A Wiener filter instead of a cut at the edge.
-    bandwidth : float or None
-        Of the hard cut, as for `kpca_apps.denoise.group.denoise_group`; None for an infinite one.
-    most : float
-        As for `project_rows`.
-    rows, columns : int arrays
-        Upper left corners of the references of the band.
-    origin : int
-        From `origin_of`.
-    top, height : int
-        Rows of the planes the band can reach.
+    Patches are matched in `guide`, from `pad_guide`, learned on `points` and denoised in `planes`,
+    both (c, h, w) and the same for the hard cut. `variance` is that of the noise in the planes, its
+    mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for the soft cut;
+    `tie` the squared distance below which a candidate is the same patch as the reference there.
+    `window` (p, p') weighs the pixels of a patch; a group has k. The hard cut is of the `bandwidth`
+    of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its edge follows the
+    group up to `most` times the variance. `rows` and `columns` are the references' corners,
+    `origin` is from `origin_of`, `top` and `height` say which rows of the planes the band can
+    reach.
 
-    Returns
-    -------
-    (c, 3, height, w) float32 array
-        Weighted estimates, weights and weighted leverages.
+    Returned: weighted estimates, weights and weighted leverages, (c, 3, height, w).
     """
     shape, n = window.shape, window.size
     wide = padded_size(n)

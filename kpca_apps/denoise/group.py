@@ -62,9 +62,9 @@ RIDGE_FACTOR = 0.85
 ROUNDS = 5
 """Times at most that the edge follows the noise a group shows."""
 
-STEPS, TOLERANCE = 8, 1e-6
+STEPS, TOLERANCE = 5, 1e-6
 """Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived.
-Each step brings it nearer by a factor of about the bandwidth."""
+Each step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB."""
 
 VANISHING = 1e-6
 """A sum of kernel weights below this share of their moduli is rounding, in single precision."""
@@ -167,26 +167,11 @@ def count_components(
 ) -> tuple[int, float]:
     """Return how many eigenvalues of a centred Gram matrix noise cannot explain.
 
-    The variance a group holds beyond the components kept is an estimate of the noise's, and where
-    it exceeds the one given, the edge follows it up to a limit. Fine detail also raises it; so the
-    limit is what even the quietest groups of an image show.
-
-    Parameters
-    ----------
-    values : ndarray
-        Eigenvalues, decreasing, for the linear kernel; for others what they come to.
-    trace : float
-        Their sum, those left out too.
-    shape : (int, int)
-        Patches, and pixels of each.
-    variance, excess : float
-        As for `denoise_group`.
-
-    Returns
-    -------
-    q : int
-    residual : float
-        Variance beyond them, per degree of freedom.
+    `values` are decreasing, for the linear kernel or what those of another come to, and `trace` is
+    their sum, those left out too; `shape` is that of the group. The variance a group holds beyond
+    the components kept, per degree of freedom, is an estimate of the noise's and is returned too:
+    where it exceeds the one given, the edge follows it up to a limit. Fine detail also raises it;
+    so the limit is what even the quietest groups of an image show.
     """
     k, n = shape
     edge = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2

@@ -302,24 +302,11 @@ def denoise_planes(
 ) -> Planes:
     """Remove white Gaussian noise from planes of one scene, matched in the first of them.
 
-    Parameters
-    ----------
-    noisy : (c, h, w) array
-        Planes on the scale 0..255, not clipped; the one that shows the scene best (luminance)
-        first.
-    sigmas : (c,) array >= 0
-        Standard deviation of the noise of each plane; planes with 0 are returned as they are.
-    options : Options
-    match : (h, w) array, optional
-        A clean image of the same scene to find similar patches in.
-    strip_samples : int
-        Pixels times channels worked on at once, about; larger images are cut into strips of rows,
-        at least two margins high; the margins are as wide as the passes reach.
-
-    Returns
-    -------
-    (c, h, w) float32 array
-        The estimates; the input is not changed.
+    The planes (c, h, w) are on the scale 0..255, not clipped, the one that shows the scene best
+    (luminance) first; `sigmas` (c,) are the deviations of their noise, and planes with 0 are
+    returned as they are. `match` (h, w) is a clean image of the same scene to find similar patches
+    in instead. Larger images are cut into strips of rows of some `strip_samples` pixels times
+    channels, at least two margins high; the margins are as wide as the passes reach.
     """
     given = np.ascontiguousarray(noisy, np.float32)
     levels = np.array(sigmas, np.float32)
