@@ -29,8 +29,7 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.files.opening import open_table
-    from kpca_apps.files.tables import read_table
+    from kpca_apps.files.tables.opening import open_table, read_table
     from kpca_apps.novelty.detector import KernelPCANovelty
     from kpca_apps.novelty.model import fit_model, load_model, save_model
     from kpca_apps.novelty.options import ScreeningOptions
@@ -90,8 +89,8 @@ _HOMES = {
     "fit_model": "novelty.model",
     "load_model": "novelty.model",
     "measure_noise": "denoise.denoiser",
-    "open_table": "files.opening",
-    "read_table": "files.tables",
+    "open_table": "files.tables.opening",
+    "read_table": "files.tables.opening",
     "run_batch": "denoise.batch.run",
     "save_model": "novelty.model",
     "score_table": "novelty.screening",

@@ -116,7 +116,7 @@ def _worthwhile() -> int:
 
 def working(console: Console, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
     """Show that work is going on; for tables read in parts, their passes show it themselves."""
-    from kpca_apps.files.parts import PartedTable
+    from kpca_apps.files.tables.table import PartedTable
 
     if any(isinstance(table, PartedTable) for table in tables):
         return nullcontext()
@@ -137,7 +137,7 @@ def open_folder(
 
 def read(console: Console, path: str, delimiter: str | None, encoding: str | None) -> AnyTable:
     """Read a table, or look at where the parts of a large one are."""
-    from kpca_apps.files.opening import open_table
+    from kpca_apps.files.tables.opening import open_table
 
     with console.stage(f"Reading {path}"):
         return open_table(path, delimiter=delimiter, encoding=encoding)

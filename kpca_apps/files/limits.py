@@ -34,22 +34,7 @@ _NUMBERS_PER_ROW = 8
 
 
 def require_memory(label: str, n_bytes: int, copies: int = COPIES) -> None:
-    """Refuse a file whose contents would not fit into memory.
-
-    Parameters
-    ----------
-    label : str
-        The file, as the user named it.
-    n_bytes : int
-        Its size, unpacked.
-    copies : int
-        How often these bytes are held at the same time.
-
-    Raises
-    ------
-    MemoryLimitError
-        If reading it would take more than is available.
-    """
+    """Refuse a file of so many bytes, unpacked, held so often at the same time."""
     budget = available_memory()
     if n_bytes * copies > budget:
         raise MemoryLimitError(
@@ -67,22 +52,7 @@ def long_row(label: str, line: int) -> InputError:
 
 
 def require_columns(label: str, n_columns: int, line: int | None = None) -> None:
-    """Refuse more columns than are worked with.
-
-    Parameters
-    ----------
-    label : str
-        The file, as the user named it.
-    n_columns : int
-        Columns, or cells of a row.
-    line : int, optional
-        Line the row starts on.
-
-    Raises
-    ------
-    InputError
-        Saying how many there are.
-    """
+    """Refuse more columns than are worked with, or cells of the row on this line."""
     if n_columns > MOST_COLUMNS:
         place = "the table" if line is None else f"line {line}"
         raise InputError(
@@ -95,20 +65,7 @@ def require_columns(label: str, n_columns: int, line: int | None = None) -> None
 def require_table(label: str, n_rows: int, n_columns: int) -> None:
     """Refuse a table of too many columns, or whose numbers would not fit into memory.
 
-    Parameters
-    ----------
-    label : str
-        The file, as the user named it.
-    n_rows, n_columns : int
-        Size of the table.
-
-    Raises
-    ------
-    InputError
-        If it has more than `MOST_COLUMNS` columns.
-    MemoryLimitError
-        If working on a number a cell, and some for every row, would take more than is available,
-        whatever few bytes it is packed in.
+    A number a cell, and some for every row, whatever few bytes they are packed in.
     """
     require_columns(label, n_columns)
     require_memory(label, n_rows * (n_columns + _NUMBERS_PER_ROW) * _NUMBER)

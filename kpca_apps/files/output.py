@@ -37,6 +37,7 @@ __all__ = [
     "spool",
     "spool_folder",
     "storage_error",
+    "unusable",
 ]
 
 MARKER = "run.json"
@@ -206,7 +207,7 @@ def spilled(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.m
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
             return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
     except OSError as error:
-        raise _unusable(error) from None
+        raise unusable(error) from None
 
 
 def require_disk(folder: Path, n_bytes: int, label: str) -> None:
@@ -220,7 +221,7 @@ def require_disk(folder: Path, n_bytes: int, label: str) -> None:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise _unusable(error) from None
+        raise unusable(error) from None
     if n_bytes + _RESERVE > free:
         raise InputError(
             f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
@@ -240,7 +241,7 @@ def _spooled(*, folder: bool) -> TemporaryPath:
     try:
         return TemporaryPath(target, folder=folder, private=True)
     except OSError as error:
-        raise _unusable(error) from None
+        raise unusable(error) from None
 
 
 def _temporary_folder() -> Path:
@@ -253,7 +254,7 @@ def _temporary_folder() -> Path:
         ) from None
 
 
-def _unusable(error: OSError) -> InputError:
+def unusable(error: OSError) -> InputError:
     """Return the error for a folder in which no temporary file can be made."""
     folder = one_line(str(_temporary_folder()), 200)
     return storage_error(error, folder) or InputError(

@@ -12,7 +12,7 @@ near to nothing in any two of them: one at a time, its price looks wrong instead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -23,7 +23,14 @@ from msgspec import Meta
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-__all__ = ["ColumnDrop", "NeighbourRows", "attribute", "rows_without_strays"]
+__all__ = [
+    "Attribution",
+    "ColumnDrop",
+    "GroupDistances",
+    "NeighbourRows",
+    "nearest_rows",
+    "rows_without_strays",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -109,7 +116,7 @@ class NeighbourRows:
     def typical_apart(self) -> float:
         """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
         some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
-        return float(np.quantile(_nearest_rows(self.standardised, some)[1], TYPICAL) ** 2)
+        return float(np.quantile(_nearest_to(self.standardised, some)[1], TYPICAL) ** 2)
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
@@ -134,19 +141,18 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
     places, others = np.flatnonzero(novel), np.flatnonzero(~novel)
-    nearest, radius = _nearest_rows(standardised, places)
+    nearest, radius = _nearest_to(standardised, places)
     some = others[:: 1 + (len(others) - 1) // SOME_ROWS]
-    usual = np.quantile(_nearest_rows(standardised, some)[1], TYPICAL)
+    usual = np.quantile(_nearest_to(standardised, some)[1], TYPICAL)
     novel[places] = (novel[nearest].mean(axis=1) <= 0.5) | (radius > MUCH_FARTHER * usual)
     return np.flatnonzero(~novel)
 
 
-def _nearest_rows(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
+def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
     """Rows nearest to those at some places (p, k), and how far they are on average (p,)."""
     squares = cdist(standardised[places], standardised, "sqeuclidean")
     squares[np.arange(len(places)), places] = np.inf
-    k = min(N_NEIGHBOURS, len(standardised) - 1)
-    nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
+    nearest = nearest_rows(squares)
     return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
 
 
@@ -161,13 +167,25 @@ class _Expected:
     apart: float
 
 
-class _Groups:
-    """The columns of the neighbours by group, a line each, as distances to a row want them."""
+class GroupDistances:
+    """The columns of the neighbours by group, a line each, as distances to a row want them.
 
-    def __init__(self, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> None:
-        self.columns, as_is = groups, neighbours.as_is
+    Parameters
+    ----------
+    neighbours : NeighbourRows
+        The rows.
+    groups : sequence of int arrays
+        Columns of each group.
+    most : float
+        A column counts no more than so many standard deviations.
+    """
+
+    def __init__(
+        self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
+    ) -> None:
+        self.neighbours, self.columns, self._most = neighbours, groups, most
+        as_is = neighbours.as_is
         self.are_categories = [len(g) > 1 and bool(np.isin(g, as_is).all()) for g in groups]
-        self._n = len(neighbours.rows)
         # Most are one column, whose squares are taken at once.
         self._single = np.array([g for g, of in enumerate(groups) if len(of) == 1], dtype=np.int64)
         in_order = [groups[g][0] for g in self._single]
@@ -181,12 +199,23 @@ class _Groups:
 
     def squares(self, row: FloatArray) -> FloatArray:
         """Squared distance of a row (d,) to each neighbour in each group, shape (groups, s)."""
-        squares = np.empty((len(self.columns), self._n))
-        singles = self._lines - row[self._single_columns, None]
-        squares[self._single] = singles * singles
+        squares = np.empty((len(self.columns), len(self.neighbours.rows)))
+        squares[self._single] = self._squared(self._lines - row[self._single_columns, None])
         for g, (distinct, which) in self._wide.items():
-            squares[g] = ((distinct - row[self.columns[g]]) ** 2).sum(axis=1)[which]
+            squares[g] = self._squared(distinct - row[self.columns[g]]).sum(axis=1)[which]
         return np.minimum(squares, LARGEST_SQUARE, out=squares)
+
+    def _squared(self, off: FloatArray) -> FloatArray:
+        if np.isfinite(self._most):
+            np.clip(off, -self._most, self._most, out=off)
+        off *= off
+        return off
+
+
+def nearest_rows(distances: FloatArray) -> IntArray:
+    """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one."""
+    k = min(N_NEIGHBOURS, distances.shape[1] - 1)
+    return np.argpartition(distances, k - 1, axis=1)[:, :k]
 
 
 def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -202,13 +231,11 @@ def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray]:
 class _Surroundings:
     """The rows around one row, by the columns they are compared in."""
 
-    def __init__(
-        self, neighbours: NeighbourRows, groups: _Groups, row: FloatArray, own: int
-    ) -> None:
+    def __init__(self, groups: GroupDistances, row: FloatArray, own: int) -> None:
+        neighbours = groups.neighbours
         self._neighbours, self._groups, self._row = neighbours, groups, row
         self._parts = groups.squares(row)
         self._own = np.flatnonzero(neighbours.index == own)
-        self._k = min(N_NEIGHBOURS, len(neighbours.rows) - 1)
 
     def of_each(self) -> list[_Expected]:
         """Ask the rows nearest in all other groups what each group should read."""
@@ -254,7 +281,7 @@ class _Surroundings:
     def _nearest(self, distances: FloatArray) -> tuple[IntArray, FloatArray]:
         """Nearest rows (e, k) by some distances (e, s), and how far they are on average (e,)."""
         distances[:, self._own] = np.inf
-        nearest = np.argpartition(distances, self._k - 1, axis=1)[:, : self._k]
+        nearest = nearest_rows(distances)
         return nearest, np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
 
     def _of_same(self, nearest: IntArray, apart: FloatArray) -> list[_Expected]:
@@ -304,19 +331,11 @@ class _Trial:
         return _Trial(self.row, self.groups[n:], self.expected[n:])
 
 
-def attribute(
-    X: FloatArray,
-    standardised: FloatArray,
-    scores: FloatArray,
-    score: ScoreFunction,
-    neighbours: NeighbourRows,
-    groups: Sequence[IntArray],
-    own: IntArray,
-    typical: float = 0.0,
-) -> list[tuple[ColumnDrop, ...]]:
-    """Explain rows by the drops of their scores.
+@dataclass(frozen=True)
+class Attribution:
+    """Rows to explain by the drops of their scores, and what tells how a changed copy would score.
 
-    Parameters
+    Attributes
     ----------
     X, standardised : (r, d) array
         The rows as they come, and scaled for distances.
@@ -333,45 +352,43 @@ def attribute(
         Position of each row among the training rows, -1 for a new one.
     typical : float
         Score of a typical row: what lies above it wants to be explained.
-
-    Returns
-    -------
-    list of tuples of ColumnDrop
-        One tuple a row, largest drop first; columns of one set follow each other. Where no
-        replacement lowers the score, the one column that is farthest from what is expected; empty
-        where none is off.
     """
-    work = _Attribution(X, standardised, scores, score, neighbours, groups, own, typical)
-    n_tried = min(len(groups), MAX_GROUPS_TRIED)
-    return [told for rows in _row_batches(len(X), n_tried) for told in work.explain(rows, n_tried)]
 
+    X: FloatArray
+    standardised: FloatArray
+    scores: FloatArray
+    score: ScoreFunction
+    neighbours: NeighbourRows
+    groups: Sequence[IntArray]
+    own: IntArray
+    typical: float = 0.0
 
-def _row_batches(n_rows: int, n_groups: int) -> Iterator[IntArray]:
-    size = max(1, CANDIDATES_A_BATCH // n_groups)
-    for start in range(0, n_rows, size):
-        yield np.arange(start, min(start + size, n_rows))
+    def explain(self) -> list[tuple[ColumnDrop, ...]]:
+        """Explain all rows.
 
+        Returns
+        -------
+        list of tuples of ColumnDrop
+            One tuple a row, largest drop first; columns of one set follow each other. Where no
+            replacement lowers the score, the one column that is farthest from what is expected;
+            empty where none is off.
+        """
+        n_tried = min(len(self.groups), MAX_GROUPS_TRIED)
+        size = max(1, CANDIDATES_A_BATCH // n_tried)
+        batches = np.split(np.arange(len(self.X)), range(size, len(self.X), size))
+        return [told for rows in batches for told in self._explain(rows, n_tried)]
 
-class _Attribution:
-    """Rows to explain, and what tells how a changed copy of one would score."""
+    @cached_property
+    def excess(self) -> FloatArray:
+        """What of each score is above a typical one."""
+        return np.maximum(self.scores - self.typical, 0.0)
 
-    def __init__(
-        self,
-        X: FloatArray,
-        standardised: FloatArray,
-        scores: FloatArray,
-        score: ScoreFunction,
-        neighbours: NeighbourRows,
-        groups: Sequence[IntArray],
-        own: IntArray,
-        typical: float,
-    ) -> None:
-        self.X, self.standardised, self.scores, self.score = X, standardised, scores, score
-        self.neighbours, self.groups, self.own = neighbours, groups, own
-        self.excess = np.maximum(scores - typical, 0.0)
-        self.by_group = _Groups(neighbours, groups)
+    @cached_property
+    def by_group(self) -> GroupDistances:
+        """The columns of the neighbours by group."""
+        return GroupDistances(self.neighbours, self.groups)
 
-    def explain(self, rows: IntArray, n_tried: int) -> list[tuple[ColumnDrop, ...]]:
+    def _explain(self, rows: IntArray, n_tried: int) -> list[tuple[ColumnDrop, ...]]:
         """Explain a batch of rows."""
         alone: dict[int, list[_Trial]] = {}
         apart: dict[int, float] = {}
@@ -411,7 +428,7 @@ class _Attribution:
         return explained
 
     def _around(self, i: int, standardised: FloatArray) -> _Surroundings:
-        return _Surroundings(self.neighbours, self.by_group, standardised, int(self.own[i]))
+        return _Surroundings(self.by_group, standardised, int(self.own[i]))
 
     def _drops(self, trials: dict[int, list[_Trial]]) -> dict[int, FloatArray]:
         """How far each trial of each row lowers the score, at least 0."""

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.odd_cells import OddValues
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnSpec, quoted
 

@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.coders import spec_levels
 from kpca_apps.novelty.column_tails import Tail
 from kpca_apps.novelty.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
@@ -284,7 +284,7 @@ class CellRules:
     Examples
     --------
     >>> import polars as pl
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> from kpca_apps.novelty.columns import infer_plan
     >>> winds = [5.0 + i % 30 / 2 + i % 7 for i in range(500)]
     >>> table = table_from_frame(pl.DataFrame({"wind": [*winds, 1048.0]}))

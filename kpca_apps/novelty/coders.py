@@ -10,9 +10,9 @@ import polars as pl
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Column, Levels
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.values import Column, Levels
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.notation import Notation
 from kpca_apps.novelty.roles import least_level_count

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import suggest
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.roles import declared_spec, inferred_spec
 from kpca_apps.novelty.specs import ColumnOptions, ColumnPlan, ColumnSpec, quoted
 
@@ -48,7 +48,7 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
     Examples
     --------
     >>> import polars as pl
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> frame = pl.DataFrame({"size": ["1,5", "2,5", "9,0"], "kind": ["a", "a", "a"]})
     >>> for spec in infer_plan(table_from_frame(frame)).specs:
     ...     print(spec.name, spec.role, "-", spec.why)

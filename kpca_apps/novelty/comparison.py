@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.columns import check_options
 from kpca_apps.novelty.evaluation import judge
 from kpca_apps.novelty.labels import Labels, read_labels

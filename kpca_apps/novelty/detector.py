@@ -19,9 +19,9 @@ from kpca_apps.errors import InputError, KpcaWarning
 from kpca_apps.novelty.attribution import (
     TYPICAL,
     TYPICAL_ROWS,
+    Attribution,
     ColumnDrop,
     NeighbourRows,
-    attribute,
     rows_without_strays,
 )
 from kpca_apps.novelty.detector_parameters import (
@@ -412,16 +412,16 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         def score(candidates: FloatArray, row: IntArray) -> FloatArray:
             return self._scores_without(candidates, own[row])
 
-        return attribute(
-            rows,
-            self.views_.standardised(rows),
-            self._scores_without(rows, own),
-            score,
-            self.neighbours_,
-            self.groups_,
-            own,
-            self._typical_score(),
-        )
+        return Attribution(
+            X=rows,
+            standardised=self.views_.standardised(rows),
+            scores=self._scores_without(rows, own),
+            score=score,
+            neighbours=self.neighbours_,
+            groups=self.groups_,
+            own=own,
+            typical=self._typical_score(),
+        ).explain()
 
     def _typical_score(self) -> float:
         """Score that nine of ten rows stay below of those that expected values are taken from."""

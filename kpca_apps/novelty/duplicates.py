@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.row_hashes import EqualRows, equal_rows
 from kpca_apps.novelty.specs import ColumnPlan, ColumnSpec, quoted

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.spool import require_disk, spool_folder, unusable
+from kpca_apps.files.output import require_disk, spool_folder, unusable
 
 __all__ = ["EncodedFile"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import suggest
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.cell_faults import (
     CellFaults,
     ColumnFaults,
@@ -77,7 +77,7 @@ class TableEncoder:
     Examples
     --------
     >>> import polars as pl
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> from kpca_apps.novelty.columns import infer_plan
     >>> frame = pl.DataFrame({"size": ["1.5", "2", "?", "4"], "sex": ["f", "f", "m", "m"]})
     >>> table = table_from_frame(frame)

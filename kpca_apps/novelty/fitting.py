@@ -265,9 +265,19 @@ def fit_soft(
         scores = source.map(errors, in_use)
         scores[positions] = of_landmarks
     else:
-        combined, scores, usual_scores = _with_cells(
-            errors, source, in_use, positions, of_landmarks, cells, rng, n_jobs
+        learned, X = _learned_rows(source, cells, rng)
+        of_rows = map_rows(errors, X, in_use[learned], n_jobs=n_jobs)
+        _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
+        of_rows[here] = of_landmarks[of_these]
+        combined, own = CombinedScore.fit(
+            X, of_rows, cells.groups, cells.as_is, contaminated=cells.contaminated
         )
+        usual_scores = own[usual_rows(of_rows, contaminated=cells.contaminated)]
+        scores = own
+        if len(X) < source.n_rows:
+            scores = source.map(CombinedScores(errors, combined), in_use)
+            scores[positions] = combined(sample[landmarks[single]], of_landmarks)
+            scores[learned] = own
     # Landmarks explain themselves; what the jitter leaves of them gives way to what others miss.
     unseen = float((alone - basis.own_residuals).sum())
     others = map_rows(missed(precision=errors.precision), probe)
@@ -291,37 +301,17 @@ def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
     return np.array([times[row.tobytes()] == 1 for row in X[rows] + 0.0], dtype=bool)
 
 
-def _with_cells(
-    errors: NoveltyScores,
-    source: RowSource,
-    in_use: BoolArray,
-    landmarks: IntArray,
-    of_landmarks: FloatArray,
-    cells: CellOptions,
-    rng: np.random.Generator,
-    n_jobs: int | None,
-) -> tuple[CombinedScore, FloatArray, FloatArray]:
-    """Learn how cells add to errors, from rows in memory; scores of all rows, and of usual ones."""
-    index, sample = source.sample_index, source.sample
-    learnable = np.flatnonzero(cells.learnable[index])
-    most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
+def _learned_rows(
+    source: RowSource, cells: CellOptions, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Rows in memory that what cells add is learned from: their positions, and they."""
+    learnable = np.flatnonzero(cells.learnable[source.sample_index])
+    most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // source.sample.shape[1]))
     if len(learnable) > most:
         learnable = np.sort(rng.choice(learnable, most, replace=False))
-    positions = index[learnable]
-    X = sample if len(learnable) == len(sample) else sample[learnable]
-    of_rows = map_rows(errors, X, in_use[positions], n_jobs=n_jobs)
-    _, here, of_these = np.intersect1d(positions, landmarks, return_indices=True)
-    of_rows[here] = of_landmarks[of_these]
-    combined, own = CombinedScore.fit(
-        X, of_rows, cells.groups, cells.as_is, contaminated=cells.contaminated
-    )
-    usual = own[usual_rows(of_rows, contaminated=cells.contaminated)]
-    if len(X) == source.n_rows:
-        return combined, own, usual
-    scores = source.map(CombinedScores(errors, combined), in_use)
-    scores[landmarks] = combined(sample[np.searchsorted(index, landmarks)], of_landmarks)
-    scores[positions] = own
-    return combined, scores, usual
+    everyone = len(learnable) == len(source.sample)
+    X = source.sample if everyone else source.sample[learnable]
+    return source.sample_index[learnable], X
 
 
 def _sample_in_use(source: RowSource, in_use: BoolArray) -> tuple[IntArray, FloatArray]:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.attribution import N_NEIGHBOURS, NeighbourRows
+from kpca_apps.novelty.attribution import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.cell_rules import NumberRule, without_double
 from kpca_apps.novelty.column_tails import Tail
 from kpca_apps.novelty.specs import quoted
@@ -34,7 +34,6 @@ IntArray = NDArray[np.int64]
 N_CALIBRATING, MIN_ROWS = 300, 50
 # In standard deviations: a column far off counts as far off, and drowns no other.
 FARTHEST = 3.0
-LARGEST = 1e6
 # A value is off where fewer than so many of the calibrating rows are expected as far from what is
 # expected of them, and farther than so many times nearly all of them are. It fits where so large
 # a share of them does, and within this part of the way.
@@ -155,7 +154,7 @@ class HintFinder:
 
     Attributes
     ----------
-    compared : _Compared
+    compared : GroupDistances
         Ordinary rows, to find those nearest to a row among.
     columns : tuple of NumberColumn
         Where to look for hints.
@@ -176,7 +175,7 @@ class HintFinder:
     ('"height" fits if divided by 2.54 (inches and centimetres?).',)
     """
 
-    compared: _Compared
+    compared: GroupDistances
     columns: tuple[NumberColumn, ...]
     scales: tuple[_Scale, ...]
 
@@ -188,7 +187,7 @@ class HintFinder:
         columns: Sequence[NumberColumn],
     ) -> HintFinder:
         """Learn how far ordinary rows lie from what is expected of them."""
-        n_rows, compared = len(neighbours.rows), _Compared.of(neighbours, groups)
+        n_rows, compared = len(neighbours.rows), GroupDistances(neighbours, groups, FARTHEST)
         columns = [c for c in columns if len(np.unique(neighbours.rows[:, c.column])) >= MIN_STEPS]
         if n_rows < MIN_ROWS or len(groups) < 2 or not columns:
             return cls(compared, (), ())
@@ -196,7 +195,7 @@ class HintFinder:
         logs = [np.mean(neighbours.rows[:, c.column] > 0) >= POSITIVE_SHARE for c in columns]
         found = np.full((len(picked), len(columns)), np.nan)
         for place, row in enumerate(picked):
-            distances = _Distances.of(compared, neighbours.standardised[row])
+            distances = _Distances(compared, neighbours.standardised[row])
             for j, column in enumerate(columns):
                 expected = distances.expected(column, (column.group,), int(neighbours.index[row]))
                 value = float(neighbours.rows[row, column.column])
@@ -225,7 +224,7 @@ class HintFinder:
         """
         if not self.columns:
             return ()
-        distances = _Distances.of(self.compared, standardised)
+        distances = _Distances(self.compared, standardised)
         off = [
             (j, expected)
             for j, column in enumerate(self.columns)
@@ -314,54 +313,21 @@ class HintFinder:
         return rows.min(axis=0), rows.max(axis=0)
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """The model's rows for distances: columns of a group side by side, where groups start."""
-
-    neighbours: NeighbourRows
-    order: IntArray
-    starts: IntArray
-    ordered: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> _Compared:
-        order = np.concatenate(groups)
-        starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-        ordered = np.ascontiguousarray(_single(neighbours.standardised[:, order]).T)
-        return cls(neighbours, order, starts, ordered)
-
-
-@dataclass(frozen=True)
 class _Distances:
     """Squared distances of one row from the model's rows, by group of columns and in all."""
 
-    neighbours: NeighbourRows
-    parts: NDArray[np.float32]
-    total: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, compared: _Compared, standardised: FloatArray) -> _Distances:
-        off = compared.ordered - _single(standardised[compared.order])[:, None]
-        np.clip(off, -FARTHEST, FARTHEST, out=off)
-        off *= off
-        # Several times faster than reduceat.
-        ends = [*compared.starts[1:], len(off)]
-        parts = np.stack([off[a:b].sum(axis=0) for a, b in zip(compared.starts, ends, strict=True)])
-        return cls(compared.neighbours, parts, parts.sum(axis=0))
+    def __init__(self, compared: GroupDistances, standardised: FloatArray) -> None:
+        self.neighbours, self.parts = compared.neighbours, compared.squares(standardised)
+        self.total = self.parts.sum(axis=0)
 
     def expected(self, column: NumberColumn, left_out: tuple[int, ...], own: int) -> float:
         """Return what the rows nearest in the groups that are not left out suggest."""
         others = self.total - self.parts[list(left_out)].sum(axis=0)
         others[self.neighbours.index == own] = np.inf
-        k = min(N_NEIGHBOURS, len(others) - 1)
-        nearest = np.argpartition(others, k - 1)[:k]
-        values = np.sort(self.neighbours.rows[nearest, column.column])
+        (nearest,) = nearest_rows(others[None])
+        # Several times faster than a median of few numbers.
+        values, k = np.sort(self.neighbours.rows[nearest, column.column]), len(nearest)
         return float(values[(k - 1) // 2] + values[k // 2]) / 2
-
-
-def _single(standardised: FloatArray) -> NDArray[np.float32]:
-    """Return numbers in single precision, of which the largest have no size that would matter."""
-    return np.clip(standardised, -LARGEST, LARGEST).astype(np.float32)
 
 
 def _repairs(value: float) -> Iterator[_Repair]:

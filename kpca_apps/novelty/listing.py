@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.attribution import ColumnDrop, NeighbourRows
 from kpca_apps.novelty.hints import HintFinder, NumberColumn, missing_hint
 from kpca_apps.novelty.model import NoveltyModel

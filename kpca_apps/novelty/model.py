@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
-from kpca_apps.files.source import SourceInfo
+from kpca_apps.files.tables.table import SourceInfo
 from kpca_apps.novelty.columns import check_options, infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.detector_state import DetectorState

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from kpca_apps.files.dates import DateFormat, date_text
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Column, Levels, ValueFormat
+from kpca_apps.files.tables.dates import DateFormat, date_text
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.values import Column, Levels, ValueFormat
 
 __all__ = ["Notation"]
 

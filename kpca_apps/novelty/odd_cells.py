@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Column, ValueFormat
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.values import Column, ValueFormat
 from kpca_apps.novelty.cell_rules import KINDS, NumberRule
 from kpca_apps.novelty.coders import spec_levels
 from kpca_apps.novelty.notation import Notation

@@ -18,8 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.engine.partitions import Kept, Workers, tree_reduce
-from kpca_apps.files.parts import PartedTable, TablePart, parted
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
 from kpca_apps.novelty.cell_faults import CellFaults
 from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoded_rows import EncodedFile

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import binom
 
 from kpca_apps.files.names import one_line
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.coders import MISSING
 from kpca_apps.novelty.result import (
     ColumnProfile,

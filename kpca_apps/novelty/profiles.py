@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.dates import DateFormat
-from kpca_apps.files.tables import Table
-from kpca_apps.files.values import Column, Levels, Readings
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column, Levels, Readings
 from kpca_apps.novelty.coders import spec_levels
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile

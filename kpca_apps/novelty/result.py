@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.source import SourceInfo
+from kpca_apps.files.tables.table import SourceInfo
 from kpca_apps.novelty.distribution import ScoreDistribution
 
 __all__ = [

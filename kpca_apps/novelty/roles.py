@@ -24,10 +24,10 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import one_line
-from kpca_apps.files.numbers import NumberFormat
-from kpca_apps.files.values import Column, ValueFormat
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.values import Column, ValueFormat
 from kpca_apps.novelty.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.specs import ColumnOptions, ColumnSpec, quoted

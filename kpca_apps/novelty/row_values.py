@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.files.output import spilled
-from kpca_apps.files.parts import IN_MEMORY_ROWS
+from kpca_apps.files.tables.table import IN_MEMORY_ROWS
 
 __all__ = ["blocks_of", "row_values"]
 

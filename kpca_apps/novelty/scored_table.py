@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.parts import PartedTable, TablePart
 from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
+from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.parted_rows import Execution, in_parts
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.table_rows import AnyTable

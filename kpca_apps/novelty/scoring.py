@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.source import SourceInfo
+from kpca_apps.files.tables.table import SourceInfo
 from kpca_apps.novelty.columns import ColumnOptions, check_options
 from kpca_apps.novelty.flagging import flag_above, flag_by_choice, flag_by_rate, p_value_scale
 from kpca_apps.novelty.model import NoveltyModel

@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import PartedTable
-from kpca_apps.files.tables import Table, table_from_frame
+from kpca_apps.files.tables.opening import open_table, table_from_frame
+from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.comparison import evaluate_scores
 from kpca_apps.novelty.duplicates import find_duplicates
 from kpca_apps.novelty.labels import Labels, read_labels

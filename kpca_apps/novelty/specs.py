@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from kpca_apps.files.dates import DateFormat
 from kpca_apps.files.names import one_line
-from kpca_apps.files.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, NumberFormat
-from kpca_apps.files.values import ValueFormat
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, NumberFormat
+from kpca_apps.files.tables.values import ValueFormat
 
 __all__ = ["LEVEL_ROLES", "ColumnOptions", "ColumnPlan", "ColumnSpec", "quoted"]
 

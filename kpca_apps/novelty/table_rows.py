@@ -10,9 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.parts import PartedTable
-from kpca_apps.files.source import SourceInfo
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.table import PartedTable, SourceInfo, Table
 from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.encoding import Noted, TableEncoder
 from kpca_apps.novelty.profiles import profile_columns

@@ -80,14 +80,12 @@ ELSEWHERE: tuple[Place, ...] = (
     Place(
         "Kernel k-means, nearest neighbours, class means, discriminant",
         f"{_REPORT}, 7",
-        "scikit-learn's KMeans, KNeighborsClassifier and LinearDiscriminantAnalysis on "
-        "KernelPCA.transform; class_means, in kpca_apps.papers.methods",
+        "kpca_apps.papers.methods; scikit-learn's own where there is no need of a kernel",
     ),
     Place(
         "Linear SVM on components, multi-layer SVM, component regression",
         f"{_REPORT}, 4",
-        "scikit-learn's LinearSVC, SVC and LinearRegression after KernelPCA in a pipeline; the "
-        "experiments usps and course show two of them",
+        "kpca_apps.papers.methods",
     ),
     Place(
         "Reduced sets: of fewer points, exact for (x.y)^2, over a family of inputs",
@@ -110,22 +108,16 @@ ELSEWHERE: tuple[Place, ...] = (
         "not run: quoted there from other papers, on networks, nonlinear and virtual support "
         "vector machines, and tangent distances",
     ),
-    Place(
-        "Moments of higher order, projection pursuit",
-        f"{_REPORT}, 7.1",
-        "means of products of the columns of KernelPCA.transform; scikit-learn's FastICA on it",
-    ),
+    Place("Moments of higher order, projection pursuit", f"{_REPORT}, 7.1", "methods.moments"),
     Place(
         "Power method, subsets, cluster means, basic patterns, greedy and random features",
         "all",
-        'KernelPCA, with solver="krylov", fitted to a subset, or through landmarks ("kmeans", '
-        '"residual", "greedy"); cluster_means, in kpca_apps.papers.methods; RBFSampler and PCA of '
-        "scikit-learn",
+        "kpca_apps.papers.methods, each with the method of the engine to prefer",
     ),
     Place(
         "Hebbian networks, autoassociative networks, principal curves",
         f"{_STUDY}, VIII",
-        "KernelPCA with the linear kernel finds what the network of Oja and Sanger learns; an "
+        "methods.kernel_hebbian, with the linear kernel, is the network of Oja and Sanger; an "
         "autoassociative network is scikit-learn's MLPRegressor fitted to its own input; principal "
         "curves are not here",
     ),

@@ -5,6 +5,7 @@ temporary folder; ``--rows`` takes fewer, ``--data`` a folder made earlier by
 ``datasets/make_large_table.py``. A table is screened by itself, then scored with the model that
 left, each in a process of its own. ``--workers dask`` does it again on a cluster of two workers on
 this machine, and compares the scores; ``--kill`` ends one of these workers on the way.
+``--before PATH`` screens the table with an older checkout too, by turns, and compares both.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -43,6 +45,7 @@ class Run:
 
     folder: Path
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     n_killed: int
 
@@ -67,6 +70,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder that keeps what the commands write")
     parser.add_argument("--workers", choices=("threads", "dask"), default="threads")
     parser.add_argument("--kill", action="store_true", help="end one Dask worker on the way")
+    parser.add_argument("--before", type=Path, help="an older checkout to measure beside this one")
     told = parser.parse_args()
     if told.keep is not None:
         measure(told.keep, told)
@@ -80,11 +84,17 @@ def measure(folder: Path, told: argparse.Namespace) -> None:
     data = told.data or make_table(folder / "table", told.rows, told.columns)
     n_rows = pl.scan_parquet(data / "*.parquet").select(pl.len()).collect().item()
     print(f"{n_rows:,} rows; {os.cpu_count()} cores", flush=True)
+    before = told.before and screen(folder / "before", data, n_rows, root=told.before)
     screened = screen(folder / "screened", data, n_rows)
+    if before:
+        print(f"    of the time before: {screened.seconds / before.seconds:.2f}, ", end="")
+        print(f"of its CPU time: {screened.cpu_seconds / before.cpu_seconds:.2f}")
+        compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
     if told.workers == "dask" or told.kill:
         delay = KILLED_AT * screened.seconds if told.kill else None
-        compare(screened, screen(folder / "on-dask", data, n_rows, DASK, kill_after=delay))
+        on_dask = screen(folder / "on-dask", data, n_rows, DASK, kill_after=delay)
+        compare("threads and Dask", screened, on_dask)
 
 
 DASK = ("--workers", "dask", "--jobs", "2")
@@ -100,11 +110,17 @@ def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
 
 
 def screen(
-    out: Path, data: Path, n_rows: int, words: tuple[str, ...] = (), kill_after: float | None = None
+    out: Path,
+    data: Path,
+    n_rows: int,
+    words: tuple[str, ...] = (),
+    kill_after: float | None = None,
+    root: Path = ROOT,
 ) -> Run:
     told = ("screen", data, "--exclude", LABEL, "--out", out, "--force", "--format", "parquet")
-    run = watched(out, (*told, *words), kill_after)
-    say("screened" + " on two Dask workers" * bool(words), run, n_rows)
+    run = watched(out, (*told, *words), kill_after, root)
+    where = " on two Dask workers" * bool(words) + f" by {root}" * (root != ROOT)
+    say(f"screened{where}", run, n_rows)
     return run
 
 
@@ -115,11 +131,16 @@ def score(folder: Path, data: Path, n_rows: int) -> None:
     say("scored with its model", run, n_rows)
 
 
-def watched(out: Path, words: tuple[object, ...], kill_after: float | None = None) -> Run:
+def watched(
+    out: Path, words: tuple[object, ...], kill_after: float | None = None, root: Path = ROOT
+) -> Run:
     """Run a command in a fresh process, watching the memory of it and of its children."""
-    began, peak, n_killed = time.perf_counter(), 0, 0
+    began, peak, n_killed, cpu = time.perf_counter(), 0, 0, children_cpu()
     command = subprocess.Popen(
-        [*COMMAND, "novelty", *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [*COMMAND, "novelty", *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(root.resolve())},
     )
     while command.poll() is None:
         family = [command.pid, *children(command.pid)]
@@ -131,7 +152,13 @@ def watched(out: Path, words: tuple[object, ...], kill_after: float | None = Non
         time.sleep(POLL_SECONDS)
     if command.returncode:
         sys.exit(command.stderr.read().decode() if command.stderr else "the command failed")
-    return Run(out, time.perf_counter() - began, peak, n_killed)
+    return Run(out, time.perf_counter() - began, children_cpu() - cpu, peak, n_killed)
+
+
+def children_cpu() -> float:
+    """CPU seconds of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def children(process: int) -> list[int]:
@@ -160,6 +187,7 @@ def say(what: str, run: Run, n_rows: int) -> None:
     rate = n_rows / run.seconds
     killed = f", {run.n_killed} worker killed on the way" if run.n_killed else ""
     print(f"{what} in {run.seconds:.0f} s{killed}: {rate:,.0f} rows/s, ", end="")
+    print(f"CPU {run.cpu_seconds:.0f} s, ", end="")
     print(f"peak {run.peak_bytes / 2**20:,.0f} MiB, AUROC {area(run.found):.4f}")
     for name, seconds in run.passes.items():
         print(f"    {name}: {seconds:.1f} s, {n_rows / max(seconds, 1e-3):,.0f} rows/s")
@@ -169,12 +197,12 @@ def area(found: pl.DataFrame) -> float:
     return float(roc_auc_score(found[LABEL].to_numpy(), found["novelty_score"].to_numpy()))
 
 
-def compare(one: Run, other: Run) -> None:
+def compare(what: str, one: Run, other: Run) -> None:
     scores: list[NDArray[np.float64]] = [
         run.found["novelty_score"].to_numpy() for run in (one, other)
     ]
     apart = np.abs(scores[0] - scores[1]).max()
-    print(f"largest difference of a score between threads and Dask: {apart:.1e}")
+    print(f"largest difference of a score between {what}: {apart:.1e}")
 
 
 if __name__ == "__main__":

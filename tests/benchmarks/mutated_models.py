@@ -38,7 +38,7 @@ from kpca_apps.novelty.screening import score_table
 from tests.novelty.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "dictionary")
-OUTCOMES = ("refused", "loaded", "tracebacks", "killed", "above 1 GB", "over 20 s")
+OUTCOMES = ("refused", "loaded", "no score", "tracebacks", "killed", "above 1 GB", "over 20 s")
 MEMORY, LARGE, SLOW, PATIENCE = 4 << 30, 1 << 30, 20.0, 60.0
 NUMBERS = (0.0, -1.0, 1.0, 1e-320, 1e100, 1e155, 1e308, -1e308, np.inf, -np.inf, np.nan)
 WHOLE = (0, -1, 1, 2, 7, 10**6, 2**31, 2**53, 2**63 - 1, -(2**63))
@@ -235,7 +235,7 @@ def tried(kind: str, path: Path, table: Any) -> str:
     except ModelFileError as error:
         return "refused" if "\n" not in str(error) and len(str(error)) < 400 else repr(error)
     except KpcaError:
-        return "loaded"
+        return "no score"  # it was loaded, and then said in one line why it scores nothing
     except BaseException:
         return traceback.format_exc()
 

@@ -26,7 +26,7 @@ from real_table_faults import Fault, plant_faults
 from real_tables import TABLES, RealTable, load
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.files.opening import open_table
+from kpca_apps.files.tables.opening import open_table
 from kpca_apps.novelty.listing import hint_rows
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening import screen

@@ -19,7 +19,7 @@ from kpca_apps.cli.console import (
     say_line,
     summary_lines,
 )
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.result import OddCell

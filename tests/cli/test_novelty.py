@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables import read_table
+from kpca_apps.files.tables.opening import read_table
 from kpca_apps.novelty.screening import screen_table
 from tests.cli.conftest import Run
 

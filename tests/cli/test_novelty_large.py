@@ -15,9 +15,8 @@ import pytest
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.progress import row_progress
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import TablePart
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.opening import open_table
+from kpca_apps.files.tables.table import Table, TablePart
 from kpca_apps.novelty.parted_rows import Execution
 from tests.cli.conftest import Run, Terminal
 from tests.novelty.tables import frame_of
@@ -29,7 +28,7 @@ WORDS = ("--exclude", "kind", "--explain", 3)
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read every table of more than 50 rows in parts of 32."""
     small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.files.opening.open_table", small)
+    monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -39,7 +38,7 @@ def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
     words = ("--format", suffix, *WORDS)
     assert kpca("screen", "birds.csv", *words, "--out", "whole").code == 0
     small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.files.opening.open_table", small)
+    monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
     done = kpca("screen", "birds.csv", *words, "--out", "parted")
     assert (done.code, "60 rows and is read in parts" in " ".join(done.err.split())) == (0, True)
     names = [{p.name for p in (folder / name).iterdir()} for name in ("whole", "parted")]

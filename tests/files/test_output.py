@@ -20,7 +20,6 @@ import pytest
 
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files import output
-from kpca_apps.files.opening import open_table
 from kpca_apps.files.output import (
     MARKER,
     OutputFolder,
@@ -29,6 +28,7 @@ from kpca_apps.files.output import (
     spool,
     spool_folder,
 )
+from kpca_apps.files.tables.opening import open_table
 from kpca_apps.temporary import TemporaryPath, remove_leftovers, retired_path
 
 

@@ -108,7 +108,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "empty"),
     "only_blank_lines": (b"\n \n\r\n", "empty"),
     "only_a_mark": (b"\xef\xbb\xbf", "empty"),
-    "only_a_blank_cell": (b'"\n"\n', "nothing but blank cells"),
+    "only_a_blank_cell": (b'"\n"\n', "line 1 should name the columns"),
     "header_only": (b"a,b\n", "line 1 is a header without rows"),
     "blank_header": (b"\n,,\n1,2,3\n", "line 2 should name the columns"),
     "short_row": (b"a,b\n\n1,2\n3\n", "line 4 has 1 cell where line 1 has 2"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.attribution import NeighbourRows, attribute, rows_without_strays
+from kpca_apps.novelty.attribution import Attribution, NeighbourRows, rows_without_strays
 
 NONE = np.array([], dtype=np.int64)
 
@@ -23,7 +23,7 @@ def expected_by_hand(rows, row, column):
 
 def expected(rows, row, groups, own=-1, as_is=NONE):
     """What each group should read, by a score that drops with any replacement."""
-    (told,) = attribute(
+    (told,) = Attribution(
         row[None],
         row[None],
         np.ones(1),
@@ -32,7 +32,7 @@ def expected(rows, row, groups, own=-1, as_is=NONE):
         groups,
         np.array([own]),
         typical=1.0,
-    )
+    ).explain()
     return {drop.group: drop.expected.tolist() for drop in told}
 
 
@@ -75,9 +75,9 @@ def test_shares_are_drops_over_their_sum_in_order():
     def score(candidates, row):
         return np.abs(candidates).sum(axis=1)
 
-    first, second = attribute(
+    first, second = Attribution(
         X, X, np.abs(X).sum(axis=1), score, neighbours(rows), singles(3), np.array([-1, -1])
-    )
+    ).explain()
     assert [(drop.group, drop.share) for drop in first] == [(0, 0.75), (2, 0.25)]
     assert (first[0].seen[0], first[0].expected[0]) == (3.0, 0.0)
     assert second == ()
@@ -92,9 +92,9 @@ def test_rows_are_explained_alike_in_any_batch():
 
     def explained(part):
         own = np.full(len(part), -1)
-        return attribute(
+        return Attribution(
             part, part, (part**2).sum(axis=1), score, neighbours(rows), singles(3), own
-        )
+        ).explain()
 
     together = explained(X)
     assert [d.share for d in explained(X[2990:2991])[0]] == [d.share for d in together[2990]]
@@ -111,9 +111,9 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
         asked.append(len(candidates))
         return (candidates**2).sum(axis=1)
 
-    (reasons,) = attribute(
+    (reasons,) = Attribution(
         X, X, (X**2).sum(axis=1), score, neighbours(rows), singles(200), np.array([-1])
-    )
+    ).explain()
     assert [drop.group for drop in reasons[:2]] == [3, 150]
     assert asked[0] == max(asked) == 64
 
@@ -128,7 +128,7 @@ def explained(rows, X, score):
     typical = np.quantile(of_rows(rows), 0.9)
     own = np.full(len(X), -1)
     d = singles(rows.shape[1])
-    return attribute(X, X, of_rows(X), of_rows, neighbours(rows), d, own, typical)
+    return Attribution(X, X, of_rows(X), of_rows, neighbours(rows), d, own, typical).explain()
 
 
 SCORES = [
@@ -186,9 +186,9 @@ def test_the_farthest_column_is_told_where_no_drop_tells():
     def score(candidates, _row):
         return np.ones(len(candidates))
 
-    (reasons,) = attribute(
+    (reasons,) = Attribution(
         X, X, np.ones(1), score, neighbours(rows), singles(3), np.array([-1]), typical=0.5
-    )
+    ).explain()
     assert [(drop.group, drop.share) for drop in reasons] == [(1, 0.0)]
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.files.parts import parted
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import parted
 from kpca_apps.novelty import duplicates as module
 from kpca_apps.novelty.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.duplicates import find_duplicates

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables import Table, read_table
+from kpca_apps.files.tables.opening import read_table
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.explaining import explain_row
 from kpca_apps.novelty.model import NoveltyModel, fit_model

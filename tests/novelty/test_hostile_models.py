@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ModelFileError
-from kpca_apps.files.tables import Table, table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.explaining import explain_row
 from kpca_apps.novelty.model import fit_model, load_model, save_model
 from kpca_apps.novelty.options import ScreeningOptions

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.files.tables import table_from_frame
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.roles import inferred_spec
 from kpca_apps.novelty.specs import ColumnSpec

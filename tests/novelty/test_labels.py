@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables import Table, table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.labels import read_labels
 
 

@@ -14,9 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from kpca_apps.engine.partitions import Workers
 from kpca_apps.errors import InputError
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import PartedTable
-from kpca_apps.files.tables import Table, read_table
+from kpca_apps.files.tables.opening import open_table, read_table
+from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.comparison import compare_table
 from kpca_apps.novelty.explaining import explain_row
@@ -204,11 +203,12 @@ def test_a_dask_worker_killed_half_way_loses_nothing(
 
 
 def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "changing.csv"
-    mixed(300).write_csv(path)
+    path = tmp_path / "changing.parquet"
+    mixed(300).write_parquet(path)
     table = in_parts(path)
-    path.write_text(path.read_text().replace("rook", "rooks"))
-    with pytest.raises(InputError, match=r"Rows 1 to 128: .*changing\.csv: the file was changed"):
+    mixed(299).write_parquet(path)
+    words = r"Rows 1 to 128: .*changing\.parquet: the file was changed"
+    with pytest.raises(InputError, match=words):
         screen_table(table)
 
 

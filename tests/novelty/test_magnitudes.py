@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.engine.kernels import Linear
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.columns import infer_plan
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.encoding import TableEncoder

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.explaining import explain_row
 from kpca_apps.novelty.model import fit_model

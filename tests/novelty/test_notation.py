@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from kpca_apps.files.dates import read_dates
-from kpca_apps.files.numbers import read_numbers
-from kpca_apps.files.values import Column
+from kpca_apps.files.tables.dates import read_dates
+from kpca_apps.files.tables.numbers import read_numbers
+from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.notation import Notation
 from tests.files.model_parts import from_file
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps import screen_table
-from kpca_apps.files.tables import Table, table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.cell_rules import CellRules
 from kpca_apps.novelty.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.encoding import TableEncoder

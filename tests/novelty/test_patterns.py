@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.patterns import find_patterns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from kpca_apps.files.tables import table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.listing import explain_rows
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.screening import screen, screen_table

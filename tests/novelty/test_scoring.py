@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kpca_apps.files.tables import Table, table_from_frame
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.model import NoveltyModel, fit_model
 from kpca_apps.novelty.options import ScreeningOptions

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables import read_table, table_from_frame
+from kpca_apps.files.tables.opening import read_table, table_from_frame
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.model import fit_model

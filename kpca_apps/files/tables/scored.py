@@ -17,10 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.formats import PARQUET_SUFFIXES
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.output import atomic_write
-from kpca_apps.files.tables import Table
+from kpca_apps.files.tables.parquet import PARQUET_SUFFIXES
+from kpca_apps.files.tables.table import Table
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["neutralise", "open_scored", "scored_bytes", "scored_kind", "scored_notes"]
@@ -145,7 +145,7 @@ def scored_bytes(
     Examples
     --------
     >>> import numpy as np
-    >>> from kpca_apps.files.tables import table_from_frame
+    >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> table = table_from_frame(pl.DataFrame({"x": [1, 2]}))
     >>> scored_bytes(table, {"rank": np.array([2, 1])}, "csv")
     b'x,rank\n1,2\n2,1\n'

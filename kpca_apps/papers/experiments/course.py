@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linprog
-from sklearn.linear_model import LinearRegression
 
 from kpca_apps.engine.kernels import Kernel, Linear, Polynomial
 from kpca_apps.papers.data import Labels, Matrix, PaperData
@@ -29,6 +28,7 @@ from kpca_apps.papers.measuring import (
     plane_grid,
 )
 from kpca_apps.papers.methods.class_means import class_means
+from kpca_apps.papers.methods.component_regression import regress_on_components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
@@ -171,8 +171,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     y = x + x**2 + 0.1 * rng.normal(size=80)
     subspace = components(Polynomial(2, 1.0, 1.0), x[:, None])
     place = np.linspace(-1.2, 1.2, 60)
-    line = LinearRegression().fit(subspace.project(x[:, None]), y)
-    fitted = line.predict(subspace.project(place[:, None]))
+    fitted = regress_on_components(subspace, x[:, None], y).predict(place[:, None])
     gap = float(np.abs(fitted - np.polyval(np.polyfit(x, y, 2), place)).max())
     straight = np.polyval(np.polyfit(x, y, 1), place).astype(np.float64)
     left = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]

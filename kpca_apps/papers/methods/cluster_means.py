@@ -28,7 +28,8 @@ from kpca_apps.engine.eigen import significant
 from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.precision import smallest_eigenvalue
-from kpca_apps.engine.subspace import KernelSubspace, component_signs
+from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.papers.methods.assembling import assembled
 
 __all__ = ["mean_components"]
 
@@ -78,17 +79,5 @@ def mean_components(
         if n_components is not None:
             keep[n_components:] = False
         coefficients = root[:, None] * vectors[:, keep] / np.sqrt(values[keep])
-        weights = coefficients - np.outer(share, coefficients.sum(axis=0))
-        weights *= component_signs(weights)
-        mean_rows = gram @ share
-        return KernelSubspace(
-            kernel=kernel,
-            points=means,
-            weights=weights,
-            offset=mean_rows @ weights,
-            mean_weights=share,
-            mean_norm=float(share @ mean_rows),
-            variances=values[keep],
-            n=round(float(counts.sum())),
-            gain=np.ones(int(keep.sum())),
-        )
+        n = round(float(counts.sum()))
+        return assembled(kernel, means, gram, coefficients, share, values[keep], n)

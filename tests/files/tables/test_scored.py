@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.opening import open_table
-from kpca_apps.files.parts import PartedTable
-from kpca_apps.files.tables import Table, read_table, table_from_frame
+from kpca_apps.files.tables.opening import open_table, read_table, table_from_frame
 from kpca_apps.files.tables.scored import (
     neutralise,
     open_scored,
@@ -23,6 +21,7 @@ from kpca_apps.files.tables.scored import (
     scored_kind,
     scored_notes,
 )
+from kpca_apps.files.tables.table import PartedTable, Table
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")

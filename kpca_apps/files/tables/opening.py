@@ -1,0 +1,372 @@
+"""From a path to a table: in memory where it is small, else in parts.
+
+The format is decided by what the file holds, not by what it is called. Text stays text: what its
+cells mean is decided later, a column at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.limits import require_table
+from kpca_apps.files.names import one_line
+from kpca_apps.files.output import remove_spools, spool
+from kpca_apps.files.tables.decoding import NotUtf8, decoded, encoding_of
+from kpca_apps.files.tables.excel import read_excel
+from kpca_apps.files.tables.jsonlines import JsonLines, looks_like_json_lines
+from kpca_apps.files.tables.parquet import (
+    LONGEST_GROUP,
+    PARQUET_SUFFIXES,
+    ParquetFiles,
+    folder_files,
+)
+from kpca_apps.files.tables.plain import plain_types
+from kpca_apps.files.tables.source import GZIP, InputFile, KnownFile, find_file
+from kpca_apps.files.tables.spooled import Rows, StoredRows, as_frame, collect
+from kpca_apps.files.tables.table import (
+    IN_MEMORY_ROWS,
+    PartedTable,
+    SourceInfo,
+    Table,
+    part_size,
+    parted_table,
+)
+from kpca_apps.files.tables.text import DelimitedText, with_newlines
+from kpca_apps.temporary import TemporaryPath
+
+__all__ = ["open_table", "read_table", "table_from_frame"]
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson")
+_EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm")
+_ZIP = b"PK\x03\x04"
+_OLE = b"\xd0\xcf\x11\xe0"
+# Contents that are no table of ours, and what to call them.
+_FOREIGN = (
+    (_ZIP, "a zip archive"),
+    (GZIP, "packed with gzip twice"),
+    (b"BZh91AY&SY", "packed with bzip2"),
+    (b"\xfd7zXZ", "packed with xz"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd"),
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "a picture"),
+    (b"SQLite format 3\0", "a database"),
+    (b"ARROW1\0", "an Arrow file"),
+)
+_NAMED_DELIMITERS = {
+    "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
+}  # fmt: skip
+
+
+def open_table(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    in_memory_rows: float = IN_MEMORY_ROWS,
+    part_rows: int | None = None,
+) -> Table | PartedTable:
+    r"""Open a table of any size.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``"-"`` is standard input. A folder of Parquet files with the same columns is one
+        table, its files in the order of their names.
+    delimiter, encoding : str, optional
+        As for `read_table`.
+    in_memory_rows : int
+        Up to so many rows, the table is read at once.
+    part_rows : int, optional
+        Rows of a part; by default a power of two that depends on the number of columns.
+
+    Returns
+    -------
+    Table or PartedTable
+        What `read_table` returns; or, for more rows, the table in parts. All but Parquet is read
+        from end to end here, so that no part of it is refused later.
+
+    Raises
+    ------
+    ConfigError
+        If `delimiter` or `encoding` cannot be used, or Excel lacks its extra.
+    InputError
+        If the file is missing, empty, undecodable, ragged, or not a table, or a temporary file it
+        needs does not fit on its disk.
+    MemoryLimitError
+        If what must be in memory at once would not fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "sizes.csv")
+    ...     _ = path.write_text("name;size\nada;1,5\nbob;?\ncy;2\n")
+    ...     table = open_table(path, in_memory_rows=2, part_rows=2)
+    ...     [part.read().frame.rows() for part in table.parts]
+    [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
+    """
+    opener = _Opener(_checked_delimiter(delimiter), encoding, in_memory_rows, part_rows)
+    remove_spools()
+    if str(path) != "-" and Path(path).is_dir():
+        return opener.folder(Path(path))
+    return opener.file(find_file(path))
+
+
+def read_table(
+    path: str | Path, *, delimiter: str | None = None, encoding: str | None = None
+) -> Table:
+    r"""Read a table: delimited text, JSON lines, Parquet or Excel, packed with gzip or not.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``"-"`` reads standard input.
+    delimiter : str, optional
+        One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
+    encoding : str, optional
+        Of a text file. By default a byte-order mark decides, then UTF-8, then cp1252.
+
+    Returns
+    -------
+    Table
+        The cells, their lines, and how they were read.
+
+    Raises
+    ------
+    ConfigError
+        If `delimiter` or `encoding` cannot be used, or Excel lacks its extra.
+    InputError
+        If the file is missing, empty, undecodable, ragged, or not a table.
+    MemoryLimitError
+        If it would not fit into memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "sizes.csv")
+    ...     _ = path.write_text("name;size\nada;1,5\nbob;?\n")
+    ...     table = read_table(path)
+    >>> table.frame.rows(), table.source.delimiter
+    ([('ada', '1,5'), ('bob', '?')], ';')
+    """
+    table = _Opener(_checked_delimiter(delimiter), encoding).file(find_file(path))
+    assert isinstance(table, Table)
+    return table
+
+
+def table_from_frame(frame: pl.DataFrame, name: str = "table") -> Table:
+    """Take a polars frame for a table, for those who work in Python.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows; copied only where a type has to change.
+    name : str
+        What reports call it.
+
+    Returns
+    -------
+    Table
+        Its source carries the SHA-256 of the frame written as CSV.
+
+    Raises
+    ------
+    InputError
+        If it has no rows or no columns.
+
+    Examples
+    --------
+    >>> table_from_frame(pl.DataFrame({"x": [1.0, 2.0]})).source.n_rows
+    2
+    """
+    plain = plain_types(frame)
+    _require_cells(plain.height, plain.width, one_line(name))
+    data = plain.write_csv().encode("utf-8")
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Table(plain, None, SourceInfo(name, "frame", sha256, len(data), *plain.shape))
+
+
+def _checked_delimiter(delimiter: str | None) -> str | None:
+    """Turn a delimiter as the user gives it into one character."""
+    if delimiter is None:
+        return None
+    character = _NAMED_DELIMITERS.get(delimiter.lower(), delimiter)
+    is_half = "\ud800" <= character[:1] <= "\udfff"
+    if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
+        raise ConfigError(
+            f'The delimiter "{one_line(delimiter)}" is not one character that can cut cells; '
+            'give one such as ";", or "tab".'
+        )
+    return character
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """What a table is opened with."""
+
+    delimiter: str | None
+    encoding: str | None
+    in_memory_rows: float = inf
+    part_rows: int | None = None
+
+    def file(self, file: InputFile) -> Table | PartedTable:
+        """Open a file by what it holds."""
+        head, label = file.head, file.label
+        is_binary = b"\0" in head
+        # A header of text may start with these letters too.
+        if head.startswith(b"PAR1") and (is_binary or file.tail == b"PAR1"):
+            copy = spool(file.chunks(), label) if file.is_packed else file.copy
+            known = KnownFile.at(copy.path, label) if copy else file.file
+            source = SourceInfo(file.name, "parquet", "", file.file.size, 0, 0, notes=file.notes)
+            return self._parquet([known], source, file.file.sha256, label, copy)
+        if head.startswith((_ZIP, _OLE)):
+            digest = hashlib.sha256()
+            data = file.data(digest)
+            # A workbook begins as any zip archive does; its parts have telling names.
+            if head.startswith(_OLE) or b"xl/" in data:
+                self._refuse_text_options("excel", label)
+                frame, notes = read_excel(data, label)
+                pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
+                rows = Rows(iter(pieces if frame.height else []), frame.columns, notes, False)
+                return self._collected(rows, file, "excel", digest)
+        for magic, what in _FOREIGN:
+            if head.startswith(magic):
+                raise InputError(
+                    f"{label}: this is {what}, not a table; export it as CSV or Parquet."
+                )
+        if file.suffix in (*PARQUET_SUFFIXES, *_EXCEL_SUFFIXES) and is_binary:
+            raise InputError(
+                f"{label}: the contents are not what {file.suffix} promises; export it again."
+            )
+        return self._text(file)
+
+    def folder(self, path: Path) -> Table | PartedTable:
+        """Take the Parquet files of a folder for one table."""
+        known = folder_files(path)
+        noun = "file" if len(known) == 1 else "files, in the order of their names"
+        notes = (f"Read from {len(known)} Parquet {noun}.",)
+        n_bytes = sum(file.size for file in known)
+        source = SourceInfo(path.absolute().name, "parquet", "", n_bytes, 0, 0, notes=notes)
+
+        def hash_of_listing() -> str:
+            lines = (f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
+            return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+        return self._parquet(known, source, hash_of_listing, one_line(str(path), 200), None)
+
+    def _parquet(
+        self,
+        known: list[KnownFile],
+        source: SourceInfo,
+        sha256: Callable[[], str],
+        label: str,
+        copy: TemporaryPath | None,
+    ) -> Table | PartedTable:
+        """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
+        self._refuse_text_options("parquet", label)
+        files = ParquetFiles.at(known)
+        n_rows, n_columns = files.n_rows, len(files.columns)
+        _require_cells(n_rows, n_columns, label)
+        source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns)
+        if n_rows <= self.in_memory_rows:
+            require_table(label, n_rows, n_columns)
+            return Table(next(files.parts(n_rows)).read()[0], None, source)
+        size = self.part_rows or part_size(n_columns)
+        if files.longest_group <= LONGEST_GROUP:
+            return parted_table(source, files.columns, files.parts(size), size, copy)
+        rows = collect(Rows(files.pieces(), list(files.columns), [], False), label, 0, size)
+        assert isinstance(rows, StoredRows)
+        return parted_table(source, files.columns, rows.parts, size, rows.copy)
+
+    def _text(self, file: InputFile) -> Table | PartedTable:
+        """Open a text in the encoding that is given, marked, or fits."""
+        codec, name, notes = encoding_of(file.head, self.encoding)
+        try:
+            try:
+                return self._decoded(file, codec, name, notes)
+            except NotUtf8:
+                raise
+            except InputError:
+                # In another encoding, other characters may cut the cells: to be known first.
+                if codec == "utf-8":
+                    deque(decoded(file.chunks(), codec, file.label), maxlen=0)
+                raise
+        except NotUtf8 as error:
+            if self.encoding is not None:
+                raise
+            note = (
+                f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
+                f"{error.line} is not UTF-8."
+            )
+        return self._decoded(file, "cp1252", "cp1252", (note,))
+
+    def _decoded(
+        self, file: InputFile, codec: str, encoding: str, notes: tuple[str, ...]
+    ) -> Table | PartedTable:
+        """Open a text in this encoding: JSON lines, or delimited."""
+        digest = hashlib.sha256()
+        head, chunks = with_newlines(decoded(file.chunks(digest), codec, file.label))
+        start = head[:1024].lstrip().lower()
+        if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+            raise InputError(f"{file.label}: this is a web or XML page; export the table as CSV.")
+        if file.suffix == ".json" and start.startswith(b"["):
+            raise InputError(
+                f"{file.label}: this is one JSON array; write one object a line (JSON lines)."
+            )
+        is_json = self.delimiter is None and looks_like_json_lines(head)
+        if is_json or file.suffix in _JSON_SUFFIXES:
+            first = iter([chunks])
+
+            def all_chunks() -> Iterator[bytes]:
+                again = decoded(file.chunks(), codec, file.label)
+                return next(first, None) or with_newlines(again)[1]
+
+            records = JsonLines(all_chunks, file.label, self.in_memory_rows)
+            rows = Rows(records.pieces(), records.names, records.notes, True)
+            return self._collected(rows, file, "jsonl", digest, encoding, None, notes)
+        text = DelimitedText(head, chunks, self.delimiter, file.label)
+        rows = Rows(text.pieces(), text.names, text.notes, True)
+        return self._collected(rows, file, "csv", digest, encoding, text.delimiter, notes)
+
+    def _collected(
+        self,
+        rows: Rows,
+        file: InputFile,
+        format: str,
+        digest: Any,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Table | PartedTable:
+        """Take in all rows, and state where they came from."""
+        found = collect(rows, file.label, self.in_memory_rows, self.part_rows)
+        shape = (found.num_rows, len(rows.names))
+        _require_cells(*shape, file.label)
+        source = SourceInfo(
+            file.name, format, digest.hexdigest(), file.file.size, *shape, encoding, delimiter,
+            (*file.notes, *notes, *rows.notes),
+        )  # fmt: skip
+        if isinstance(found, StoredRows):
+            return parted_table(source, rows.names, found.parts, found.size, found.copy)
+        require_table(file.label, *shape)
+        return Table(*as_frame(found, rows.has_lines), source)
+
+    def _refuse_text_options(self, kind: str, label: str) -> None:
+        if self.delimiter is not None or self.encoding is not None:
+            raise ConfigError(f"{label}: a delimiter or encoding does not apply to {kind}.")
+
+
+def _require_cells(n_rows: int, n_columns: int, label: str) -> None:
+    if n_rows == 0 or n_columns == 0:
+        what = "columns" if n_columns == 0 else "rows"
+        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")

@@ -1,0 +1,254 @@
+"""The bytes a table is read from: a file, a pipe or standard input, packed with gzip or not."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import select
+import stat
+import sys
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.files.limits import require_memory
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.output import spool
+from kpca_apps.temporary import TemporaryPath
+
+__all__ = ["GZIP", "HEAD", "InputFile", "KnownFile", "find_file"]
+
+GZIP = b"\x1f\x8b"
+HEAD = 4096
+"""First bytes by which a format is known."""
+CHUNK = 1 << 22
+"""Bytes read at once."""
+_PATIENCE = 10.0
+"""Seconds a named pipe is given until something writes to it."""
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file that is read more than once, as it was when it was first looked at.
+
+    `label` is its name as the user gave it, fit for a one-line message; `modified` the time of
+    its last change in nanoseconds.
+    """
+
+    path: str
+    label: str
+    size: int
+    modified: int
+
+    @classmethod
+    def at(cls, path: Path, label: str) -> KnownFile:
+        """Take note of a file as it is now."""
+        found = path.stat()
+        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Refuse a file that was changed, moved or removed."""
+        try:
+            found = Path(self.path).stat()
+        except OSError as error:
+            raise self.unreadable(error) from None
+        if (found.st_size, found.st_mtime_ns) != (self.size, self.modified):
+            raise InputError(
+                f"{self.label}: the file was changed while it was being read; run again once it is "
+                "complete."
+            )
+
+    def chunks(self, digest: Any = None) -> Iterator[bytes]:
+        """Yield the bytes from the first to the last, and update a hash with them."""
+        self.check()
+        try:
+            with Path(self.path).open("rb") as file:
+                # No further than it was long: something may write to it faster than this reads.
+                left = self.size
+                while left and (chunk := file.read(min(CHUNK, left))):
+                    left -= len(chunk)
+                    if digest is not None:
+                        digest.update(chunk)
+                    yield chunk
+        except OSError as error:
+            raise self.unreadable(error) from None
+        self.check()
+
+    def sha256(self) -> str:
+        """Hash the bytes, as 64 hex digits."""
+        digest = hashlib.sha256()
+        for _ in self.chunks(digest):
+            pass
+        return digest.hexdigest()
+
+    def unreadable(self, error: OSError) -> InputError:
+        """Return the error for a file the system cannot read."""
+        return InputError(
+            f"{self.label}: cannot be read ({error.strerror or error}); it must stay where it is "
+            "until the work is done, for workers elsewhere too."
+        )
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file as the user named it, on disk, so that it can be read more than once.
+
+    `suffix` is that of its name, in lower case and without ``.gz``; `head` its first bytes,
+    unpacked if it `is_packed` with gzip, `tail` the last four; `copy` keeps what a pipe held.
+    """
+
+    file: KnownFile
+    name: str
+    suffix: str
+    head: bytes
+    tail: bytes
+    is_packed: bool
+    copy: TemporaryPath | None
+
+    @property
+    def label(self) -> str:
+        """Its name as the user gave it, fit for a one-line message."""
+        return self.file.label
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of it."""
+        return ("Unpacked from gzip.",) if self.is_packed else ()
+
+    def chunks(self, digest: Any = None) -> Iterator[bytes]:
+        """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
+        chunks = self.file.chunks(digest)
+        return _unpacked(chunks, self.label) if self.is_packed else chunks
+
+    def data(self, digest: Any) -> bytes:
+        """Return all it holds, for formats that cannot be read in a stream."""
+        require_memory(self.label, self.file.size)
+        held = io.BytesIO()
+        for chunk in self.chunks(digest):
+            held.write(chunk)
+            require_memory(self.label, held.tell())
+        return held.getvalue()
+
+
+def find_file(path: str | Path) -> InputFile:
+    """Find a file; what comes through a pipe or standard input (``"-"``) is copied to disk."""
+    standard = str(path) == "-"
+    path = Path(path)
+    name = "standard input" if standard else PurePath(path).name
+    label = name if standard else one_line(str(path), 200)
+    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
+    copy = None
+    with _named_errors(path, label):
+        if standard:
+            if sys.stdin is None:
+                raise InputError(
+                    f"{label}: is closed; name a file, or pipe a table to the command."
+                )
+            copy = spool(_chunks(sys.stdin.buffer), label)
+        elif stat.S_ISFIFO(mode := path.stat().st_mode):
+            copy = spool(_pipe_chunks(path, label), label)
+        elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise InputError(f"{label}: this is a device, not a file; name a file with a table.")
+        with (copy.path if copy else path).open("rb") as opened:
+            head = opened.read(HEAD)
+            opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
+            tail = opened.read(4)
+    file = KnownFile.at(copy.path if copy else path, label)
+    suffix = suffixes[-1] if suffixes and not standard else ""
+    is_packed = head.startswith(GZIP)
+    if is_packed:
+        head = next(_unpacked(iter([head]), label, most=HEAD), b"")
+    return InputFile(file, name, suffix, head, tail, is_packed, copy)
+
+
+def _unpacked(chunks: Iterable[bytes], label: str, most: int | None = None) -> Iterator[bytes]:
+    """Yield what a gzip file of one member or several holds, in chunks of a bounded size."""
+    unpacker, is_whole = zlib.decompressobj(wbits=31), False
+    try:
+        for chunk in chunks:
+            while chunk:
+                if unpacker.eof:
+                    if not (chunk := chunk.lstrip(b"\0")):
+                        break
+                    unpacker = zlib.decompressobj(wbits=31)
+                if data := unpacker.decompress(chunk, most or CHUNK):
+                    yield data
+                chunk = unpacker.unused_data or unpacker.unconsumed_tail
+        if data := unpacker.flush():
+            yield data
+        is_whole = unpacker.eof
+    except zlib.error:
+        pass
+    if not is_whole:
+        raise InputError(f"{label}: the gzip data are damaged or cut short; fetch the file again.")
+
+
+@contextmanager
+def _named_errors(path: Path, label: str) -> Iterator[None]:
+    """Turn the errors of the system into one line that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{label}: no such file.{_near(path)}") from None
+    except IsADirectoryError:
+        raise InputError(f"{label}: this is a folder; name a file in it.") from None
+    except PermissionError:
+        raise InputError(f"{label}: no permission to read it; change its mode.") from None
+    except KpcaError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{label}: cannot be read ({one_line(reason)}).") from None
+
+
+def _near(path: Path) -> str:
+    try:
+        if not path.parent.is_dir():
+            return f' The folder "{one_line(str(path.parent))}" does not exist.'
+        return suggest(path.name, sorted(item.name for item in path.parent.iterdir()))
+    except OSError:
+        return ""
+
+
+def _chunks(file: BinaryIO | io.FileIO) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK):
+        yield chunk
+
+
+def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
+    """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
+
+    A pipe that nothing writes to would keep its reader waiting for ever.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        head = _first_bytes(pipe)
+        if not head:
+            raise InputError(
+                f"{label}: nothing was written to this pipe within {_PATIENCE:g} s; name a file, "
+                "or start what writes to it."
+            )
+        os.set_blocking(pipe.fileno(), True)
+        yield head
+        yield from _chunks(pipe)
+
+
+def _first_bytes(pipe: io.FileIO) -> bytes:
+    """Wait for bytes as long as something may write them, or a while where nothing does."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        select.select([pipe], [], [], 0.05)
+        head = pipe.read(CHUNK)
+        if head is None:
+            # Something holds the pipe open and has written nothing yet.
+            end = time.monotonic() + _PATIENCE
+        elif head:
+            return head
+        else:
+            time.sleep(0.05)
+    return b""

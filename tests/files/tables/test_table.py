@@ -1,0 +1,77 @@
+"""Tables in parts: cut at fixed rows, sent elsewhere, and looked up by position."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.files.tables.opening import open_table, read_table, table_from_frame
+from kpca_apps.files.tables.table import PartedTable, part_size, parted
+
+FRAME = pl.DataFrame({"x": np.arange(25.0), "t": [f"row {k}" for k in range(25)]})
+
+
+@pytest.mark.parametrize("n_columns", [1, 20, 32, 33, 500, 10**6])
+def test_a_part_has_a_power_of_two_of_rows_and_about_two_million_cells(n_columns: int) -> None:
+    size = part_size(n_columns)
+    assert size & (size - 1) == 0
+    assert 4096 <= size <= 65536
+    assert size == 65536 or size == 4096 or 2**20 < size * n_columns <= 2**21
+
+
+@given(st.lists(st.integers(0, 24), max_size=12), st.integers(1, 30))
+def test_rows_come_by_position_in_the_order_asked_for(positions: list[int], size: int) -> None:
+    table = parted(table_from_frame(FRAME), part_rows=size)
+    rows = table.rows(np.array(positions, dtype=int))
+    assert rows.frame.equals(FRAME[positions])
+    assert rows.source == table.source
+
+
+def test_lines_come_with_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a,b\n\n1,"2\n"\n3,4\n5,6\n')
+    table = open_table(path, in_memory_rows=1, part_rows=2)
+    assert isinstance(table, PartedTable)
+    lines = table.rows([2, 0]).lines
+    assert lines is not None
+    assert lines.tolist() == [6, 3]
+
+
+@pytest.mark.parametrize("positions", [[25], [-1]])
+def test_there_is_no_row_outside(positions: list[int]) -> None:
+    with pytest.raises(IndexError, match="rows 0 to 24"):
+        parted(table_from_frame(FRAME)).rows(positions)
+
+
+def test_only_the_parts_that_hold_the_rows_are_read(tmp_path: Path) -> None:
+    for number in range(3):
+        FRAME.write_parquet(tmp_path / f"{number}.parquet")
+    table = open_table(tmp_path, in_memory_rows=0, part_rows=25)
+    assert isinstance(table, PartedTable)
+    (tmp_path / "1.parquet").unlink()
+    assert table.rows([74, 0]).frame["x"].to_list() == [24.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_parts_can_be_sent_and_read_the_same_elsewhere(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{kind}"
+    {
+        "csv": FRAME.write_csv,
+        "parquet": FRAME.write_parquet,
+        "jsonl": FRAME.write_ndjson,
+    }[kind](path)
+    table = open_table(path, in_memory_rows=10, part_rows=10)
+    assert isinstance(table, PartedTable)
+    assert table.source == read_table(path).source
+    assert [(part.number, part.start, part.stop) for part in table.parts] == [
+        (0, 0, 10), (1, 10, 20), (2, 20, 25),
+    ]  # fmt: skip
+    sent = [pickle.loads(pickle.dumps(part)) for part in table.parts]
+    assert pl.concat([part.read().frame for part in sent]).equals(read_table(path).frame)
+    assert str(sent[2]) == f"rows 21 to 25 of t.{kind}"

@@ -1,0 +1,90 @@
+"""Numbers as people write them, checked against what was written."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.files.tables.numbers import NumberFormat, infer_number_format, read_numbers
+
+
+def read(cells: list[str | None], prefer_comma: bool = False) -> list[float | None]:
+    series = pl.Series(cells, dtype=pl.String)
+    format = infer_number_format(series, prefer_comma)
+    assert format is not None
+    return [None if np.isnan(value) else value for value in read_numbers(series, format)]
+
+
+@given(
+    numbers=st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=20),
+    marks=st.sampled_from([(".", ","), (",", "."), (",", " "), (",", "\u202f"), (".", "'")]),
+)
+@settings(max_examples=60, deadline=None)
+def test_numbers_written_with_two_decimals_and_thousands_come_back(
+    numbers: list[int], marks: tuple[str, str]
+) -> None:
+    decimal, thousands = marks
+    table = str.maketrans({",": thousands, ".": decimal})
+    written = [f"{number / 100:,.2f}".translate(table) for number in numbers]
+    assert read(written) == [number / 100 for number in numbers]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_plain_floats_come_back_to_the_bit(numbers: list[float]) -> None:
+    assert read([repr(number) for number in numbers]) == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["12 %", "3%", "\u22125 %"], [12, 3, -5]),
+        (["$5", "-$6", "$-7", "(8 $)", "9 \u20ac"], [5, -6, -7, -8, 9]),
+        (["USD 1,200.50", "3"], [1200.5, 3]),
+        (["1e3", "2E-1", "+4", ".5", "6."], [1000, 0.2, 4, 0.5, 6]),
+        (["1\u00a0234,5", "2"], [1234.5, 2]),
+        (["12", "12O", "1l"], [12, None, None]),
+        (["1", "inf", "-Infinity", "nan", "1e999"], [1, None, None, None, None]),
+        (["1.5", "1,23,4", "1_000"], [1.5, None, None]),
+        (["5", None], [5, None]),
+    ],
+)
+def test_signs_units_and_typing_errors(cells: list[str], values: list[float]) -> None:
+    assert read(cells) == values
+
+
+def test_ambiguous_thousands_are_marked_and_settled_by_the_table() -> None:
+    cells = pl.Series(["1,234", "56,789"])
+    alone, among_commas = infer_number_format(cells), infer_number_format(cells, prefer_comma=True)
+    assert alone is not None and alone.ambiguous
+    assert among_commas is not None
+    assert read_numbers(cells, alone).tolist() == [1234, 56789]
+    assert read_numbers(cells, among_commas).tolist() == [1.234, 56.789]
+
+
+def test_a_dot_before_three_digits_is_thousands_only_among_decimal_commas() -> None:
+    assert read(["1.234", "56.789"]) == [1.234, 56.789]
+    assert read(["1.234", "56.789"], prefer_comma=True) == [1234, 56789]
+    assert read(["1.5", "56.789"], prefer_comma=True) == [1.5, 56.789]
+
+
+@pytest.mark.parametrize("other", ["0,123", "1,5", "1234,567"])
+def test_one_cell_that_cannot_be_thousands_settles_the_comma(other: str) -> None:
+    format = infer_number_format(pl.Series(["1,234", other]))
+    assert format is not None
+    assert (format.decimal, format.ambiguous) == (",", False)
+
+
+def test_text_has_no_number_format() -> None:
+    assert infer_number_format(pl.Series(["a", "b-1", "1.2.3"])) is None
+    assert infer_number_format(pl.Series([None], dtype=pl.String)) is None
+
+
+def test_description_names_what_is_unusual() -> None:
+    assert NumberFormat().describe() == ""
+    format = infer_number_format(pl.Series(["1.234,5 \u20ac", "2 \u20ac"]))
+    assert format is not None
+    assert format.describe() == 'decimal comma, thousands separated by ".", written with \u20ac'

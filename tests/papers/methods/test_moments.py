@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+from kpca_apps.papers.methods.moments import component_moments, projection_pursuit
+
+from ..comparing import ORACLES, clouds, exact, misc_oracle, tiny_rows
+
+
+def test_third_moments_are_those_of_the_oracle():
+    X, _ = tiny_rows()
+    with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
+        reference = oracle["poly_hom_d2|centred|Ptr"]
+    T = exact(Polynomial(2), X).project(X)
+    signs = np.sign(np.einsum("ij,ij->j", T, reference))
+    expected = misc_oracle()["moments3_poly_hom_d2"]
+    assert_allclose(component_moments(T * signs, 3), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_second_moments_are_the_variances_and_nothing_else():
+    X = clouds()
+    subspace = exact(RBF(0.3), X, 4)
+    moments = component_moments(subspace.project(X), 2)
+    assert_allclose(moments, np.diag(subspace.variances), atol=1e-14)
+    assert_allclose(component_moments(subspace.project(X), 1), 0.0, atol=1e-14)
+
+
+def test_fourth_moments_by_brute_force():
+    T = np.random.default_rng(0).normal(size=(9, 2))
+    expected = sum(np.multiply.outer(np.outer(t, t), np.outer(t, t)) for t in T) / 9
+    assert_allclose(component_moments(T, 4), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [0, 9])
+def test_refuses_orders_without_letters(order):
+    with pytest.raises(ValueError, match="order"):
+        component_moments(np.ones((2, 2)), order)
+
+
+def test_pursuit_recovers_mixed_sources():
+    sources = np.random.default_rng(0).uniform(-1.0, 1.0, size=(2000, 2))
+    X = sources @ np.array([[2.0, 1.0], [0.5, -1.0]])
+    found = projection_pursuit(exact(Linear(), X, 2), X, 0)
+    correlations = np.abs(np.corrcoef(found.values.T, sources.T)[:2, 2:])
+    assert_allclose(np.sort(correlations.max(axis=0)), 1.0, atol=5e-3)
+    assert_allclose(found.kurtosis, -1.2, atol=0.1)
+
+
+def test_the_first_direction_found_is_an_extremum_of_kurtosis():
+    """There the gradient E[(w.z)^3 z] has no part along the sphere; the values follow from w."""
+    X = clouds()
+    subspace = exact(RBF(0.3), X, 3)
+    found = projection_pursuit(subspace, X, 0)
+    whitened = subspace.project(X) / np.sqrt(subspace.variances)
+    assert_allclose(found.directions.T @ found.directions, np.eye(3), atol=1e-6)
+    assert_allclose(whitened @ found.directions, found.values, atol=1e-10)
+    gradients = whitened.T @ found.values**3 / len(X)
+    along = np.einsum("ij,ij->j", gradients, found.directions)
+    tangential = np.linalg.norm(gradients - along * found.directions, axis=0)
+    assert tangential.min() < 0.02
+    assert tangential.max() > 0.1  # the others are extreme only beside those before them
