@@ -141,7 +141,7 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
         samples = [count_samples(one.source) for one in batch.planned]
         jobs = _processors(context.params["jobs"], samples)
         if context.params["model"] is None:
-            jobs = warm(console, jobs)
+            jobs = warm(console, context, jobs)
         clock.lap("starting")
         result = denoise_batch(console, context, batch, samples, jobs)
         clock.lap("denoising")
@@ -237,7 +237,7 @@ def _try_first(
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
     mode = chosen_mode(context, n_jobs=sum(_processors(context.params["jobs"], [1])) - 1)
     image = read_image(first.source, label=first.name)
-    warm(console, (1, 1))
+    warm(console, context, (1, 1))
     clock.lap("starting")
     with console.stage("Trying three strengths"):
         if not isinstance(mode, GroupDenoiser):
@@ -264,19 +264,26 @@ def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
     return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
 
 
-def warm(console: Console, jobs: tuple[int, int]) -> tuple[int, int]:
+def warm(console: Console, context: typer.Context, jobs: tuple[int, int]) -> tuple[int, int]:
     """Compile the inner loops before there are workers that would all do it, and say so.
 
     Worker processes and threads for each come back. Where compiled code cannot be kept, every
     process would compile for itself: then one does all the work.
     """
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
     from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
 
+    chosen = chosen_mode(context)
+    is_linear = not isinstance(chosen, GroupDenoiser) or chosen.options.is_linear
+
+    def announce() -> None:
+        console.say("Compiling for this machine, once; about a minute.")
+
     if is_kept():
-        warm_up(lambda: console.say("Compiling for this machine, once; about a minute."))
+        warm_up(announce, is_linear=is_linear)
         return jobs
     console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
-    warm_up(lambda: None)
+    warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 
 

@@ -30,7 +30,8 @@ from kpca_apps.denoise._small_matrices import (
     padded_size,
     solve_lower,
 )
-from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE, VANISHING
+from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
+from kpca_apps.engine.preimage import VANISHING
 
 __all__ = [
     "LANES",

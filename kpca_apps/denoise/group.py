@@ -45,7 +45,6 @@ __all__ = [
     "ROUNDS",
     "STEPS",
     "TOLERANCE",
-    "VANISHING",
     "GroupEstimate",
     "count_components",
     "denoise_group",
@@ -65,9 +64,6 @@ ROUNDS = 5
 STEPS, TOLERANCE = 5, 1e-6
 """Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived.
 Each step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB."""
-
-VANISHING = 1e-6
-"""A sum of kernel weights below this share of their moduli is rounding, in single precision."""
 
 
 @dataclass(frozen=True)

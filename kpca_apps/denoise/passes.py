@@ -44,7 +44,14 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
-from kpca_apps.denoise._compiled import RADIUS, denoise_band, origin_of, pad_guide, survey_band
+from kpca_apps.denoise._compiled import (
+    RADIUS,
+    denoise_band,
+    origin_of,
+    pad_guide,
+    rbf_rows,
+    survey_band,
+)
 from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.progress import tell
 from kpca_apps.errors import ConfigError
@@ -629,10 +636,11 @@ def average_low_frequencies(fine: Planes, coarse: Planes) -> None:
         plane += HALF_SHARE * enlarge(change, plane.shape)
 
 
-# Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, and the one
-# that is compiled last.
+# Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, the one that
+# is compiled last, and one that is compiled for a kernel of finite width alone.
 _FIRST: Any = padded_size
 _LAST: Any = denoise_band
+_FINITE: Any = rbf_rows
 
 
 def is_kept() -> bool:
@@ -640,28 +648,29 @@ def is_kept() -> bool:
     return bool(_LAST.stats.cache_path)
 
 
-def warm_up(announce: Callable[[], None]) -> None:
+def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
     """Load the inner loops, or announce that they are compiled, which takes a minute, and do so.
 
     Done before work starts, they are compiled once for a machine, and not in every worker.
     """
-    if not _is_compiled():
+    if not (_is_compiled(_LAST) and (is_linear or _is_compiled(_FINITE))):
         announce()
-    denoise_planes(np.zeros((1, 24, 24), np.float32), [10.0], Options(quality="fast"))
+    options = Options(quality="fast", kernel="linear" if is_linear else "rbf")
+    denoise_planes(np.zeros((1, 24, 24), np.float32), [10.0], options)
 
 
-def _is_compiled() -> bool:
-    """Whether the last of the functions is compiled, by this compiler.
+def _is_compiled(function: Any) -> bool:
+    """Whether a function is compiled, by this compiler.
 
     The index of a function may be there and be out of date, as after an upgrade of the compiler;
     a small function shows it, for it is compiled here if so.
     """
-    if _LAST.signatures:
+    if function.signatures:
         return True
     if not is_kept():
         return False
-    source = Path(_LAST.py_func.__code__.co_filename)
-    indexes = list(Path(_LAST.stats.cache_path).glob(f"{source.stem}.{_LAST.__name__}-*.nbi"))
+    source = Path(function.py_func.__code__.co_filename)
+    indexes = list(Path(_LAST.stats.cache_path).glob(f"{source.stem}.{function.__name__}-*.nbi"))
     _FIRST(1)
     written = source.stat().st_mtime
     fresh = any(index.stat().st_mtime >= written for index in indexes)
