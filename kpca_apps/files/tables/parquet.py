@@ -28,7 +28,7 @@ LONGEST_GROUP = 1 << 18
 """Rows of the longest group that is read as it is: for a few rows, all before them are decoded."""
 
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
-_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 13, 1 << 4, 1 << 26
+_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 # Bytes of a value in a list, as text.
 _LEAF = 8
 
@@ -45,11 +45,11 @@ class ParquetRows:
 
     def read(self) -> tuple[pl.DataFrame, None]:
         """Return the rows, typed as those of the whole table."""
-        frames = []
-        for file, offset, length in self.slices:
-            # All of them first: what is too much is found out before it is unpacked.
-            batches = list(_read(file, offset, length))
-            frames += [_frame(batch, file.label, self.as_text) for batch in batches]
+        # All of a slice first: what is too much is found out before it is unpacked.
+        frames = [
+            _frame(list(_read(file, offset, length)), file.label, self.as_text)
+            for file, offset, length in self.slices
+        ]
         return pl.concat(frames, rechunk=True), None
 
 
@@ -78,7 +78,7 @@ class ParquetFiles:
                 metadata, schema = opened.metadata, opened.schema_arrow
                 starts = _group_starts(metadata)
                 require_columns(file.label, len(schema))
-                dtypes = pl.DataFrame(pl.from_arrow(schema.empty_table())).schema
+                dtypes = _as_polars(schema.empty_table()).schema
                 columns = {name: _kind(dtype) for name, dtype in dtypes.items()}
                 far |= _far_dates(opened, dtypes)
             heights.append(metadata.num_rows)
@@ -110,7 +110,7 @@ class ParquetFiles:
         """Yield all rows, a few at a time."""
         for file, height in zip(self.files, self.heights, strict=True):
             for batch in _read(file, 0, height) if height else ():
-                frame = _frame(batch, file.label, self.as_text)
+                frame = _frame([batch], file.label, self.as_text)
                 yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -187,8 +187,10 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
         skip, left, n_bytes = offset - starts[first], length, 0
         with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
-            for batch in opened.iter_batches(n_rows, row_groups=groups):
+            for batch in opened.iter_batches(n_rows, row_groups=groups, use_threads=False):
                 rows = batch.slice(skip, left)
+                # Text that is no UTF-8, above all: polars would take it as it is.
+                rows.validate(full=True)
                 skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
                 n_bytes += sum(map(_text_bytes, rows.columns))
                 require_text(n_bytes, file.label)
@@ -216,26 +218,30 @@ def _looked_at(
     Return the columns of texts that can be read as numbers in a dictionary, and how many bytes
     the others of a row may take at the worst.
     """
-    texts, worst = [], 0
+    texts, worst, largest = [], 0, 0
     for k in range(metadata.num_columns):
-        in_dictionary, of_column = True, 0
+        is_text, of_column = False, 0
         for group in map(metadata.row_group, groups):
             column = group.column(k)
             name, unpacked = column.path_in_schema, column.total_uncompressed_size
             if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
                 raise ValueError("a column of impossible size")
-            require_memory(file.label, unpacked, copies=1)
-            is_delta = any("DELTA" in kind for kind in column.encodings)
+            largest = max(largest, unpacked)
+            encodings = " ".join(column.encodings)
+            # What one cell holds may be repeated in every other of the column.
+            repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
+            cell = max(8, metadata.schema.column(k).length)
+            if column.physical_type == "BYTE_ARRAY":
+                cell = unpacked if repeats else 0
+                is_text |= repeats
             # A name with a dot is most often one of a nested column.
-            if "." in name or is_delta:
-                # What one cell holds may be repeated in every other of the column.
-                in_dictionary = False
-                of_column = max(of_column, unpacked * max(1, column.num_values // group.num_rows))
-            elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
-                of_column = metadata.schema.column(k).length
+            if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
+                values = max(1, column.num_values // group.num_rows)
+                of_column = max(of_column, cell * values)
         worst += of_column
-        if in_dictionary and column.physical_type == "BYTE_ARRAY":
+        if is_text and not of_column:
             texts.append(name)
+    require_memory(file.label, largest, copies=1)
     return texts, worst
 
 
@@ -244,22 +250,24 @@ def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
     dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
     far: set[str] = set()
     for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-        frame = pl.DataFrame(pl.from_arrow(batch))
+        frame = _as_polars(pa.Table.from_batches([batch]))
         far.update(name for name in dates if not have_names(frame[name]).all())
     return far
 
 
-def _frame(rows: pa.RecordBatch, label: str, as_text: Collection[str]) -> pl.DataFrame:
+def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
     try:
-        arrays = [
-            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            for column in rows.columns
-        ]
-        batch = pa.RecordBatch.from_arrays(arrays, rows.schema.names)
-        return plain_types(pl.DataFrame(pl.from_arrow(batch)), as_text=as_text)
+        table = pa.Table.from_batches(rows)
+        return plain_types(_as_polars(table), as_text=as_text)
     except DAMAGE as error:
         raise damaged(label, "Parquet", error) from None
+
+
+def _as_polars(table: pa.Table) -> pl.DataFrame:
+    """Convert a table, without what its writer noted on the columns, which may be damaged."""
+    bare = pa.Table.from_arrays(table.columns, table.schema.names)
+    return pl.DataFrame(pl.from_arrow(bare))
 
 
 def _is_text(kind: pa.DataType) -> bool:

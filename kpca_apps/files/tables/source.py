@@ -104,22 +104,14 @@ class InputFile:
     """
 
     file: KnownFile
+    label: str
     name: str
     suffix: str
     head: bytes
     tail: bytes
     is_packed: bool
+    notes: tuple[str, ...]
     copy: TemporaryPath | None
-
-    @property
-    def label(self) -> str:
-        """Its name as the user gave it, fit for a one-line message."""
-        return self.file.label
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know of it."""
-        return ("Unpacked from gzip.",) if self.is_packed else ()
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
@@ -164,7 +156,8 @@ def find_file(path: str | Path) -> InputFile:
     is_packed = head.startswith(GZIP)
     if is_packed:
         head = next(_unpacked(iter([head]), label, most=HEAD), b"")
-    return InputFile(file, name, suffix, head, tail, is_packed, copy)
+    notes = ("Unpacked from gzip.",) if is_packed else ()
+    return InputFile(file, label, name, suffix, head, tail, is_packed, notes, copy)
 
 
 def _unpacked(chunks: Iterable[bytes], label: str, most: int | None = None) -> Iterator[bytes]:

@@ -77,20 +77,16 @@ class DelimitedText:
         match = _SEPARATOR_LINE.match(head)
         # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
         self._skip = match.end() if match else 0
-        self._delimiter = delimiter or (
-            match[1].decode("utf-8") if match else sniff_delimiter(head)
-        )
-        if not (delimiter or match) and self._delimiter not in (",", ONE_COLUMN):
+        stated = match[1].decode("utf-8") if match else None
+        self._delimiter = delimiter or stated or sniff_delimiter(head)
+        # None for a table of one column.
+        self.delimiter = None if self._delimiter == ONE_COLUMN else self._delimiter
+        if not (delimiter or stated) and self._delimiter not in (",", ONE_COLUMN):
             name = DELIMITER_NAMES[self._delimiter]
             self.notes.append(f"Cells are cut at the {name} (found by itself).")
         self._head, self._chunks, self._label = head, chunks, label
         self._is_given = delimiter is not None
         self._line, self._first_line, self._n_rows = 1, 0, 0
-
-    @property
-    def delimiter(self) -> str | None:
-        """What cuts the cells; ``None`` for a table of one column."""
-        return None if self._delimiter == ONE_COLUMN else self._delimiter
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield the rows."""

@@ -61,9 +61,9 @@ class Readings:
     missing: BoolArray
     unreadable: BoolArray
 
-    @cached_property
+    @property
     def ordered(self) -> FloatArray:
-        """The values without gaps, increasing."""
+        """The values without gaps, increasing; not kept, which would double the memory."""
         return np.sort(self.values[~np.isnan(self.values)])
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -297,3 +299,26 @@ def test_other_writers_are_read_as_polars_does(options: dict[str, Any], tmp_path
     expected = plain_types(pl.read_parquet(path))
     assert read_table(path).frame.equals(expected)
     assert opened(path, 64).rows(range(300)).frame.equals(expected)
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "struct"])
+def test_text_that_is_no_utf8_is_refused(kind: str, tmp_path: Path) -> None:
+    offsets = pa.py_buffer(np.array([0, 1, 3], dtype=np.int32))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xb7b")])
+    column = {
+        "text": texts,
+        "list": pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts),
+        "struct": pa.StructArray.from_arrays([texts], ["q"]),
+    }[kind]
+    pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"not a readable Parquet file \(.*UTF8"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_dictionaries_of_other_types_are_read(tmp_path: Path) -> None:
+    numbers = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([2.5, 7.0]))
+    codes = pa.DictionaryArray.from_arrays(pa.array([1, 1, 0]), pa.array([b"a", b"b"]))
+    pq.write_table(pa.table({"n": numbers, "c": codes}), tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").frame.rows() == [
+        (2.5, "62"), (7.0, "62"), (None, "61"),
+    ]  # fmt: skip
