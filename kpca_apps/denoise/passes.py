@@ -90,11 +90,12 @@ NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
 KERNELS = ("auto", "linear", "rbf")
 CONTENTS = ("photo", "text")
 
-BANDWIDTHS = ((25.0, 50.0), (4.0, 64.0))
-"""Noise levels, and the bandwidth of the RBF kernel there, in mean squared distances of a group's
-patches; its inverse is interpolated. Measured on text made for it, in dB over the linear kernel: at
-12, 1.0; at 25, .5 at 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at
-4, and 0 from 64."""
+NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
+"""Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
+group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
+at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
+and 0
+from 64."""
 
 # Any image is even long before; far above, noise levels would overflow.
 LARGEST_FACTOR = 1000.0
@@ -182,7 +183,7 @@ class Options:
         "auto" is "rbf" for text and "linear" for photographs.
     bandwidth : float or None
         Of the RBF kernel: its c over the mean squared distance of a group's patches. None: by the
-        noise level, 4 up to 25 of 255, wider above.
+        noise level, 4 up to 25 of 255, wider above, infinite from 50.
     content : {"photo", "text"}
         Text and drawings want smaller patches, and nothing of the half scale.
     luma, chroma : float
@@ -242,8 +243,8 @@ class Options:
         """Return the bandwidth of the kernel at a noise level, None for an infinite one."""
         if self.is_linear:
             return None
-        levels, bandwidths = BANDWIDTHS
-        return self.bandwidth or 1.0 / float(np.interp(sigma, levels, np.reciprocal(bandwidths)))
+        narrowness = float(np.interp(sigma, *NARROWNESS))
+        return self.bandwidth or (1.0 / narrowness if narrowness else None)
 
 
 @dataclass(frozen=True)

@@ -253,3 +253,12 @@ def test_unknown_options_are_named(noisy: Image, options: dict[str, str], words:
 def test_impossible_noise_is_refused(noisy: Image, sigma: float) -> None:
     with pytest.raises(ConfigError, match="sigma"):
         denoise_plane(noisy, sigma)
+
+
+def test_the_default_kernel_widens_with_the_noise() -> None:
+    text = Options(content="text")
+    assert [text.bandwidth_at(sigma) for sigma in (5.0, 25.0, 50.0)] == [4.0, 4.0, None]
+    assert text.bandwidth_at(37.5) == 8.0
+    assert Options(content="text", kernel="linear").bandwidth_at(5.0) is None
+    assert Options().bandwidth_at(5.0) is None
+    assert Options(kernel="rbf", bandwidth=3.0).bandwidth_at(80.0) == 3.0

@@ -19,20 +19,13 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 from kpca_apps.errors import ConfigError
 
-__all__ = ["RIVALS", "compare", "measure_residual", "quality_of", "value_span"]
+__all__ = ["RIVALS", "compare", "measure_residual", "quality_of"]
 
 RIVALS = ("nl_means", "wavelet")
 _WINDOW = 11
 _BLOCK = 16
 _SHARE = 0.1
 _MORE_CORRELATED = 0.1
-
-
-def value_span(pixels: NDArray[Any], data_range: float | None = None) -> float:
-    """Return the range of values PSNR and SSIM are relative to."""
-    if pixels.dtype.kind in "ui":
-        return float(np.iinfo(pixels.dtype).max)
-    return float(data_range) if data_range else 1.0
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:

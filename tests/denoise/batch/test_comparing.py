@@ -13,7 +13,6 @@ from kpca_apps.denoise.batch.comparing import (
     compare,
     measure_residual,
     quality_of,
-    value_span,
 )
 from kpca_apps.denoise.result import (
     Comparison,
@@ -43,12 +42,6 @@ def test_quality_is_psnr_and_ssim(shape: tuple[int, ...]) -> None:
     assert same.psnr == np.inf
     assert same.ssim == pytest.approx(1)
     assert quality_of(clean[:10], clean[:10], 255.0).ssim is None
-
-
-def test_the_span_is_that_of_the_type_or_given() -> None:
-    assert value_span(np.zeros(1, np.uint16)) == 65535
-    assert value_span(np.zeros(1, np.float32), 2.5) == 2.5
-    assert value_span(np.zeros(1, np.float32)) == 1.0
 
 
 @pytest.mark.parametrize("colour", [False, True])
