@@ -18,14 +18,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import DTypeLike
+from typing import IO, TYPE_CHECKING, Any
 
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.names import one_line
 from kpca_apps.temporary import TemporaryPath, lock, remove_leftovers, retired_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike
 
 __all__ = [
     "MARKER",
@@ -171,41 +172,23 @@ def spool_folder() -> TemporaryPath:
     return _spooled(folder=True)
 
 
-def spilled(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.memmap[Any, Any]:
-    """Make an array of zeros that lies in a temporary file.
+def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
+    """Make an array of `n` zeros, at least one, that lies in a temporary file, or InputError.
 
     The file has no name that another program could open, takes the space it needs at once, and is
     gone with the array or with this process, however that ends.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Of at least one value; the first length is a number of rows.
-    dtype : dtype
-        Of each.
-
-    Raises
-    ------
-    InputError
-        If the disk has no room for it.
-
-    Examples
-    --------
-    >>> scores = spilled(3)
-    >>> scores[1] = 0.5
-    >>> scores.tolist()
-    [0.0, 0.5, 0.0]
     """
-    shape = (shape,) if isinstance(shape, int) else shape
+    import numpy as np  # not above: the command's help is to come without it
+
     folder = _temporary_folder()
-    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    require_disk(folder, n_bytes, f"A table of {shape[0]:,} rows")
+    n_bytes = n * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, f"A table of {n:,} rows")
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             # Without space of its own, writing to the array would end the process on a full disk.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
-            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+            return np.memmap(file, dtype=dtype, mode="w+", shape=(n,))
     except OSError as error:
         raise unusable(error) from None
 

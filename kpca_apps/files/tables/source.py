@@ -27,7 +27,7 @@ __all__ = ["GZIP", "HEAD", "InputFile", "KnownFile", "find_file"]
 GZIP = b"\x1f\x8b"
 HEAD = 4096
 """First bytes by which a format is known."""
-CHUNK = 1 << 22
+CHUNK = 1 << 20
 """Bytes read at once."""
 _PATIENCE = 10.0
 """Seconds a named pipe is given until something writes to it."""

@@ -91,7 +91,10 @@ def collect(
         n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
         if n_rows > in_memory_rows:
             size = part_rows or part_size(len(rows.names))
-            return _stored(chain(held, pieces), rows.has_lines, size, label)
+            # Each is let go once it is written.
+            first = (held.pop(0) for _ in range(len(held)))
+            del piece
+            return _stored(chain(first, pieces), rows.has_lines, size, label)
         if n_bytes * COPIES > (available := limits.available_memory()):
             raise MemoryLimitError(
                 f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
