@@ -94,8 +94,7 @@ NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
 """Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
 group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
 at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
-and 0
-from 64."""
+and 0 from 64."""
 
 # Any image is even long before; far above, noise levels would overflow.
 LARGEST_FACTOR = 1000.0
