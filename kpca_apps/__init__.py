@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpca_apps.denoise.batch import run_batch
+    from kpca_apps.denoise.batch.run import run_batch
     from kpca_apps.denoise.denoiser import (
         DenoiseInfo,
         denoise_kpca,
@@ -91,7 +91,7 @@ _HOMES = {
     "measure_noise": "denoise.denoiser",
     "open_table": "files.tables.opening",
     "read_table": "files.tables.opening",
-    "run_batch": "denoise.batch",
+    "run_batch": "denoise.batch.run",
     "save_model": "novelty.model",
     "score_table": "novelty.screening",
     "screen_table": "novelty.screening",

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kpca_apps.denoise.batch.inputs import MeasuredFile
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.examples import MeasuredFile
 
 __all__ = ["distinct", "fit_dictionary", "print_noise"]
 
@@ -33,9 +33,9 @@ MAX_WHOLE = 400  # characters of a name that is shown whole
 
 def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
     """Learn a dictionary, with the parameters of the command, and save it."""
+    from kpca_apps.denoise.batch.inputs import read_examples
+    from kpca_apps.denoise.batch.previews import choice_sentence
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.dictionary_view import choice_sentence
-    from kpca_apps.denoise.examples import read_examples
     from kpca_apps.files.models import check_model_path
 
     check_jobs(params["jobs"])
@@ -96,8 +96,7 @@ def print_noise(
     console: Console, inputs: Sequence[str], data_range: float | None, as_json: bool
 ) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured."""
-    from kpca_apps.denoise.examples import measure_file
-    from kpca_apps.denoise.naming import find_images
+    from kpca_apps.denoise.batch.inputs import find_images, measure_file
 
     check_range(data_range)
     found, notes = find_images(inputs)
@@ -123,7 +122,7 @@ def _require_usable(
     images: Sequence[NDArray[np.generic]], names: Sequence[str], params: Mapping[str, Any]
 ) -> None:
     """Refuse examples and options that do not go together."""
-    from kpca_apps.denoise.examples import are_all_alike, widest_range
+    from kpca_apps.denoise.batch.inputs import are_all_alike, widest_range
 
     whole = params["patch_size"] is None
     if whole:

@@ -22,16 +22,16 @@ from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder
 
 if TYPE_CHECKING:
-    from kpca_apps.denoise.modes import DictionaryMode, LocalMode
-    from kpca_apps.denoise.naming import Planned
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
+    from kpca_apps.denoise.batch.inputs import Planned
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
 __all__ = ["IMAGES", "Batch", "chosen_mode", "plan_batch", "print_plan", "run_trial", "run_whole"]
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
-_SETTINGS = ("noise", "quality", "kernel", "content", "luma", "chroma", "strength")
-# What a dictionary has no use for.
-_LOCAL_ONLY = (*_SETTINGS, "preview")
+_SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
+# What a dictionary has no use for, and the kinds of noise it takes out.
+_GROUPS_ONLY, _WITH_MODEL = (*_SETTINGS, "preview"), ("auto", "gaussian", "impulse")
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
 # Values denoised in the time a worker takes to start.
@@ -56,41 +56,50 @@ class Batch:
         return self.out / IMAGES
 
 
-def chosen_mode(context: typer.Context, n_jobs: int | None = None) -> LocalMode | DictionaryMode:
+def chosen_mode(
+    context: typer.Context, n_jobs: int | None = None
+) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
     params = context.params
     sigma, data_range = parse_sigma(params["sigma"]), params["data_range"]
     check_range(data_range)
     if params["model"] is None:
-        from kpca_apps.denoise.modes import LocalMode
-        from kpca_apps.denoise.settings import Settings
+        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+        from kpca_apps.denoise.passes import Options
 
-        told = {name: params[name] for name in _SETTINGS}
-        return LocalMode(Settings(**told, n_jobs=n_jobs), sigma=sigma, data_range=data_range)
-    for name in _LOCAL_ONLY:
+        chosen = {name: params[name] for name in ("noise", *_SETTINGS)}
+        options = Options(**chosen, n_jobs=n_jobs)
+        return GroupDenoiser(options, sigma=sigma, data_range=data_range)
+    for name in _GROUPS_ONLY:
         if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
             )
+    if params["noise"] not in _WITH_MODEL:
+        raise ConfigError(
+            f"--noise {params['noise']} means nothing with --model: a dictionary takes out "
+            "gaussian and impulse noise"
+        )
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
+    from kpca_apps.denoise.batch.manifest import hash_file
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.manifest import hash_file
-    from kpca_apps.denoise.modes import DictionaryMode
 
     model = DictionaryDenoiser.load(params["model"], n_jobs=n_jobs)
     sha256 = hash_file(params["model"]) or ""
-    return DictionaryMode(model, sha256, sigma=sigma, data_range=data_range)
+    noise = "impulse" if params["noise"] == "impulse" else "gaussian"
+    return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
 
 
 def plan_batch(params: Mapping[str, Any]) -> Batch:
     """List the images of a run, and refuse what cannot be, before any work."""
-    from kpca_apps.denoise.naming import plan_outputs
+    from kpca_apps.denoise.batch.inputs import plan_outputs
 
     rivals: tuple[str, ...] = ()
 
     if params["compare"] and params["reference"] is None:
         raise ConfigError("--compare needs clean images; name their folder by --reference")
     if params["compare"]:
-        from kpca_apps.denoise.comparing import RIVALS
+        from kpca_apps.denoise.batch.comparing import RIVALS
 
         rivals = tuple(RIVALS)
     check_jobs(params["jobs"])
@@ -132,7 +141,7 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
         samples = [count_samples(one.source) for one in batch.planned]
         jobs = _processors(context.params["jobs"], samples)
         if context.params["model"] is None:
-            jobs = warm(console, jobs)
+            jobs = warm(console, context, jobs)
         clock.lap("starting")
         result = denoise_batch(console, context, batch, samples, jobs)
         clock.lap("denoising")
@@ -177,7 +186,7 @@ def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -
 
 def _raise_bug(result: DenoisingResult) -> None:
     """Raise the first bug that was met, now that the other images and the report are written."""
-    from kpca_apps.denoise.work import BUG
+    from kpca_apps.denoise.batch.work import BUG
 
     for image in result.failed:
         if image.bug:
@@ -189,7 +198,7 @@ def _raise_bug(result: DenoisingResult) -> None:
 @contextmanager
 def _made(place: Path) -> Iterator[Path]:
     """Make the folder of a run; if nothing comes of it, it goes again."""
-    from kpca_apps.denoise.batch import make_folder
+    from kpca_apps.denoise.batch.run import make_folder
 
     is_new = not os.path.lexists(place)
     out = make_folder(place)
@@ -214,8 +223,8 @@ def _try_first(
     console: Console, context: typer.Context, batch: Batch, place: Path, as_json: bool
 ) -> None:
     from kpca_apps.cli.commands import reproduce
-    from kpca_apps.denoise.modes import LocalMode
-    from kpca_apps.denoise.trial import try_strengths
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+    from kpca_apps.denoise.batch.trial import try_strengths
     from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
     from kpca_apps.report.denoising.text import in_units, trial_sentence, trial_title
@@ -228,10 +237,10 @@ def _try_first(
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
     mode = chosen_mode(context, n_jobs=sum(_processors(context.params["jobs"], [1])) - 1)
     image = read_image(first.source, label=first.name)
-    warm(console, (1, 1))
+    warm(console, context, (1, 1))
     clock.lap("starting")
     with console.stage("Trying three strengths"):
-        if not isinstance(mode, LocalMode):
+        if not isinstance(mode, GroupDenoiser):
             raise TypeError("a dictionary has no strengths to try")
         result = try_strengths(image, mode)
     clock.lap("denoising")
@@ -255,19 +264,26 @@ def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
     return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
 
 
-def warm(console: Console, jobs: tuple[int, int]) -> tuple[int, int]:
+def warm(console: Console, context: typer.Context, jobs: tuple[int, int]) -> tuple[int, int]:
     """Compile the inner loops before there are workers that would all do it, and say so.
 
     Worker processes and threads for each come back. Where compiled code cannot be kept, every
     process would compile for itself: then one does all the work.
     """
-    from kpca_apps.denoise.warming import KEPT_NOWHERE, is_kept, warm_up
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+    from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
+
+    chosen = chosen_mode(context)
+    is_linear = not isinstance(chosen, GroupDenoiser) or chosen.options.is_linear
+
+    def announce() -> None:
+        console.say("Compiling for this machine, once; about a minute.")
 
     if is_kept():
-        warm_up(lambda: console.say("Compiling for this machine, once; about a minute."))
+        warm_up(announce, is_linear=is_linear)
         return jobs
     console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
-    warm_up(lambda: None)
+    warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 
 
@@ -305,7 +321,7 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     >>> share_processors(8, [1_000] * 20, 64 * 10**9)
     (1, 8)
     """
-    from kpca_apps.denoise.local import STRIP_SAMPLES
+    from kpca_apps.denoise.passes import STRIP_SAMPLES
 
     largest = max(samples, default=0)
     each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)
@@ -327,7 +343,7 @@ def denoise_batch(
     and the threads for each.
     """
     from kpca_apps.cli.commands import reproduce
-    from kpca_apps.denoise.batch import run_batch
+    from kpca_apps.denoise.batch.run import run_batch
 
     mode, params = chosen_mode(context, n_jobs=jobs[1]), context.params
     n_done = 0
@@ -419,8 +435,8 @@ def _with_dictionary(context: typer.Context, result: DenoisingResult) -> Denoisi
     model = context.params["model"]
     if model is None:
         return result
+    from kpca_apps.denoise.batch.previews import view_dictionary
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.dictionary_view import view_dictionary
 
     dictionary = DictionaryDenoiser.load(model)
     return replace(result, dictionary=view_dictionary(dictionary, model.name, result.images))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -11,13 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.camera import camera_levels, denoise_camera
-from kpca_apps.denoise.impulse import has_impulses
+from kpca_apps.denoise.image import Picture, read_picture
+from kpca_apps.denoise.models import MODELS, camera_levels, has_impulses, measure_white
 from kpca_apps.denoise.noise import NoiseEstimate
-from kpca_apps.denoise.noise_models import denoise_impulse, denoise_poisson, denoise_speckle
-from kpca_apps.denoise.picture import Picture, read_picture
-from kpca_apps.denoise.settings import Settings
-from kpca_apps.denoise.white import Denoised, WhiteNoise, denoise_white, measure_white
+from kpca_apps.denoise.passes import Options
 from kpca_apps.errors import ConfigError
 
 __all__ = [
@@ -30,14 +26,6 @@ __all__ = [
     "measure_noise",
 ]
 
-# Each takes the planes, the level if it is known, and the settings.
-MODELS: dict[str, Callable[[NDArray[np.float32], Any, Settings], Denoised]] = {
-    "gaussian": denoise_white,
-    "poisson": denoise_poisson,
-    "speckle": denoise_speckle,
-    "impulse": denoise_impulse,
-    "camera": denoise_camera,
-}
 # Noise models that need to know which value means no light.
 FROM_BLACK = ("poisson", "speckle")
 MOST_SPECKLE = 2.0
@@ -84,6 +72,11 @@ class DenoiseInfo:
     impulses : bool
         Whether single pixels stand out as those that impulse noise replaced do, though the noise
         was not taken for impulses: ``noise="impulse"`` is then the better choice.
+    n_components : int or None
+        Of a dictionary: components projected on, at the noise level used.
+    iterations, converged : float or None
+        Of a dictionary: mean number of fixed-point steps, and share of the pre-images that
+        converged.
     """
 
     noise: str
@@ -96,6 +89,9 @@ class DenoiseInfo:
     sigma_range: tuple[float, float] | None = None
     established: bool = True
     impulses: bool = False
+    n_components: int | None = None
+    iterations: float | None = None
+    converged: float | None = None
 
 
 def denoise_kpca(
@@ -106,7 +102,8 @@ def denoise_kpca(
     channel_axis: int | None = None,
     quality: str = "balanced",
     noise: str = "auto",
-    kernel: str = "linear",
+    kernel: str = "auto",
+    bandwidth: float | None = None,
     content: str = "photo",
     luma: float = 1.0,
     chroma: float = 1.0,
@@ -138,8 +135,13 @@ def denoise_kpca(
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
-    kernel : {"linear", "rbf"}
-        Of the Wiener pass. The RBF kernel does not do better than its linear limit on photographs.
+    kernel : {"auto", "linear", "rbf"}
+        ``"rbf"`` is Mika's method on each group of similar patches, exp(-|x - y|^2 / c) and a
+        fixed-point pre-image; ``"linear"`` is its limit as c grows. ``"auto"`` is what measures
+        best: ``"rbf"`` for text, ``"linear"`` for photographs.
+    bandwidth : float, optional
+        c of the RBF kernel in mean squared distances between the patches of a group. Default: 4 for
+        noise of up to a tenth of the range, wider above.
     content : {"photo", "text"}
         ``"text"`` uses smaller patches, for text and drawings.
     luma, chroma : float
@@ -198,6 +200,7 @@ def denoise_kpca(
         quality=quality,
         noise=noise,
         kernel=kernel,
+        bandwidth=bandwidth,
         content=content,
         luma=luma,
         chroma=chroma,
@@ -250,25 +253,16 @@ def denoise_with_info(
     >>> info.noise, info.sigma, info.estimated, info.data_range
     ('gaussian', 3.0, False, 255.0)
     """
-    settings = Settings(**options)
+    chosen = Options(**options)
     cleaned = clean_image(
-        image, settings, sigma=sigma, data_range=data_range, channel_axis=channel_axis
+        image, chosen, sigma=sigma, data_range=data_range, channel_axis=channel_axis
     )
-    return cleaned.at(settings.strength), cleaned.info
+    return cleaned.at(chosen.strength), cleaned.info
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """An image without its noise, to be had at any strength.
-
-    Attributes
-    ----------
-    picture : Picture
-        The image given.
-    planes : ndarray of shape (c, h, w)
-        Its planes, denoised.
-    info : DenoiseInfo
-    """
+    """An image and its planes denoised, to be had at any strength."""
 
     picture: Picture
     planes: NDArray[np.float32]
@@ -285,83 +279,44 @@ class Cleaned:
 
 def clean_image(
     image: NDArray[Any],
-    settings: Settings,
+    options: Options,
     *,
     sigma: float | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
 ) -> Cleaned:
-    """Denoise an image whose strength may be chosen afterwards.
-
-    Parameters
-    ----------
-    image, sigma, data_range, channel_axis
-        As for `denoise_kpca`.
-    settings : Settings
-        Nothing is denoised where their strength is 0.
-
-    Returns
-    -------
-    Cleaned
-    """
+    """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0."""
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
-    white = measure_white(picture.planes)
-    noise = settings.noise
+    white, noise = measure_white(picture.planes), options.noise
     if noise == "auto":
-        noise = "camera" if white.look.correlated else "gaussian"
+        noise = "camera" if white.correlated else "gaussian"
     level = _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
         warnings.warn(doubt, stacklevel=4)
+    known: Any = level
     measured, established = white.channels, True
-    if noise == "gaussian" and sigma is None:
-        established = _is_established(white, picture)
-    elif settings.noise == "auto" and noise == "camera" and sigma is None:
-        measured = camera_levels(picture.planes)
-        established = _is_lesser_part(measured, picture)
-    idle = level == 0.0 and noise != "impulse"
+    if level is None and (noise == "gaussian" or (noise == "camera" and options.noise == "auto")):
+        measured, established = _measured_levels(noise, white, picture)
+        # White noise was measured above: the model need not do so again.
+        known = measured if noise == "gaussian" else None
+    idle = (level == 0.0 and noise != "impulse") or options.strength == 0.0
     if not established:
         cleaned, levels = picture.planes, measured
-    elif idle or settings.strength == 0.0:
+    elif idle:
         cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
     else:
         # Poisson and speckle count from no light, which need not be the lowest value.
         black = np.float32(picture.lowest * picture.unit if noise in FROM_BLACK else 0.0)
         planes = picture.planes + black if black else picture.planes
-        # White noise was measured above: the model need not do so again.
-        known = white.channels if noise == "gaussian" and level is None else level
-        denoised = MODELS[noise](planes, known, settings)
-        cleaned, levels = denoised.planes, denoised.sigma
-        if black:
-            cleaned = cleaned - black
-    unit = 1.0 if noise == "speckle" else picture.unit
-    found = _Found(white.look, sigma is None, established)
-    info = _info(noise, tuple(s / unit for s in levels), found, picture)
-    return Cleaned(picture, cleaned, info)
+        cleaned, levels = MODELS[noise](planes, known, options)
+        cleaned = cleaned - black if black else cleaned
+    return Cleaned(
+        picture, cleaned, _info(noise, levels, white, level is None, established, picture)
+    )
 
 
 def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_range: float) -> str:
-    """Say so where a level was most likely meant as a share of the range of values.
-
-    Parameters
-    ----------
-    sigma : float or None
-        As given.
-    noise : str
-        The noise model used.
-    dtype : numpy.dtype
-        Of the image.
-    data_range : float
-
-    Returns
-    -------
-    str
-        A whole sentence; empty if there is no doubt.
-
-    Examples
-    --------
-    >>> doubt_level(20 / 255, "gaussian", np.dtype(np.uint8), 255.0)[:58]
-    'sigma 0.0784314 is less than one step of uint8, and takes '
-    """
+    """Say so where a level was most likely meant as a share of the range of values."""
     if sigma is None or not 0.0 < sigma < 1.0 or dtype.kind not in "ui" or noise == "speckle":
         return ""
     return (
@@ -394,29 +349,24 @@ def measure_noise(
     """
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
     white = measure_white(picture.planes)
-    noise = "camera" if white.look.correlated else "gaussian"
-    if white.look.correlated:
+    noise = "camera" if white.correlated else "gaussian"
+    levels, established = _measured_levels(noise, white, picture)
+    return _info(noise, levels, white, True, established, picture)
+
+
+def _measured_levels(
+    noise: str, white: NoiseEstimate, picture: Picture
+) -> tuple[tuple[float, ...], bool]:
+    """Return the level in each channel, and whether there is noise for sure, worth taking out."""
+    if noise == "camera":
         levels = camera_levels(picture.planes)
-        established = _is_lesser_part(levels, picture)
-    else:
-        levels, established = white.channels, _is_established(white, picture)
-    found = _Found(white.look, True, established)
-    return _info(noise, tuple(sigma / picture.unit for sigma in levels), found, picture)
-
-
-def _is_established(white: WhiteNoise, picture: Picture) -> bool:
-    """Whether white noise is there for sure, and is worth taking out."""
+        variance = float(picture.planes.var(axis=(1, 2)).mean())
+        return levels, float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
     lowest = picture.lowest * picture.unit
     brightest = max(abs(lowest), float(picture.planes.max()) + lowest)
     faint = FAINT * min(255.0, 2.0 * brightest)
     strongest = max(white.channels)
-    return white.look.established and (strongest == 0 or strongest > faint)
-
-
-def _is_lesser_part(levels: tuple[float, ...], picture: Picture) -> bool:
-    """Whether noise of these levels is the lesser part of an image."""
-    variance = float(picture.planes.var(axis=(1, 2)).mean())
-    return float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
+    return white.channels, white.established and (strongest == 0 or strongest > faint)
 
 
 def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:
@@ -443,35 +393,27 @@ def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | 
     return float(sigma) * picture.unit
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was found out before denoising.
-
-    Attributes
-    ----------
-    look : NoiseEstimate
-    estimated : bool
-        Whether the level was.
-    established : bool
-        Whether that level is there for sure.
-    """
-
-    look: NoiseEstimate
-    estimated: bool
-    established: bool
-
-
-def _info(noise: str, levels: tuple[float, ...], found: _Found, picture: Picture) -> DenoiseInfo:
-    look, white = found.look, found.estimated and noise == "gaussian"
+def _info(
+    noise: str,
+    levels: tuple[float, ...],
+    white: NoiseEstimate,
+    estimated: bool,
+    established: bool,
+    picture: Picture,
+) -> DenoiseInfo:
+    """Return what was found out, in the units of the image, from levels on the scale 0..255."""
+    unit = picture.unit
+    channels = levels if noise == "speckle" else tuple(level / unit for level in levels)
+    interval = (white.low / unit, white.high / unit) if estimated and noise == "gaussian" else None
     return DenoiseInfo(
         noise=noise,
-        sigma=float(np.sqrt(np.mean(np.square(levels)))),
-        channel_sigma=levels,
-        estimated=found.estimated,
-        correlated=look.correlated,
-        whiteness=look.whiteness,
+        sigma=float(np.sqrt(np.mean(np.square(channels)))),
+        channel_sigma=channels,
+        estimated=estimated,
+        correlated=white.correlated,
+        whiteness=white.whiteness,
         data_range=picture.data_range,
-        sigma_range=(look.low / picture.unit, look.high / picture.unit) if white else None,
-        established=found.established,
+        sigma_range=interval,
+        established=established,
         impulses=noise in WITHOUT_IMPULSES and any(map(has_impulses, picture.planes)),
     )

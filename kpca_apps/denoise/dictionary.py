@@ -3,79 +3,139 @@
 What the examples have in common is learned once: whole small images of one size (digits, glyphs,
 aligned faces), or patches of larger ones. A noisy image is projected on the leading components
 in feature space and the pre-image of the projection is the result; overlapping patches are
-averaged. For photographs at large the local mode is better by decibels: a dictionary is for
-images that resemble its examples.
+averaged. For photographs at large the image's own groups of patches are better by decibels: a
+dictionary is for images that resemble its examples.
+
+Bandwidth and number of components are chosen by held-out reconstruction, for each noise level, for
+both grow as the noise falls: a fifth of the examples is held out, noise of a known level is added
+to them, and what denoises them best is taken. Where the examples are noisy themselves, with
+deviation s, no clean held-out image exists. Then more noise e ~ N(0, s^2) is drawn, y + a e is
+denoised, and the result is compared with y - e / a: the two noises are uncorrelated, so the
+comparison ranks results as the clean image would [2]_.
+
+The noise level of an image too small to measure it on is what the examples cannot explain: outside
+their leading principal components lies little of a clean image and most of white noise, whose
+energy there is sigma^2 times the number of dimensions left. Impulse noise: least squares lets a few
+wild pixels pull the whole projection, so pixels far from their denoised value are replaced by it,
+in part or wholly, and the image is denoised again, a few times over [3]_: iteratively reweighted
+least squares with the weights of Welsch [4]_.
 
 References
 ----------
 .. [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in
    feature spaces, NIPS 11.
+.. [2] Pang, Zheng, Quan and Ji (2021), Recorrupted-to-recorrupted: unsupervised deep learning for
+   image denoising, CVPR.
+.. [3] Takahashi and Kurita (2002), Robust de-noising by kernel PCA, ICANN, 739-744.
+.. [4] Holland and Welsch (1977), Robust regression using iteratively reweighted least-squares,
+   Communications in Statistics A 6, 813-827.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
-from kpca_apps.denoise.dictionary_choice import LevelChoice, choose
-from kpca_apps.denoise.dictionary_impulse import without_outliers
-from kpca_apps.denoise.dictionary_level import LOWEST, ResidualLevel
-from kpca_apps.denoise.dictionary_rows import (
-    FEWEST,
-    as_given,
-    as_pixels,
-    examples_from,
-    over_patches,
-    require_room,
-    size_text,
-    unit_of,
-)
-from kpca_apps.denoise.dictionary_state import load_dictionary, save_dictionary
+from kpca_apps.denoise.denoiser import DenoiseInfo
+from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.noise import estimate_noise
+from kpca_apps.denoise.passes import patch_grid
+from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.preimage import PreImages, fixed_point
+from kpca_apps.engine.landmarks import uniform_landmarks
+from kpca_apps.engine.preimage import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.models import load_model_file, save_model_file
 
-__all__ = ["DictionaryDenoiser", "DictionaryInfo"]
+__all__ = [
+    "DictionaryDenoiser",
+    "LevelChoice",
+    "ResidualLevel",
+    "choose",
+    "over_patches",
+    "unit_of",
+    "without_outliers",
+]
 
 Matrix = NDArray[np.float64]
 Course = NDArray[np.int64]
+Trial = tuple[float, Matrix, Matrix, float]
+"""A noise level, held-out rows with such noise, what their denoised form is compared with, and
+the noise of that comparison as a mean square."""
 
 TOLERANCE, MAX_ITER = 1e-3, 100
 """A thousandth of the kernel's width is far below the noise; narrow kernels creep on for long."""
 
+LEVELS = (0.125, 0.25, 0.5, 1.0)
+"""Noise levels tried where none is expected, in standard deviations of the examples' pixels."""
+
+FACTORS = (1.0, 2.0, 4.0)
+"""Bandwidths tried first, in mean squared distances between examples; the row is continued while
+an end of it is best at some level."""
+
+NARROWEST, WIDEST = 2.0**-4, 2.0**6
+"""Where the row ends in any case: the nearest example alone, and linear PCA."""
+
+LARGEST_FIT, LARGEST_HELD_OUT, MOST_DIRECTIONS = 1000, 150, 256
+TRIED_ITER = 50
+INDIFFERENT = 0.01
+"""Relative difference of errors that is not worth more components."""
+
+RECORRUPTION = 0.5
+"""a of the module's text; smaller: an input nearer to the examples, a noisier comparison."""
+
+LOWEST = 1e-3
+"""Least noise level distinguished from none, on the scale where the range is 1."""
+
+WELSCH = 2.985
+"""Width of the weights in standard deviations: 95 % efficient where no pixel is wild [4]_."""
+
+ROUNDS = 8
+"""The first halve the error; after these it changes by a few per cent."""
+
+FEWEST = 5
+"""Examples below which nothing can be held out."""
+
+BAND = 4608
+"""Patches held at a time, at least one row of them."""
+
+KIND = "denoise-dictionary"
+LARGEST = 1e100
+"""Modulus above which no number of a fitted dictionary lies."""
+
 
 @dataclass(frozen=True)
-class DictionaryInfo:
-    """How an image was denoised.
+class LevelChoice:
+    """What held-out reconstruction chose for one noise level.
 
     Attributes
     ----------
-    sigma : float
-        Noise level used, in the units of the image.
-    estimated : bool
-        Whether it was measured on the image rather than given.
-    n_components : int
-    iterations : float
-        Mean number of fixed-point steps.
-    converged : float
-        Share of the pre-images that converged.
+    level : float
+        The noise level, in the units of the examples.
+    bandwidth : float
+        c of exp(-|x - y|^2 / c).
+    components : int
+        Number of components.
+    error : float
+        Mean squared error a pixel; where the examples are noisy, an estimate.
     """
 
-    sigma: float
-    estimated: bool
-    n_components: int
-    iterations: float
-    converged: float
+    level: Annotated[float, Meta(gt=0)]
+    bandwidth: float
+    components: int
+    error: Annotated[float, Meta(ge=0)]
 
 
 class DictionaryDenoiser:
@@ -163,7 +223,7 @@ class DictionaryDenoiser:
         images : sequence of ndarray of shape (h, w) or (h, w, channels)
             Whole images of one size, or images patches are drawn from.
         data_range : float, optional
-            What counts as 1 inside. None: the largest value of an integer dtype, 1 for floats.
+            What counts as 1 inside. None: the range of an integer dtype of 8 or 16 bits, else 1.
         names : sequence of str, optional
             What errors call the images.
 
@@ -180,12 +240,12 @@ class DictionaryDenoiser:
         """
         self.check_parameters()
         names = names or [f"image {i}" for i in range(len(images))]
-        pixels = [as_pixels(x, n, data_range) for x, n in zip(images, names, strict=True)]
+        pixels = [_as_pixels(x, n, data_range) for x, n in zip(images, names, strict=True)]
         if not pixels:
             raise InputError(f"there are no images to learn from: give at least {FEWEST}")
         unit = unit_of(np.asarray(images[0]), data_range)
         rng = seeded_generator(self.random_state)
-        rows, shape = examples_from(pixels, names, self.patch_size, self.max_examples, rng)
+        rows, shape = _examples_from(pixels, names, self.patch_size, self.max_examples, rng)
         self.shape_: tuple[int, ...] = shape
         self.choices_ = choose(
             rows,
@@ -227,7 +287,7 @@ class DictionaryDenoiser:
         data_range: float | None = None,
         noise: str = "gaussian",
         name: str = "image",
-    ) -> tuple[NDArray[np.floating[Any]], DictionaryInfo]:
+    ) -> tuple[NDArray[np.floating[Any]], DenoiseInfo]:
         """Denoise one image.
 
         Parameters
@@ -252,7 +312,8 @@ class DictionaryDenoiser:
         denoised : ndarray of the image's shape
             float64 for a float64 image, else float32; in the image's units, an integer image's
             values within its dtype's range.
-        info : DictionaryInfo
+        info : DenoiseInfo
+            With n_components, iterations and converged of the dictionary.
 
         Raises
         ------
@@ -262,26 +323,34 @@ class DictionaryDenoiser:
             If ``sigma`` is negative or not finite, or ``noise`` is neither kind.
         """
         image = np.asarray(image)
-        pixels = self._fitting(as_pixels(image, name, data_range), name)
+        pixels = self._fitting(_as_pixels(image, name, data_range), name)
         unit = unit_of(image, data_range)
         if sigma is not None and not (np.isfinite(sigma) and sigma >= 0.0):
             raise ConfigError(f"sigma is {sigma}; give a finite number >= 0")
-        if sigma == 0.0:
-            return as_given(pixels * unit, image), DictionaryInfo(0.0, False, 0, 0.0, 1.0)
+        if noise not in ("gaussian", "impulse"):
+            raise ConfigError(f"noise is {noise!r}; a dictionary knows 'gaussian' and 'impulse'")
         level = self._level(pixels) if sigma is None else sigma / unit
         if sigma is None and data_range is None and level > 1.0:
             raise InputError(
                 f"{name}: its noise measures {level:.3g} times the range; give the data range"
             )
-        result, (iterations, converged, n) = self._denoised(pixels[None], level, noise)
-        info = DictionaryInfo(
+        result, n_components, course = pixels[None], 0, np.array([0, 1, 1])
+        if level > 0.0:
+            result, course = self._denoised(result, level, noise)
+            n_components = self.at_level(level)[1].n_components
+        info = DenoiseInfo(
+            noise=noise,
             sigma=level * unit,
+            channel_sigma=(level * unit,) * pixels.shape[2],
             estimated=sigma is None,
-            n_components=self.at_level(level)[1].n_components,
-            iterations=float(iterations / n),
-            converged=float(converged / n),
+            correlated=False,
+            whiteness=1.0,
+            data_range=unit,
+            n_components=n_components,
+            iterations=float(course[0] / course[2]),
+            converged=float(course[1] / course[2]),
         )
-        return as_given(result[0] * unit, image), info
+        return _as_given(result[0] * unit, image), info
 
     def denoise_stack(
         self,
@@ -311,12 +380,12 @@ class DictionaryDenoiser:
             raise ConfigError(f"sigma is {sigma}; give a finite number > 0")
         names = [f"image {i}" for i in range(len(images))]
         pixels = [
-            self._fitting(as_pixels(image, name, data_range), name)
+            self._fitting(_as_pixels(image, name, data_range), name)
             for image, name in zip(images, names, strict=True)
         ]
         unit = unit_of(images, data_range)
         result, _ = self._denoised(np.stack(pixels), sigma / unit, noise)
-        return as_given(result * unit, images)
+        return _as_given(result * unit, images)
 
     def component_images(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return pre-images two standard deviations to either side of the mean.
@@ -347,10 +416,19 @@ class DictionaryDenoiser:
         InputError
             If the file cannot be written.
         """
-        save_dictionary(path, self)
+        first, *others = self.subspaces_
+        parameters = {name: getattr(self, name) for name in Parameters.__dataclass_fields__}
+        state = DictionaryState(
+            parameters=Parameters(**parameters),
+            shape=self.shape_,
+            choices=self.choices_,
+            subspaces=(first, *(replace(other, points=first.points) for other in others)),
+            level=self.level_,
+        )
+        save_model_file(path, KIND, state)
 
     @classmethod
-    def load(cls, path: str | Path, *, n_jobs: int | None = None) -> DictionaryDenoiser:
+    def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
         """Read a model that `save` wrote.
 
         Raises
@@ -358,8 +436,11 @@ class DictionaryDenoiser:
         ModelFileError
             If the file is missing, damaged, or holds another kind of model.
         """
-        model = load_dictionary(cls, path)
-        model.n_jobs = n_jobs
+        wanted = "a denoising model; fit one with kpca denoise fit"
+        state = load_model_file(path, KIND, DictionaryState, wanted)
+        model = cls(**vars(state.parameters), n_jobs=n_jobs)
+        model.shape_, model.choices_ = state.shape, state.choices
+        model.subspaces_, model.level_ = state.subspaces, state.level
         return model
 
     def check_parameters(self) -> None:
@@ -387,8 +468,8 @@ class DictionaryDenoiser:
         """Return the pixels if the examples say something about them."""
         if self.patch_size is None and pixels.shape != self.shape_:
             raise InputError(
-                f"{name}: is {size_text(pixels.shape)}, but the model learned whole images of "
-                f"{size_text(self.shape_)}: use images of that size, or fit with --patch-size N"
+                f"{name}: is {_size_text(pixels.shape)}, but the model learned whole images of "
+                f"{_size_text(self.shape_)}: use images of that size, or fit with --patch-size N"
             )
         if pixels.shape[2] != self.shape_[2]:
             raise InputError(
@@ -396,7 +477,7 @@ class DictionaryDenoiser:
                 f"{self.shape_[2]}: fit a model on such images"
             )
         if self.patch_size is not None:
-            require_room(pixels, self.patch_size, name)
+            _require_room(pixels, self.patch_size, name)
         return pixels
 
     def _level(self, pixels: Matrix) -> float:
@@ -419,12 +500,13 @@ class DictionaryDenoiser:
         Returned beside them: how many steps were taken, how many pre-images converged, and how
         many there were.
         """
-        if noise not in ("gaussian", "impulse"):
-            raise ConfigError(f"noise is {noise!r}; a dictionary knows 'gaussian' and 'impulse'")
         course = np.zeros(3, dtype=np.int64)
 
         def rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
-            found = self._pre_images(subspace, noisy)
+            T = subspace.project(noisy, n_jobs=self.n_jobs)
+            found = fixed_point(
+                subspace, T, noisy, tolerance=TOLERANCE, max_iter=MAX_ITER, n_jobs=self.n_jobs
+            )
             course[:] += found.iterations.sum(), found.converged.sum(), len(noisy)
             return found.points
 
@@ -442,8 +524,411 @@ class DictionaryDenoiser:
             found = without_outliers(partial(once, subspace), stack, found, spread)
         return found, course
 
-    def _pre_images(self, subspace: KernelSubspace, rows: Matrix) -> PreImages:
-        T = subspace.project(rows, n_jobs=self.n_jobs)
-        return fixed_point(
-            subspace, T, rows, tolerance=TOLERANCE, max_iter=MAX_ITER, n_jobs=self.n_jobs
+
+def choose(
+    examples: Matrix,
+    rng: np.random.Generator,
+    *,
+    sigma: float | None = None,
+    examples_sigma: float = 0.0,
+    bandwidth: float | None = None,
+    n_components: int | None = None,
+    n_jobs: int | None = None,
+) -> tuple[LevelChoice, ...]:
+    """Choose bandwidth and number of components, where not given, for examples (n, d).
+
+    One choice for each noise level, by increasing level: `sigma`, or several if None (`LEVELS`);
+    that of noisy examples is about their own. Components are chosen with at most 1,000 examples,
+    and their number raised in proportion.
+    """
+    fitted, held_out = _split(examples, rng)
+    trials = _trials(held_out, rng, _levels(examples, sigma), examples_sigma)
+    counts = _counts(len(fitted)) if n_components is None else [n_components]
+
+    def errors_at(c: float) -> Matrix:
+        return _errors(c, fitted, trials, counts, n_jobs)
+
+    if bandwidth is None:
+        scale = 2.0 * float(examples.var(axis=0).sum()) or 1.0
+        errors = _search(lambda factor: errors_at(factor * scale))
+        errors = {factor * scale: by_level for factor, by_level in errors.items()}
+    else:
+        errors = {bandwidth: errors_at(bandwidth)}
+    raised = len(examples) / len(fitted) if n_components is None else 1.0
+    return tuple(
+        _cheapest(trial, {c: by_level[i] for c, by_level in errors.items()}, counts, raised)
+        for i, trial in enumerate(trials)
+    )
+
+
+def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
+    """Return the errors at factors among which each level has its best, to a root of 2."""
+    errors = {factor: errors_at(factor) for factor in FACTORS}
+    while True:
+        best, low, high = _best(errors), min(errors), max(errors)
+        ends = {low: low / 2.0, high: high * 2.0}
+        further = [f for end, f in ends.items() if end in best and NARROWEST <= f <= WIDEST]
+        if not further:
+            break
+        errors |= {factor: errors_at(factor) for factor in further}
+    between = sorted({f * step for f in _best(errors) for step in (0.5**0.5, 2.0**0.5)})
+    return errors | {factor: errors_at(factor) for factor in between}
+
+
+def _best(errors: dict[float, Matrix]) -> set[float]:
+    """Return the factors that are best at some level."""
+    levels = range(len(next(iter(errors.values()))))
+    return {min(errors, key=lambda f: errors[f][i].min()) for i in levels}
+
+
+def _errors(
+    c: float, fitted: Matrix, trials: list[Trial], counts: list[int], n_jobs: int | None
+) -> Matrix:
+    """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
+    # The iteration that finds the components starts anywhere; the same place for all bandwidths.
+    subspace = fit_exact(
+        RBF(1.0 / c),
+        fitted,
+        rng=np.random.default_rng(0),
+        n_components=max(counts),
+        n_jobs=n_jobs,
+    )
+    errors = np.empty((len(trials), len(counts)))
+    for row, (_, noisy, target, _) in zip(errors, trials, strict=True):
+        T = subspace.project(noisy, n_jobs=n_jobs)
+        for column, q in enumerate(counts):
+            part = subspace.leading(q)
+            kept = np.ascontiguousarray(T[:, : part.n_components])
+            found = fixed_point(
+                part, kept, noisy, tolerance=TOLERANCE, max_iter=TRIED_ITER, n_jobs=n_jobs
+            )
+            row[column] = np.mean((found.points - target) ** 2)
+    return errors
+
+
+def _cheapest(
+    trial: Trial, errors: dict[float, Matrix], counts: list[int], raised: float
+) -> LevelChoice:
+    """Return the best bandwidth with the fewest components that do as well: errors are flat."""
+    c = min(errors, key=lambda c: errors[c].min())
+    as_good = errors[c] <= (1.0 + INDIFFERENT) * errors[c].min()
+    first = int(as_good.argmax())
+    level, _, _, inherent = trial
+    error = max(float(errors[c][first]) - inherent, 0.0)
+    return LevelChoice(level, float(c), round(raised * counts[first]), error)
+
+
+def _split(examples: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    n = len(examples)
+    n_held_out = min(max(n // 5, 1), LARGEST_HELD_OUT)
+    order = rng.permutation(n)
+    rest = order[n_held_out:]
+    fitted = rest[uniform_landmarks(len(rest), LARGEST_FIT, rng)]
+    return examples[fitted], examples[order[:n_held_out]]
+
+
+def _levels(examples: Matrix, sigma: float | None) -> tuple[float, ...]:
+    if sigma is not None:
+        return (sigma,)
+    spread = float(np.sqrt(examples.var(axis=0).mean())) or 1.0
+    return tuple(spread * level for level in LEVELS)
+
+
+def _trials(
+    held_out: Matrix, rng: np.random.Generator, levels: tuple[float, ...], examples_sigma: float
+) -> list[Trial]:
+    noise = rng.standard_normal(held_out.shape)
+    if examples_sigma == 0.0:
+        return [(level, held_out + level * noise, held_out, 0.0) for level in levels]
+    level = examples_sigma * float(np.hypot(1.0, RECORRUPTION))
+    added = examples_sigma * noise
+    target = held_out - added / RECORRUPTION
+    inherent = examples_sigma**2 * (1.0 + RECORRUPTION**-2)
+    return [(level, held_out + RECORRUPTION * added, target, inherent)]
+
+
+def _counts(n: int) -> list[int]:
+    """Return the numbers of components tried: 2, 4, 8 and so on up to three quarters of n."""
+    largest = max(3 * n // 4, 1)
+    powers = [2**k for k in range(1, 20) if 2**k < largest]
+    return [*powers, largest]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLevel:
+    """How much of a clean example lies outside the leading directions.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    directions : ndarray of shape (d, r)
+        Orthonormal, r at most half of d.
+    clean_energy : float
+        Mean squared length of a held-out example outside them.
+    """
+
+    mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
+    directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
+    clean_energy: Annotated[float, Meta(ge=0)]
+
+    def validate(self) -> None:
+        """Refuse as many directions as there are dimensions: nothing would lie outside."""
+        if self.directions.shape[1] >= len(self.mean):
+            raise ValueError(f"{self.directions.shape[1]} directions")
+
+    @classmethod
+    def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
+        """Learn the directions from three quarters of the examples, the energy from the rest.
+
+        The noise of the examples themselves is taken off their energy.
+        """
+        order = rng.permutation(len(examples))
+        rest, used = np.split(examples[order], [max(len(examples) // 4, 1)])
+        used = used[:LARGEST_FIT]
+        mean = used.mean(axis=0)
+        r = min(examples.shape[1] // 2, len(used) // 2, MOST_DIRECTIONS)
+        level = cls(mean, _leading_directions(used - mean, r), 0.0)
+        noise = (examples.shape[1] - level.directions.shape[1]) * examples_sigma**2
+        return cls(mean, level.directions, max(level._energy(rest) - noise, 0.0))
+
+    def of_rows(self, rows: Matrix) -> float:
+        """Return the noise level of noisy rows, at least `LOWEST`."""
+        left = self.directions.shape[0] - self.directions.shape[1]
+        variance = (self._energy(rows) - self.clean_energy) / left
+        return float(np.sqrt(max(variance, LOWEST**2)))
+
+    def _energy(self, rows: Matrix) -> float:
+        """Return the mean squared length of rows outside the directions."""
+        centred = rows - self.mean
+        with one_blas_thread():
+            inside = centred @ self.directions
+        return float(((centred**2).sum(axis=1) - (inside**2).sum(axis=1)).mean())
+
+
+def _leading_directions(centred: Matrix, r: int) -> Matrix:
+    """Return the r leading principal directions, fewer where the rows span fewer."""
+    if r == 0:
+        return np.empty((centred.shape[1], 0))
+    with one_blas_thread():
+        wide = centred.shape[1] > len(centred)
+        moment = centred @ centred.T if wide else centred.T @ centred
+        order = len(moment)
+        values, vectors = eigh(moment, subset_by_index=(order - r, order - 1))
+        keep = values > 1e-12 * max(float(np.trace(moment)), np.finfo(np.float64).tiny)
+        vectors = vectors[:, keep]
+        if wide:
+            vectors = (centred.T @ vectors) / np.sqrt(values[keep])
+    return np.ascontiguousarray(vectors)
+
+
+def without_outliers(
+    denoise: Callable[[Matrix], Matrix], pixels: Matrix, found: Matrix, spread: float
+) -> Matrix:
+    """Denoise while trusting a pixel the less, the farther it is from its denoised value.
+
+    `found` are the pixels denoised at first sight, `spread` is the deviation of a sound pixel about
+    its denoised value.
+    """
+    for _ in range(ROUNDS):
+        weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
+        found = denoise(found + weights * (pixels - found))
+    return found
+
+
+def _as_pixels(image: NDArray[Any], name: str, data_range: float | None) -> Matrix:
+    """Return an image as float64 on the scale where its range is 1, shape ``(h, w, channels)``."""
+    image = np.asarray(image)
+    if image.dtype.kind not in "buif":
+        raise InputError(f"{name}: has dtype {image.dtype}; give real numbers (integer or float)")
+    if image.ndim not in (2, 3) or image.size == 0:
+        raise InputError(
+            f"{name}: has shape {image.shape}; give one image, height x width, or height x width "
+            "x channels"
         )
+    pixels = np.array(image, dtype=np.float64).reshape(*image.shape[:2], -1)
+    pixels /= unit_of(image, data_range)
+    if not np.isfinite(pixels).all():
+        row, column, _ = np.argwhere(~np.isfinite(pixels))[0]
+        raise InputError(
+            f"{name}: is not finite at row {row}, column {column}; replace such pixels first"
+        )
+    return pixels
+
+
+def _examples_from(
+    images: Sequence[Matrix],
+    names: Sequence[str],
+    patch_size: int | None,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[Matrix, tuple[int, ...]]:
+    """Return examples as rows, and the height, width and channels of one."""
+    if patch_size is None:
+        shape = images[0].shape
+        for image, name in zip(images, names, strict=True):
+            if image.shape != shape:
+                raise InputError(
+                    f"{name}: is {_size_text(image.shape)}, but {names[0]} is "
+                    f"{_size_text(shape)}: give whole images of one size, or a patch size"
+                )
+        rows = np.stack([image.ravel() for image in images])
+        if len(rows) > most:
+            rows = rows[np.sort(rng.choice(len(rows), most, replace=False))]
+    else:
+        rows = _drawn_patches(images, names, patch_size, most, rng)
+        shape = (patch_size, patch_size, images[0].shape[2])
+        rows -= _patch_means(rows, shape[2])
+    if len(rows) < FEWEST:
+        raise InputError(f"too few examples to learn from ({len(rows)}): give at least {FEWEST}")
+    return rows, shape
+
+
+def _drawn_patches(
+    images: Sequence[Matrix],
+    names: Sequence[str],
+    patch_size: int,
+    most: int,
+    rng: np.random.Generator,
+) -> Matrix:
+    """Draw patches, each of all images' patches as likely as any other, shape ``(n, pixels)``."""
+    windows = []
+    for image, name in zip(images, names, strict=True):
+        _require_room(image, patch_size, name)
+        if image.shape[2] != images[0].shape[2]:
+            raise InputError(
+                f"{name}: has {image.shape[2]} channels, but {names[0]} has "
+                f"{images[0].shape[2]}: fit one model for grey and one for colour images"
+            )
+        windows.append(_windows(image, patch_size))
+    ends = np.cumsum([w.shape[0] * w.shape[1] for w in windows])
+    total = int(ends[-1])
+    chosen = np.sort(rng.choice(total, size=min(most, total), replace=False))
+    which = np.searchsorted(ends, chosen, side="right")
+    rows = [
+        windows[i][np.divmod(k - (ends[i - 1] if i else 0), windows[i].shape[1])].ravel()
+        for i, k in zip(which.tolist(), chosen.tolist(), strict=True)
+    ]
+    return np.stack(rows)
+
+
+def over_patches(
+    function: Callable[[Matrix], Matrix], image: Matrix, patch_size: int, stride: int
+) -> Matrix:
+    """Apply a function to all patches (n, pixels) of an image (h, w, channels), and average.
+
+    Patches are given without their means. They are held a band at a time.
+    """
+    sums, counts = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
+    windows, channels = _windows(image, patch_size), image.shape[2]
+    grid, columns = (patch_grid(side, patch_size, stride) for side in image.shape[:2])
+    step = max(BAND // len(columns), 1)
+    for rows in (grid[first : first + step] for first in range(0, len(grid), step)):
+        patches = windows[np.ix_(rows, columns)].reshape(len(rows) * len(columns), -1)
+        means = _patch_means(patches, channels)
+        block = (function(patches - means) + means).reshape(
+            len(rows), len(columns), patch_size, patch_size, channels
+        )
+        for i in range(patch_size):
+            for j in range(patch_size):
+                where = np.ix_(rows + i, columns + j)
+                sums[where] += block[:, :, i, j]
+                counts[where] += 1.0
+    return np.asarray(sums / counts)
+
+
+def _require_room(image: Matrix, patch_size: int, name: str) -> None:
+    """Refuse an image smaller than a patch."""
+    if min(image.shape[:2]) < patch_size:
+        raise InputError(
+            f"{name}: is {_size_text(image.shape)}, smaller than a patch of {patch_size} x "
+            f"{patch_size}: use a smaller patch size"
+        )
+
+
+def _size_text(shape: tuple[int, ...]) -> str:
+    """Return a size for people."""
+    text = f"{shape[0]} x {shape[1]} pixels"
+    return text if shape[2] == 1 else f"{text} with {shape[2]} channels"
+
+
+def _windows(image: Matrix, patch_size: int) -> Matrix:
+    """Return all patches without copying, shape ``(rows, columns, p, p, channels)``."""
+    windows = sliding_window_view(image, (patch_size, patch_size), axis=(0, 1))
+    return np.moveaxis(windows, 2, -1)
+
+
+def _patch_means(patches: Matrix, channels: int) -> Matrix:
+    """Return each patch's mean in each channel, repeated over its pixels, shape ``(n, pixels)``."""
+    by_channel = patches.reshape(len(patches), -1, channels).mean(axis=1)
+    return np.tile(by_channel, patches.shape[1] // channels)
+
+
+def unit_of(image: NDArray[Any], data_range: float | None) -> float:
+    """Return the value that counts as 1: the range given, that of the dtype, or 1."""
+    if data_range is None:
+        return dtype_range(image.dtype) or 1.0
+    if not (np.isfinite(data_range) and data_range > 0.0):
+        raise ConfigError(f"data_range is {data_range}; give a finite number > 0")
+    return data_range
+
+
+def _as_given(values: Matrix, image: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    """Return values in the shape of an image: float64 for float64, else float32.
+
+    An integer image's values are held within its dtype's range.
+    """
+    out = values.reshape(image.shape)
+    if image.dtype.kind in "ui":
+        limits = np.iinfo(image.dtype)
+        out = np.clip(out, limits.min, limits.max)
+    return out.astype(np.float64 if image.dtype == np.float64 else np.float32)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a dictionary that its noise levels and patches depend on."""
+
+    n_components: Annotated[int, Meta(ge=1)] | None
+    bandwidth: Annotated[float, Meta(gt=0)] | None
+    patch_size: Annotated[int, Meta(ge=2)] | None
+    stride: Annotated[int, Meta(ge=1)] | None
+    sigma: Annotated[float, Meta(gt=0)] | None
+    examples_sigma: Annotated[float, Meta(ge=0)]
+
+
+@dataclass(frozen=True, eq=False)
+class DictionaryState:
+    """What a dictionary learned; its examples are part of it, once for all noise levels."""
+
+    parameters: Parameters
+    shape: tuple[int, ...]
+    choices: tuple[LevelChoice, ...]
+    subspaces: tuple[KernelSubspace, ...]
+    level: ResidualLevel
+
+    def validate(self) -> None:
+        """Refuse parts that do not fit together here, before they fail in a user's run."""
+        pixels = int(np.prod(self.shape, dtype=object))
+        fits = (
+            len(self.choices) == len(self.subspaces) > 0
+            and len(self.shape) == 3
+            and min(self.shape) > 0
+            and len(self.level.mean) == pixels
+            and all(s.points.shape[1] == pixels and _usable(s) for s in self.subspaces)
+            and self.parameters.patch_size in (None, self.shape[0])
+            and (self.parameters.stride or 0) <= (self.parameters.patch_size or np.inf)
+        )
+        if not fits:
+            raise ValueError("its parts do not fit together")
+
+
+def _usable(subspace: KernelSubspace) -> bool:
+    """Return whether a subspace can have been fitted here, and no square in it overflows."""
+    kernel = subspace.kernel
+    arrays = (subspace.points, subspace.weights, subspace.offset, subspace.mean_weights)
+    return (
+        isinstance(kernel, RBF)
+        and kernel.gamma < LARGEST
+        and bool((subspace.variances >= 0.0).all())
+        and all(np.abs(array).max(initial=0.0) < LARGEST for array in arrays)
+    )

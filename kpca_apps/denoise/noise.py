@@ -1,4 +1,28 @@
-"""How strong the noise of an image is, how sure that is, and whether neighbours share it."""
+"""How strong the noise of an image is, how sure that is, and whether neighbours share it.
+
+White noise is as strong at every frequency and in every patch. The texture of photographs falls
+with frequency, by about the same ratio from one band to the next whatever is in the picture, and
+is weak in some patches and strong in others. So the mean energy of band b in class j of patches is
+
+    sigma^2 + a_j s_b,    log s_b falling by (.62, .5, .5, .7), give or take
+
+with the amplitude a_j of each class and the slope and curvature of log s as unknowns that are
+summed out. Where the spectra are flat, or quiet patches are as noisy as lively ones, the posterior
+of sigma is narrow; where all is fine texture it is wide.
+
+Noise that neighbours share has another strength at each frequency, and often at each brightness:
+`noise_spectrum` and `noise_by_brightness` measure it in the quietest patches of like brightness.
+
+References
+----------
+X. Liu, M. Tanaka, M. Okutomi (2013), "Single-image noise level estimation for blind
+denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture).
+N. N. Ponomarenko et al. (2007), "An automatic approach to lossy compression of AVIRIS images",
+IGARSS (upper frequencies where the lower ones are weak); M. Colom, A. Buades (2013), "Analysis and
+extension of the Ponomarenko et al. method", IPOL 3 (in patches of like brightness).
+M. Lebrun, M. Colom, J.-M. Morel (2015), "The noise clinic: a blind image denoising algorithm",
+IPOL 5 (noise as a function of frequency).
+"""
 
 from __future__ import annotations
 
@@ -10,18 +34,21 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from kpca_apps.denoise.noise_posterior import COEFFICIENTS, WIDTH, band_energies, noise_posterior
-
 __all__ = [
     "ALIKE",
+    "COLOUR_GROWTH",
+    "LUMINANCE_GROWTH",
     "WHITE_ENOUGH",
     "WIDTH",
     "NoiseEstimate",
-    "cosine_transform",
     "estimate_noise",
+    "noise_by_brightness",
+    "noise_posterior",
+    "noise_spectrum",
     "sample_patches",
 ]
 
+WIDTH = 8  # of patches, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES = 256
 MOST_PATCHES = 250_000
@@ -29,7 +56,7 @@ MOST_PATCHES = 250_000
 PLENTY = 40_000
 # Classes of patches, from the quietest to the liveliest, by the share of them that ends each.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
-# Quantiles of the posterior: of the level told, and the ends of the interval. Too high a level
+# Quantiles of the posterior: of the level given, and the ends of the interval. Too high a level
 # wipes out texture, and the little noise of a clean photograph counts as noise: hence so low.
 LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # Noise that is as strong as this share of the upper frequencies in the two quietest classes, at
@@ -42,6 +69,54 @@ ALIKE = 1.25
 WHITE_ENOUGH = 0.15
 SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
 FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
+
+# Bands of the 8 x 8 cosine transform, by the sum of its two frequency indices: first to last.
+BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
+COARSE = (1, 3)
+
+# The fall of texture's log energy from band to band: its mean over clean photographs, how the
+# slope differs between photographs, and how the curvature does.
+FALL = np.array([0.62, 0.5, 0.5, 0.7])
+SLOPE_SD, CURVATURE_SD = 0.22, 0.1
+# What is left of a texture's log spectrum beside slope and curvature.
+TEXTURE_SD = 0.15
+SLOPES, CURVATURES = np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5)
+# A mean of any number of pixels is believed to that (relative variance).
+LEAST_VARIANCE = 0.02**2
+# Noise levels tried, from the highest that the energies allow downwards, then around the likely
+# ones, which are fewer the more of the pixels are believed; and amplitudes of texture, as
+# deviations in the last band, in terms of the highest.
+LEVELS, REACH = 40, 100.0
+BELIEVED = (50, 2000, np.inf)
+LIKELY = -8.0
+AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
+
+_SUM = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
+_MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
+COEFFICIENTS = _MEMBERS.sum(axis=1)
+
+BRIGHTNESS_BINS = 8
+# Share and number of the patches of one brightness taken as flat.
+QUIET, FEWEST_QUIET = 0.03, 40
+# Most by which a class of brightness counts as noisier than the quietest quarter of them: texture
+# fills the patches of some classes, while gamma leaves the noise of photons nearly even.
+UNEVENNESS = 1.6
+FLOOR = 1e-6  # of 255 squared: keeps a ratio of powers finite where there is no noise
+# Most by which the deviation can exceed that at the first frequency index not listed, one limit
+# after the other. Texture is found at low frequencies nearly everywhere and in some photographs
+# at all but the highest, while demosaicking passes low frequencies almost evenly and halves those
+# in the middle at most. Colour has little texture, but JPEG halves its resolution: its noise is a
+# matter of low frequencies.
+LUMINANCE_GROWTH = ((np.inf, np.inf, np.inf, np.inf, 2.0, 1.4), (1.5, 1.4, 1.3, 1.15))
+COLOUR_GROWTH = ((2.0, 1.5),)
+
+ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
+UPPER = (ORDER >= WIDTH // 2).ravel()
+MIDDLE = ((ORDER >= 2) & (ORDER < WIDTH // 2)).ravel()
+LOWER = ((ORDER > 0) & (ORDER < 2)).ravel()
+# Coefficients to measure, each in the patches in which others are weakest: those had no part in
+# the choice, so that it does not make the noise look weaker.
+MEASURED_WHERE_QUIET = ((UPPER, LOWER | MIDDLE), (MIDDLE, LOWER), (LOWER, MIDDLE))
 
 
 @dataclass(frozen=True)
@@ -70,6 +145,8 @@ class NoiseEstimate:
     clipped : bool
         Whether clipped patches are among those it rests on, for want of others: of noise that was
         cut off in part it shows what is left.
+    channels : tuple of float
+        Deviation in each channel of the image.
     """
 
     sigma: float
@@ -81,6 +158,7 @@ class NoiseEstimate:
     evenness: float
     quiet: float
     clipped: bool
+    channels: tuple[float, ...]
 
 
 def estimate_noise(
@@ -92,23 +170,16 @@ def estimate_noise(
 
     Patches of 8 x 8 pixels are sorted into five classes by the energy of their coarse structure,
     of which their finer one is independent if it is noise. The mean energies of five bands of
-    frequencies in each class then tell noise from texture: see
-    `kpca_apps.denoise.noise_posterior`.
+    frequencies in each class then distinguish noise from texture (`noise_posterior`).
 
     Parameters
     ----------
     plane : ndarray of shape (h, w)
         One channel, finite.
-    data_range : float
-        Difference between the largest and the smallest value the image can take, > 0.
+    data_range : float > 0
     extreme : ndarray of shape (h, w), optional
         Where the image sits at its darkest or brightest value: by default where the plane does. A
-        difference of channels has no value that tells.
-
-    Returns
-    -------
-    NoiseEstimate
-        With levels in the units of ``plane``.
+        difference of channels has no value that shows it.
 
     Notes
     -----
@@ -117,13 +188,6 @@ def estimate_noise(
     nearly all are clipped (a scanned page of black on white), what clipping left is measured: of
     noise at white, half of it cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation. Images without
     a patch fall back on the median absolute diagonal difference, and establish nothing.
-
-    References
-    ----------
-    X. Liu, M. Tanaka, M. Okutomi (2013), "Single-image noise level estimation for blind
-    denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture).
-    N. N. Ponomarenko et al. (2007), "An automatic approach to lossy compression of AVIRIS images",
-    IGARSS (upper frequencies where the lower ones are weak).
 
     Examples
     --------
@@ -136,12 +200,12 @@ def estimate_noise(
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
     if not np.ptp(pixels):
-        return NoiseEstimate(0.0, 0.0, 0.0, True, 1.0, False, 1.0, 0.0, False)
+        return NoiseEstimate(0.0, 0.0, 0.0, True, 1.0, False, 1.0, 0.0, False, (0.0,))
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
         sigma = _diagonal_deviation(pixels) / scale
-        return NoiseEstimate(sigma, 0.0, 2 * sigma, False, 1.0, False, 1.0, 0.0, clipped)
+        return NoiseEstimate(sigma, 0.0, 2 * sigma, False, 1.0, False, 1.0, 0.0, clipped, (sigma,))
     energies, sizes = _classes(patches)
     levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
     below = np.cumsum(weights) - weights / 2
@@ -162,6 +226,7 @@ def estimate_noise(
         evenness=evenness,
         quiet=float(np.sqrt(energies[0, 0]) / scale),
         clipped=clipped,
+        channels=(float(sigma / scale),),
     )
 
 
@@ -202,7 +267,7 @@ def _constant_areas(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
     return found
 
 
-def cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:
+def _cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the orthonormal 8 x 8 cosine transform of patches (n, 64)."""
     basis = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
     return np.asarray(patches @ np.kron(basis, basis).T)
@@ -211,7 +276,7 @@ def cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:
 def _classes(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean energies (5, 5) of bands in classes of patches, and the classes' sizes."""
     # Without their means, which would cost the other coefficients digits.
-    coarse, bands = band_energies(cosine_transform(patches - patches.mean(axis=1, keepdims=True)))
+    coarse, bands = _band_energies(_cosine_transform(patches - patches.mean(axis=1, keepdims=True)))
     order = np.argsort(coarse, kind="stable")
     ends = [max(1, round(share * len(order))) for share in CLASSES]
     members = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -231,3 +296,175 @@ def _diagonal_deviation(pixels: NDArray[np.float32]) -> float:
     else:
         details = np.diff(pixels.ravel()) / np.sqrt(2.0)
     return float(np.median(np.abs(details)) / 0.67449) if details.size else 0.0
+
+
+def _band_energies(
+    coefficients: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the energy of patches in coarse structure (n,) and its mean in each band (n, 5)."""
+    energy = np.square(coefficients)
+    coarse = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
+    means = [energy[:, members].mean(axis=1) for members in _MEMBERS]
+    return energy[:, coarse].sum(axis=1), np.stack(means, axis=1)
+
+
+def noise_posterior(
+    energies: NDArray[np.floating], pixels: NDArray[np.floating]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return noise levels (40,), ascending, and their posterior weights, which add up to 1.
+
+    From the mean energy > 0 of each band in each class of patches (classes, 5), and how many pixels
+    each class stands for: overlapping patches share theirs. The prior is even in the logarithm:
+    what is not known leans to little noise.
+    """
+    # No level can be far above the energy of the quietest class.
+    highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
+    lowest, scale = highest - np.log(REACH), float(np.exp(highest))
+    for most in BELIEVED:
+        grid = np.linspace(lowest, highest, LEVELS)
+        log_weights = _log_posterior(energies, np.minimum(pixels, most), grid, scale)
+        likely = np.flatnonzero(log_weights > LIKELY)
+        lowest, highest = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, LEVELS - 1)]
+    weights = np.exp(log_weights)
+    return np.exp(grid), weights / weights.sum()
+
+
+def _log_posterior(
+    energies: NDArray[np.floating],
+    pixels: NDArray[np.floating],
+    log_levels: NDArray[np.float64],
+    scale: float,
+) -> NDArray[np.float64]:
+    """Return the logarithm of the posterior at each level, 0 at the likeliest."""
+    shapes, prior = _texture_shapes()
+    noise = np.exp(2.0 * log_levels).astype(np.float32)[:, np.newaxis]
+    amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
+    expected = [_expected(shape, amplitudes, noise) for shape in shapes.T]
+    total = np.repeat(prior[:, np.newaxis], len(log_levels), axis=1)
+    # Written into again and again: new arrays of this size would take most of the time.
+    fit, misfit, variance = (np.empty_like(expected[0][0]) for _ in range(3))
+    for row, covered in zip(np.log(energies), pixels, strict=True):
+        freedom = np.maximum(covered * COEFFICIENTS / WIDTH**2, 1.0)
+        fit.fill(0)
+        for (log_mean, spread), seen, free in zip(expected, row, freedom, strict=True):
+            # Of a mean of squares, and of what a real spectrum differs by from slope and curve.
+            np.add(spread, np.float32(2.0 / free + LEAST_VARIANCE), out=variance)
+            np.square(np.subtract(log_mean, np.float32(seen), out=misfit), out=misfit)
+            misfit /= variance
+            misfit += np.log(variance, out=variance)
+            fit -= misfit
+        best = fit.max()
+        fit -= best
+        fit /= 2
+        total += np.log(np.exp(fit, out=fit).mean(axis=2) + 1e-30) + best / 2
+    summed = np.log(np.exp(total - total.max()).sum(axis=0) + 1e-300)
+    return np.asarray(summed - summed.max(), np.float64)
+
+
+def _expected(
+    shape: NDArray[np.float32], amplitudes: NDArray[np.float32], noise: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the log energy of a band (s, levels, amplitudes), and the variance texture gives."""
+    texture = (shape[:, np.newaxis] * amplitudes)[:, np.newaxis]
+    mean = texture + noise
+    spread = np.square(texture / mean) * np.float32(TEXTURE_SD**2)
+    return np.log(mean), spread
+
+
+def _texture_shapes() -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Return spectra of texture (s, 5), 1 in the last band, and the logarithms of their priors."""
+    slopes, curvatures = (x.ravel() for x in np.meshgrid(SLOPES, CURVATURES))
+    bend = np.linspace(-1.5, 1.5, len(FALL))
+    falls = FALL + SLOPE_SD * slopes[:, None] + CURVATURE_SD * curvatures[:, None] * bend
+    rise = np.cumsum(falls[:, ::-1], axis=1)[:, ::-1]
+    spectra = np.exp(np.concatenate([rise, np.zeros((len(rise), 1))], axis=1))
+    return spectra.astype(np.float32), -(slopes**2 + curvatures**2) / 2
+
+
+def noise_spectrum(
+    plane: NDArray[np.float32], growth: tuple[tuple[float, ...], ...] = LUMINANCE_GROWTH
+) -> NDArray[np.float64]:
+    """Measure the deviation of the noise in each coefficient of the 8 x 8 cosine transform.
+
+    Patches are sorted by brightness into eight classes. In each class the flattest patches show
+    the noise: upper frequencies are measured where the lower ones are weakest, lower ones where
+    those in the middle are. The level is the root of the mean power over the classes, those that
+    stand out held back, since texture may fill them; the shape is the median over the classes. The
+    deviation at frequency index 0, 1, ... can exceed that at the first index not listed in `growth`
+    by so much at most, one limit after the other; what is above must be texture. All are alike
+    where the plane, on the scale 0..255, is too small to measure.
+    """
+    patches, _ = sample_patches(plane)
+    if len(patches) < FEWEST_PATCHES:
+        return np.full((WIDTH, WIDTH), estimate_noise(plane).sigma)
+    _, powers = _by_brightness(patches)
+    levels = powers[:, UPPER].mean(axis=1)
+    shape = np.median(powers / (levels + FLOOR)[:, np.newaxis], axis=0)
+    deviations = np.sqrt(_held_back(levels).mean() * shape).reshape(WIDTH, WIDTH)
+    deviations[0, 0] = (deviations[0, 1] + deviations[1, 0]) / 2
+    deviations = _smoothed(deviations)
+    for limits in growth:
+        deviations = _without_texture(deviations, limits)
+    return deviations
+
+
+def noise_by_brightness(
+    plane: NDArray[np.float32],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eight ascending levels of brightness, and the noise's deviation at each.
+
+    One where the plane is too small to measure.
+    """
+    patches, _ = sample_patches(plane)
+    if len(patches) < FEWEST_PATCHES:
+        return np.array([float(plane.mean())]), np.array([estimate_noise(plane).sigma])
+    brightness, powers = _by_brightness(patches)
+    return brightness, np.sqrt(_held_back(powers[:, UPPER].mean(axis=1)))
+
+
+def _by_brightness(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return brightness (8,) and noise power (8, 64) of patches (n, 64) of like brightness."""
+    coefficients = _cosine_transform(patches)
+    total = coefficients[:, 0].copy()
+    classes = np.array_split(np.argsort(total, kind="stable"), BRIGHTNESS_BINS)
+    energy = np.square(coefficients, out=coefficients)
+    powers = np.array([_power_where_quiet(energy[members]) for members in classes])
+    return np.array([total[members].mean() / WIDTH for members in classes]), powers
+
+
+def _held_back(levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the powers of neighbouring classes with those that stand out held back."""
+    padded = np.concatenate([levels[2:3], levels, levels[-3:-2]])
+    smooth = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
+    return np.asarray(np.minimum(smooth, UNEVENNESS**2 * np.quantile(smooth, 0.25)))
+
+
+def _power_where_quiet(energy: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the mean energy of each coefficient over the patches in which others are weak."""
+    power = np.zeros(WIDTH * WIDTH)
+    few = max(FEWEST_QUIET, round(QUIET * len(energy)))
+    for measured, guide in MEASURED_WHERE_QUIET:
+        flattest = np.argsort(energy[:, guide].sum(axis=1), kind="stable")[:few]
+        power[measured] = energy[flattest][:, measured].mean(axis=0)
+    return power
+
+
+def _smoothed(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the root of the mean power of each 3 x 3 coefficients: few patches were measured."""
+    power = np.pad(np.square(deviations), 1, mode="edge")
+    shifts = [power[i : i + WIDTH, j : j + WIDTH] for i in range(3) for j in range(3)]
+    return np.asarray(np.sqrt(np.mean(shifts, axis=0)))
+
+
+def _without_texture(
+    deviations: NDArray[np.float64], growth: tuple[float, ...]
+) -> NDArray[np.float64]:
+    """Return the deviations with low frequencies held near those at the first index not listed."""
+    edge = len(growth)
+    # Above 0, for a limit without end times nothing is no number.
+    reference = max(
+        (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4, np.finfo(np.float64).tiny
+    )
+    limits = np.full(WIDTH, np.inf)
+    limits[:edge] = np.multiply(growth, reference)
+    return np.asarray(np.minimum(deviations, limits[ORDER]))

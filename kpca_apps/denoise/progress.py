@@ -78,17 +78,7 @@ def writing(board: Path, number: int) -> Listener:
 def watching(
     board: Path, names: Sequence[str], within: Callable[[str, float], None]
 ) -> Iterator[None]:
-    """Call ``within(name, share)`` as shares are written to a file, until the block ends.
-
-    Parameters
-    ----------
-    board : Path
-        The file; made here.
-    names : sequence of str
-        Of the images, in the order of their numbers from 1.
-    within : callable
-        Called from another thread.
-    """
+    """Call ``within(name, share)`` as shares are written to a file, until the block ends."""
     shares = [0.0] * len(names)
     with suppress(OSError):
         board.write_bytes(b"".join(map(_SHARE.pack, shares)))

@@ -30,15 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Preview:
-    """A small picture, encoded.
-
-    Attributes
-    ----------
-    media_type : str
-        ``"image/png"`` or ``"image/jpeg"``.
-    data : bytes
-    width, height : int
-    """
+    """A small picture, encoded as ``"image/png"`` or ``"image/jpeg"``."""
 
     media_type: str
     data: bytes = field(repr=False)
@@ -48,17 +40,9 @@ class Preview:
 
 @dataclass(frozen=True)
 class Crop:
-    """A piece of an image at its full size, before and after.
+    """A piece of an image at its full size: before, after, and of the clean image if there is one.
 
-    Attributes
-    ----------
-    kind : {"detail", "flat"}
-        Where the denoised image has most detail, or least.
-    left, top : int
-        Place of its corner in the image as it is viewed.
-    before, after : Preview
-    reference : Preview or None
-        The same piece of the clean image, if there is one.
+    It is where the denoised image has most detail, or is flat; left and top as it is viewed.
     """
 
     kind: str
@@ -73,18 +57,9 @@ class Crop:
 class ImagePreviews:
     """Pictures of one image for a report, turned as its orientation tag says.
 
-    Attributes
-    ----------
-    before, after : Preview
-        The whole image, at most as many pixels as 560 x 560, and at most 1100 wide and high.
-    thumb : Preview
-        The denoised image, at most 120 pixels wide and high.
-    residual : Preview
-        Noisy minus denoised on middle grey, black and white at three deviations.
-    crops : tuple of Crop
-        128 pixels wide and high, or less in a smaller image.
-    stretched : bool
-        Whether values were stretched for showing, as images of 16 bits and floats are.
+    The whole has at most as many pixels as 560 x 560, and is at most 1100 wide and high; the thumb
+    120; crops 128. The residual is noisy minus denoised on middle grey, black and white at three
+    deviations. Values of 16 bits and floats are stretched for showing.
     """
 
     before: Preview
@@ -97,14 +72,9 @@ class ImagePreviews:
 
 @dataclass(frozen=True)
 class Quality:
-    """Likeness to a clean image.
+    """Likeness to a clean image: PSNR in decibels, infinite for equal images, and SSIM.
 
-    Attributes
-    ----------
-    psnr : float
-        Peak signal-to-noise ratio in decibels; infinite for equal images.
-    ssim : float or None
-        Structural similarity (Wang et al. 2004), at most 1; None for images below 11 pixels.
+    Structural similarity (Wang et al. 2004) is at most 1, and None for images below 11 pixels.
     """
 
     psnr: float
@@ -113,14 +83,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Likeness to the clean image before and after, and of rivals' results.
-
-    Attributes
-    ----------
-    noisy, denoised : Quality
-    rivals : mapping of str to Quality
-        ``"nl_means"``, ``"wavelet"``: scikit-image's, given the same noise level.
-    """
+    """Likeness to the clean image before and after, and of what baselines make of it, by name."""
 
     noisy: Quality
     denoised: Quality
@@ -131,14 +94,9 @@ class Comparison:
 class Residual:
     """What was taken out of the image ("method noise"): it should look like noise.
 
-    Attributes
-    ----------
-    sd : float
-        Its standard deviation, in the units of the image, over all colour channels.
-    edge_correlation, flat_correlation : float
-        Correlation of neighbouring pixels where the image has most detail, and least.
-    structured : bool
-        Whether the first exceeds the second by so much that detail must have been taken out too.
+    Its deviation in the units of the image, over all colours; the correlation of neighbouring
+    pixels where the image has most detail, and least; and whether the first exceeds the second by
+    so much that detail must have been taken out too.
     """
 
     sd: float
@@ -228,16 +186,9 @@ class ImageOutcome:
 
 @dataclass(frozen=True)
 class ComponentView:
-    """A leading component of a dictionary, as pictures.
+    """A leading component of a dictionary: pre-images two deviations to either side of the mean.
 
-    Attributes
-    ----------
-    number : int
-        From 1, the leading one.
-    share : float
-        Of the variance in feature space.
-    below, above : Preview
-        Pre-images of the mean in feature space minus and plus two deviations along the component.
+    Its number from 1, and its share of the variance in feature space.
     """
 
     number: int
@@ -248,25 +199,10 @@ class ComponentView:
 
 @dataclass(frozen=True)
 class DictionaryView:
-    """The dictionary a batch was denoised with.
+    """The dictionary a batch was denoised with, at the noise level met.
 
-    Attributes
-    ----------
-    name : str
-        Of the model file.
-    n_examples : int
-    patch_size : int or None
-        None for whole images.
-    shape : tuple of int
-        Height, width and channels of an example.
-    n_components : int
-        Projected on, at the noise level met.
-    bandwidth : float
-        c of exp(-|x - y|^2 / c), in squared units where the range is 1.
-    rule : str
-        A whole sentence: how the two were chosen.
-    components : tuple of ComponentView
-        The leading ones.
+    The shape is that of an example; `bandwidth` is c of exp(-|x - y|^2 / c) where the range is 1;
+    `rule` says in a whole sentence how it and the number of components were chosen.
     """
 
     name: str
@@ -343,16 +279,9 @@ class DenoisingResult:
 
 @dataclass(frozen=True)
 class Trial:
-    """One strength tried on a crop.
+    """One strength tried on a crop, and the option that gives it, such as ``--strength 0.5``.
 
-    Attributes
-    ----------
-    strength : float
-    option : str
-        What to put on the command line for it, such as ``--strength 0.5``.
-    after, residual : Preview
-    residual_sd : float
-        Deviation of what was taken out, in the units of the image.
+    The deviation of what was taken out is in the units of the image.
     """
 
     strength: float
@@ -364,29 +293,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A crop of one image denoised at several strengths, to choose by.
+    """A crop of one image denoised at several strengths, from weak to strong, to choose by.
 
-    Attributes
-    ----------
-    name : str
-        The input.
-    left, top, width, height : int
-        The crop, in the image as it is viewed.
-    noise : str
-        The noise model used.
-    sigma : float
-        Noise level used, in the units of the image.
-    estimated, correlated : bool
-    data_range : float
-    before : Preview
-    trials : tuple of Trial
-        From weak to strong.
-    command : str
-        The command line that denoises the whole with the middle trial.
-    settings : mapping of str to object
-    versions : mapping of str to str
-    established : bool
-        Whether there is noise for sure; where not, the crop was left as it was.
+    The crop's place is in the image as it is viewed; `command` denoises the whole with the middle
+    trial; the rest is as in `ImageOutcome`.
     """
 
     name: str

@@ -6,7 +6,7 @@ not clipped; results are clipped to 0..255. One thread. `bm3d` (free for non-com
 run side by side when asked for, and is no dependency of ours.
 
     python tests/benchmarks/set12.py --data FOLDER [--sigma 15 25 50] [--presets fast balanced high]
-                                     [--images 01 02 ...] [--bm3d] [--kernel rbf]
+                                     [--images 01 02 ...] [--bm3d] [--kernel rbf --bandwidth 4]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from skimage.io import imread
 from skimage.metrics import structural_similarity
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.denoise.local import denoise_plane
+from kpca_apps.denoise.passes import Options, denoise_planes
 
 Image = NDArray[np.float64]
 Denoiser = Callable[[Image, float], Image]
@@ -74,11 +75,12 @@ def ssim(clean: Image, result: Image) -> float:
     )  # fmt: skip
 
 
-def ours(quality: str, **options: str) -> Denoiser:
+def ours(quality: str, **options: Any) -> Denoiser:
     """One of our presets as a function of an image and its noise level."""
 
     def denoiser(noisy: Image, sigma: float) -> Image:
-        return denoise_plane(noisy, sigma, quality=quality, n_jobs=1, **options).astype(float)
+        chosen = Options(quality=quality, n_jobs=1, **options)
+        return denoise_planes(noisy[None], [sigma], chosen)[0].astype(float)
 
     denoiser(np.zeros((48, 48)), 25.0)  # compiled before the clock starts
     return denoiser
@@ -96,12 +98,19 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, nargs="+", default=[15.0, 25.0, 50.0])
     parser.add_argument("--presets", nargs="*", default=["fast", "balanced", "high"])
     parser.add_argument("--images", nargs="+", default=NAMES)
-    parser.add_argument("--kernel", default="linear")
+    parser.add_argument("--kernel", default="auto")
+    parser.add_argument("--bandwidth", type=float)
     parser.add_argument("--content", default="photo")
     parser.add_argument("--bm3d", action="store_true")
     options = parser.parse_args()
     denoisers = {
-        name: ours(name, kernel=options.kernel, content=options.content) for name in options.presets
+        name: ours(
+            name,
+            kernel=options.kernel,
+            bandwidth=options.bandwidth,
+            content=options.content,
+        )
+        for name in options.presets
     }
     if options.bm3d:
         denoisers = {"bm3d": bm3d_denoiser(), **denoisers}

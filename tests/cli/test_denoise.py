@@ -18,11 +18,9 @@ from skimage import data
 from kpca_apps.cli import denoise_options as options
 from kpca_apps.cli.denoise_run import IMAGES
 from kpca_apps.cli.main import main
+from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
-from kpca_apps.denoise.local import KERNELS
-from kpca_apps.denoise.manifest import MANIFEST
-from kpca_apps.denoise.parameters import CONTENTS, QUALITIES
-from kpca_apps.denoise.settings import NOISES
+from kpca_apps.denoise.passes import CONTENTS, KERNELS, NOISES, QUALITIES
 from kpca_apps.files.images.front_door import FORMATS
 from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents
@@ -164,6 +162,7 @@ def by_function(**options: Any) -> np.ndarray:
         {"quality": "balanced"},
         {"content": "text"},
         {"kernel": "rbf"},
+        {"kernel": "rbf", "bandwidth": 2.0},
         {"luma": 0.5},
         {"chroma": 0},
         {"strength": 0.5},
@@ -251,6 +250,8 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
         (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
         (("run", "in", "--model", "no.kpca"), 3, "no.kpca: no such file"),
         (("run", "in", "--model", "x", "--quality", "high"), 2, "--quality means nothing with"),
+        (("run", "in", "--model", "x", "--bandwidth", "4"), 2, "--bandwidth means nothing with"),
+        (("run", "in", "--bandwidth", "4"), 2, "bandwidth is that of the RBF kernel"),
         (("run", "in", "--model", "x", "--preview"), 2, "--preview means nothing with --model"),
         (("run",), 2, "Missing argument 'IMAGES'"),
         (("noise", "nothing.png"), 3, "no such file or folder"),

@@ -61,6 +61,27 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50, "--force").code == 0
 
 
+def test_impulses_are_taken_out_with_a_model(kpca: Run, digits: np.ndarray) -> None:
+    """What Mika et al. (1998) call speckle: pixels set to an end of the range."""
+    assert kpca("fit", "clean", *MODEL, "--sigma", 60, "-q").code == 0
+    clean, rng = digits[60].astype(float), np.random.default_rng(1)
+    hit = rng.random(clean.shape) < 0.2
+    noisy = np.where(hit, 255.0 * (rng.random(clean.shape) < 0.5), clean)
+    save("salt/a.png", noisy.astype(np.uint8))
+    errors = {}
+    for noise in ("gaussian", "impulse"):
+        words = ("--noise", noise, "--sigma", 90, "--out", noise, "--jobs", 1)
+        done = kpca("run", "salt", *MODEL, *words)
+        assert done.code == 0, done.err
+        after = load(Path(noise, IMAGES, "a.png"))
+        assert dict(result(f"{noise}/report")["settings"])["noise"] == noise
+        errors[noise] = np.mean((after - clean) ** 2)
+    assert errors["impulse"] < errors["gaussian"] < np.mean((noisy - clean) ** 2)
+    refused = kpca("run", "salt", *MODEL, "--noise", "camera")
+    assert refused.code == 2
+    assert "--noise camera means nothing with --model" in refused.err
+
+
 def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:
     assert kpca("fit", "clean", *MODEL, "--components", 20, "--bandwidth", 1e6, "-q").code == 0
     done = kpca("run", "noisy", "in", *MODEL, "--jobs", 1)

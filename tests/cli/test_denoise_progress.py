@@ -19,10 +19,10 @@ from PIL import Image
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_run import count_samples
 from kpca_apps.cli.progress import image_progress
-from kpca_apps.denoise.modes import LocalMode
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.passes import Options
 from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
-from kpca_apps.denoise.settings import Settings
 from tests.cli.conftest import Run, Terminal
 from tests.cli.test_denoise import GIVEN, kpca, noisy, save
 
@@ -74,7 +74,7 @@ def test_shares_of_an_image_grow_up_to_all_of_it(noise: str) -> None:
     rng = np.random.default_rng(0)
     pages = [rng.normal(100, 20, (40, 36, 3)).clip(0, 255).astype(np.uint8) for _ in range(2)]
     heard: list[float] = []
-    mode = LocalMode(Settings(quality="fast", noise=noise))
+    mode = GroupDenoiser(Options(quality="fast", noise=noise))
     with listening(heard.append):
         for number, page in enumerate(pages):
             with part(number, 2):
@@ -129,9 +129,9 @@ def test_a_disk_full_at_the_report_leaves_the_images(
 
 
 def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kpca_apps.denoise import modes
+    from kpca_apps.denoise.batch import denoisers
 
-    whole, calls = modes.clean_image, []
+    whole, calls = denoisers.clean_image, []
 
     def interrupted(*args: Any, **options: Any) -> Any:
         calls.append(1)
@@ -142,7 +142,7 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
     # An image that fails is done neither now nor when the next run counts.
     Path("in/0.png").write_bytes(b"no image")
     with monkeypatch.context() as patch:
-        patch.setattr(modes, "clean_image", interrupted)
+        patch.setattr(denoisers, "clean_image", interrupted)
         done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out) == (130, "")
     assert done.err.splitlines()[1:] == [f"error: {STOPPED}"]
@@ -155,16 +155,16 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
 def test_a_bug_ends_as_one_after_the_other_images_are_done(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kpca_apps.denoise import modes
+    from kpca_apps.denoise.batch import denoisers
 
-    whole = modes.clean_image
+    whole = denoisers.clean_image
 
     def choosy(pixels: np.ndarray, *args: Any, **options: Any) -> Any:
         if pixels.ndim == 3:
             raise AssertionError("no such case")
         return whole(pixels, *args, **options)
 
-    monkeypatch.setattr(modes, "clean_image", choosy)
+    monkeypatch.setattr(denoisers, "clean_image", choosy)
     done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out) == (1, "kpca-denoised/report/report.html\n")
     last = done.err.splitlines()[-1]

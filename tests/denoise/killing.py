@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from kpca_apps.denoise.batch import run_batch
-from kpca_apps.denoise.manifest import MANIFEST
+from kpca_apps.denoise.batch.manifest import MANIFEST
+from kpca_apps.denoise.batch.run import run_batch
 from tests.denoise.toy import SETTINGS, contents, picture, save, smooth
 
 N_IMAGES = 12

@@ -11,7 +11,7 @@ from skimage.util import random_noise
 
 from kpca_apps.cli import denoise
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.settings import Settings
+from kpca_apps.denoise.passes import Options
 from kpca_apps.errors import ConfigError, InputError
 
 GREY = data.camera()[100:164, 200:264]
@@ -127,7 +127,7 @@ def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
 def test_the_command_and_the_function_take_noise_alike() -> None:
     function = inspect.signature(denoise_kpca).parameters["noise"].default
     command = inspect.signature(denoise.run).parameters["noise"].default
-    assert function == command.value == Settings().noise == "auto"
+    assert function == command == Options().noise == "auto"
 
 
 def test_strength_mixes_image_and_result() -> None:

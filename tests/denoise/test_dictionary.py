@@ -9,10 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from kpca_apps.denoise.dictionary import DictionaryDenoiser
-from kpca_apps.denoise.dictionary_choice import choose
-from kpca_apps.denoise.dictionary_level import ResidualLevel
-from kpca_apps.denoise.dictionary_rows import PatchAverage, patch_bands
+from kpca_apps.denoise.dictionary import (
+    DictionaryDenoiser,
+    ResidualLevel,
+    choose,
+    over_patches,
+)
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from tests.files.model_parts import read_parts, write_parts
 
@@ -204,12 +206,17 @@ def test_colour_patches_keep_their_colours(waves):
 
 def test_patches_taken_apart_and_averaged_are_the_image():
     image = np.random.default_rng(0).normal(size=(23, 140, 2))
-    average = PatchAverage(image.shape, 4)
-    bands = list(patch_bands(image, 4, 1))
-    assert sum(len(patches) for *_, patches in bands) == 20 * 137
-    for rows, columns, patches in patch_bands(image, 4, 3):
-        average.add(rows, columns, patches)
-    assert_allclose(average.result(), image, atol=1e-12)
+    seen = []
+
+    def unchanged(patches):
+        seen.append(len(patches))
+        assert_allclose(patches.reshape(len(patches), -1, 2).mean(axis=1), 0.0, atol=1e-12)
+        return patches
+
+    assert_allclose(over_patches(unchanged, image, 4, 3), image, atol=1e-12)
+    seen.clear()
+    over_patches(unchanged, image, 4, 1)
+    assert sum(seen) == 20 * 137
 
 
 def test_workers_change_no_bit(waves):

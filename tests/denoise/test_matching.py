@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.matching import RADIUS, find_group, matching_space, origin_of, pad_guide
+from kpca_apps.denoise._compiled import RADIUS, find_group, matching_space, origin_of, pad_guide
 
 Image = NDArray[np.float32]
 

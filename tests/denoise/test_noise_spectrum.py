@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import convolve1d
 from skimage import data
 
-from kpca_apps.denoise.noise_spectrum import COLOUR_GROWTH, noise_spectrum
+from kpca_apps.denoise.noise import COLOUR_GROWTH, noise_spectrum
 
 CLEAN = data.camera()[:256, :256].astype(np.float32)
 

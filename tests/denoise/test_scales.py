@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kpca_apps.denoise.scales import average_low_frequencies, enlarge, halve
+from kpca_apps.denoise.passes import average_low_frequencies, enlarge, halve
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (17, 16), (16, 19), (2, 3), (33, 41)])

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import poisson
 
-from kpca_apps.denoise.colour import from_opponent, noise_in_opponent, to_opponent
-from kpca_apps.denoise.transforms import (
+from kpca_apps.denoise.image import from_opponent, noise_in_opponent, to_opponent
+from kpca_apps.denoise.models import (
     anscombe,
     inverse_anscombe,
     lift_specks,

@@ -12,11 +12,11 @@ import numba
 import pytest
 
 from kpca_apps import compiling
-from kpca_apps.denoise import warming
-from kpca_apps.denoise.compiled import compiled
+from kpca_apps.denoise import passes
+from kpca_apps.denoise._small_matrices import compiled
 
 # The whole would take a minute in an empty folder; what is asked first takes a second.
-ASKED = "from kpca_apps.denoise import warming; print(warming.is_kept(), warming._is_compiled())"
+ASKED = "from kpca_apps.denoise import passes as p; print(p.is_kept(), p._is_compiled(p._LAST))"
 
 
 def asked(**environment: str) -> list[str]:
@@ -31,18 +31,18 @@ def asked(**environment: str) -> list[str]:
 
 
 def test_what_was_compiled_before_is_not_announced() -> None:
-    warming.warm_up(lambda: None)
+    passes.warm_up(lambda: None)
     announced: list[int] = []
-    warming.warm_up(lambda: announced.append(1))
+    passes.warm_up(lambda: announced.append(1))
     assert announced == []
     assert asked() == ["True", "True"]
 
 
 def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
-    monkeypatch.setattr(warming, "_is_compiled", lambda: False)
+    monkeypatch.setattr(passes, "_is_compiled", lambda function: False)
     announced: list[int] = []
-    warming.warm_up(lambda: announced.append(1))
+    passes.warm_up(lambda: announced.append(1))
     assert announced == [1]
 
 
@@ -61,5 +61,16 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
 
     made: Any = compiled(double)
     assert (made(4.0), len(made.signatures)) == (8.0, 1)
-    monkeypatch.setattr(warming, "_LAST", made)
-    assert not warming.is_kept()
+    monkeypatch.setattr(passes, "_LAST", made)
+    assert not passes.is_kept()
+
+
+def test_what_a_finite_kernel_needs_is_compiled_for_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passes.warm_up(lambda: None)
+    monkeypatch.setattr(passes, "_is_compiled", lambda function: function is passes._LAST)
+    announced: list[bool] = []
+    for is_linear in (True, False):
+        passes.warm_up(lambda: announced.append(is_linear), is_linear=is_linear)  # noqa: B023
+    assert announced == [False]

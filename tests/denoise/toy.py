@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from kpca_apps.denoise.batch import run_batch
-from kpca_apps.denoise.manifest import MANIFEST
+from kpca_apps.denoise.batch.manifest import MANIFEST
+from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.errors import InputError
 
 SETTINGS = {"weight": 0.5}

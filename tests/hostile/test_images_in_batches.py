@@ -13,11 +13,11 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from kpca_apps.denoise import work
-from kpca_apps.denoise.batch import run_batch
-from kpca_apps.denoise.modes import LocalMode
+from kpca_apps.denoise.batch import work
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.passes import Options
 from kpca_apps.denoise.result import DenoisingResult
-from kpca_apps.denoise.settings import Settings
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.images.front_door import encode_image, read_image
 from kpca_apps.files.images.types import ImageFile
@@ -206,7 +206,7 @@ def test_float_pixels_that_cannot_be_computed_with_are_listed(
     pixels = texture(20, 30).astype(np.float32)
     pixels[3, 4] = value
     (folder / "a.tif").write_bytes(tiff(pixels))
-    mode = LocalMode(Settings(quality="fast"), sigma=9.0)
+    mode = GroupDenoiser(Options(quality="fast"), sigma=9.0)
     assert words in outcomes(run([folder / "a.tif"], denoise=mode))["a.tif"]
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image
 from skimage import data
 
-from kpca_apps.denoise.batch import run_batch
+from kpca_apps.denoise.batch.previews import make_previews
+from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import denoise_with_info
-from kpca_apps.denoise.previews import make_previews
 from kpca_apps.denoise.result import (
     Comparison,
     ComponentView,

@@ -57,7 +57,15 @@ MODES = {
     "local": "local, from similar patches within each image",
     "dictionary": "dictionary, from what clean examples have in common",
 }
-UNSET = {"sigma": "measured on each image", "data_range": "told by the type of the values"}
+UNSET = {
+    "sigma": "measured on each image",
+    "data_range": "told by the type of the values",
+    "bandwidth": "by the noise level",
+}
+KERNELS = (
+    "rbf: Mika's fixed-point pre-images on groups of similar patches, for text if auto; linear: "
+    "what they come to as the kernel widens, for photographs"
+)
 PARTS = ("denoising.css", "slider.js")
 View = dict[str, Any]  # what a template sees of one thing, in short, ready text
 MAX_NAME = 200
@@ -216,6 +224,8 @@ def _setting(key: str, value: object) -> str:
         return join([METHODS.get(name, str(name)) for name in names]) or "with nothing"
     if value is None and key in UNSET:
         return UNSET[key]
+    if key == "kernel":
+        return f"{value} ({KERNELS})"
     return MODES.get(str(value), setting_text(value)) if key == "mode" else setting_text(value)
 
 

@@ -1,0 +1,1 @@
+"""Batches of image files: what is read, denoised, compared, drawn and written."""

@@ -1,0 +1,440 @@
+"""Which images there are, what each result is called, and which clean image belongs to each."""
+
+from __future__ import annotations
+
+import glob
+import os
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.denoiser import measure_noise
+from kpca_apps.denoise.image import value_range
+from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.files.images.front_door import read_image
+from kpca_apps.files.images.kinds import (
+    HEAD,
+    IMAGE_SUFFIXES,
+    SUFFIXES_OF,
+    image_kind,
+    is_image,
+)
+from kpca_apps.files.images.types import ImageFile
+from kpca_apps.files.names import one_line
+
+__all__ = [
+    "MeasuredFile",
+    "Planned",
+    "are_all_alike",
+    "colours_of",
+    "find_images",
+    "find_references",
+    "measure_file",
+    "plan_outputs",
+    "read_examples",
+    "read_reference",
+    "widest_range",
+]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One image of a batch: its file, its place in the tree given, and the name of its result.
+
+    Between folders of a name there is ``/``.
+    """
+
+    source: Path
+    name: str
+    output: str
+
+
+def plan_outputs(
+    inputs: Iterable[str | Path],
+    out: str | Path,
+    *,
+    format: str = "same",
+    passed_over: str | Path | None = None,
+) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
+    """List the images of a batch and name their results, mirroring the tree they stand in.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a.jpg", "a.png"):
+    ...         _ = Path(folder, name).write_bytes(b"")
+    ...     planned, notes = plan_outputs([folder], Path(folder, "clean"), format="png")
+    >>> [(image.name, image.output) for image in planned]
+    [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
+    """
+    found, notes = find_images(inputs, passed_over or out)
+    suffixes = [
+        SUFFIXES_OF[format][0] if format in SUFFIXES_OF else _misnamed(source, name)
+        for name, source in found
+    ]
+    outputs, renamed = _output_names([name for name, _ in found], suffixes)
+    if format == "same":
+        renamed = tuple(
+            f'"{one_line(name)}" holds another kind of image than its name says: its result is '
+            f'called "{one_line(output)}".'
+            for (name, _), output in zip(found, outputs, strict=True)
+            if name != output
+        )
+    planned = tuple(
+        Planned(source, name, output) for (name, source), output in zip(found, outputs, strict=True)
+    )
+    sources = {_real(source): name for name, source in found}
+    for image in planned:
+        taken = sources.get(_real(Path(out, image.output)))
+        if taken is not None:
+            raise RefusedError(
+                f"{one_line(taken)}: the result would take the place of this input; choose "
+                "another output folder with --out."
+            )
+    return planned, (*notes, *renamed)
+
+
+def find_images(
+    inputs: Iterable[str | Path], out: str | Path | None = None
+) -> tuple[list[tuple[str, Path]], tuple[str, ...]]:
+    """List images with their names."""
+    left_out = _real(Path(out)) if out is not None else None
+    given = list(inputs)
+    roots = [Path(one) for one in given if Path(one).is_dir()]
+    found: dict[str, Path] = {}
+    n_passed = 0
+    for one in given:
+        for name, source in _expand(one, several=len(roots) > 1):
+            if left_out is not None and _lies_in(source, left_out, below=_base(one)):
+                continue
+            if source != Path(one) and not is_image(_head_of(source), source.name):
+                n_passed += 1
+                continue
+            other = found.setdefault(name, source)
+            if _real(other) != _real(source):
+                raise RefusedError(
+                    f"{one_line(name)}: two inputs have this name, "
+                    f'"{one_line(str(other))}" and "{one_line(str(source))}"; give the folder '
+                    "that holds both, or denoise them into two folders."
+                )
+    if not found:
+        shown = ", ".join(one_line(str(one)) for one in given[:3]) or "nothing"
+        raise InputError(f"{shown}: no image there; give PNG, TIFF or JPEG files, or their folder.")
+    notes: tuple[str, ...] = ()
+    if n_passed:
+        what = "file is no image and was" if n_passed == 1 else "files are no images and were"
+        notes = (f"{n_passed} {what} passed over.",)
+    return sorted(found.items()), notes
+
+
+def _lies_in(source: Path, out: Path, *, below: Path) -> bool:
+    """Whether a file found in a folder is in the output folder below that; then it is a result."""
+    base = _real(below)
+    is_below = base.is_dir() and out != base and out.is_relative_to(base)
+    return is_below and _real(source).is_relative_to(out)
+
+
+def _real(path: Path) -> Path:
+    """Return where links lead; those that run in a circle lead to themselves."""
+    return Path(os.path.realpath(path))
+
+
+def _expand(one: str | Path, *, several: bool) -> Iterator[tuple[str, Path]]:
+    """Yield the name and place of each file an input stands for."""
+    path = Path(one)
+    if path.is_dir():
+        prefix = PurePosixPath(path.resolve().name) if several else PurePosixPath()
+        for source in _walk(path):
+            yield str(prefix / source.relative_to(path).as_posix()), source
+    elif path.exists() or path.is_symlink():
+        yield path.name, path
+    elif glob.has_magic(str(one)):
+        base = _fixed_part(path)
+        matches = sorted(glob.iglob(str(one), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
+        if not matches:
+            raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
+        for match in map(Path, matches):
+            for source in _walk(match) if match.is_dir() else [match]:
+                yield source.relative_to(base).as_posix(), source
+    else:
+        raise InputError(f"{one_line(str(one))}: no such file or folder.")
+
+
+def _base(one: str | Path) -> Path:
+    """Return the folder an input looks into."""
+    path = Path(one)
+    return path if path.exists() or not glob.has_magic(str(one)) else _fixed_part(path)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder; hidden ones, and links to folders, are passed over."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(
+            f"{one_line(str(folder))}: the folder cannot be read ({error.strerror})."
+        ) from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(folder / entry.name)
+        elif (folder / entry.name).is_file():
+            yield folder / entry.name
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """Return the folders of a pattern before its first wildcard."""
+    fixed: list[str] = []
+    for part in pattern.parts[:-1]:
+        if glob.has_magic(part):
+            break
+        fixed.append(part)
+    return Path(*fixed)
+
+
+def _head_of(source: Path) -> bytes:
+    """Return the first bytes of a file; nothing of a pipe or of what cannot be read."""
+    if not source.is_file():
+        return b""
+    try:
+        with source.open("rb") as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""
+
+
+def _misnamed(source: Path, name: str) -> str | None:
+    """Return the suffix an image should have that bears the suffix of another kind, or None."""
+    suffix = PurePosixPath(name).suffix.lower()
+    own = SUFFIXES_OF.get(image_kind(_head_of(source), name) or "", (suffix,))
+    return own[0] if suffix in IMAGE_SUFFIXES and suffix not in own else None
+
+
+def _output_names(
+    names: list[str], suffixes: list[str | None]
+) -> tuple[list[str], tuple[str, ...]]:
+    """Give each name a suffix, if there is one; where two become one, keep the old suffix too."""
+    wanted = [_with_suffix(name, suffix) for name, suffix in zip(names, suffixes, strict=True)]
+    meeting: defaultdict[str, list[int]] = defaultdict(list)
+    for at, output in enumerate(wanted):
+        meeting[_folded(output)].append(at)
+    notes = []
+    for places in meeting.values():
+        if len(places) == 1:
+            continue
+        for at in places:
+            if wanted[at] != names[at]:
+                wanted[at] = f"{names[at]}{suffixes[at]}"
+                notes.append(
+                    f'"{one_line(names[at])}" is written as "{one_line(wanted[at])}": another '
+                    "image takes the shorter name."
+                )
+    seen: dict[str, str] = {}
+    for name, output in zip(names, wanted, strict=True):
+        other = seen.setdefault(output, name)
+        if other != name:
+            raise RefusedError(
+                f'{one_line(name)}: its result would have the same name as that of "'
+                f'{one_line(other)}"; rename one of them.'
+            )
+    return wanted, tuple(notes)
+
+
+def _with_suffix(name: str, suffix: str | None) -> str:
+    if suffix is None:
+        return name
+    path = PurePosixPath(name)
+    same = next(own for own in SUFFIXES_OF.values() if suffix in own)
+    return name if path.suffix.lower() in same else str(path.with_suffix(suffix))
+
+
+def _folded(name: str) -> str:
+    """Return a name as file systems that ignore case see it."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def find_references(
+    planned: tuple[Planned, ...], reference: str | Path | None
+) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """Find the clean image of each input that has one, by name, with notes on those without.
+
+    In a folder the name of an input, or that with another suffix, is looked for; one image will do
+    for a single input.
+    """
+    if reference is None:
+        return {}, ()
+    base = Path(reference)
+    label = one_line(str(base), 200)
+    found: dict[str, Path] = {}
+    if base.is_file():
+        if len(planned) > 1:
+            raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
+        found = {planned[0].name: base}
+        _refuse_the_same(planned, found, label)
+        return found, ()
+    if not base.is_dir():
+        raise InputError(f"{label}: no such folder of clean images.")
+    for image in planned:
+        exact = base / image.name
+        same_stem = sorted(
+            path
+            for path in exact.parent.glob(f"{_escaped(PurePosixPath(image.name).stem)}.*")
+            if path.suffix.lower() in IMAGE_SUFFIXES
+        )
+        if exact.is_file():
+            found[image.name] = exact
+        elif same_stem:
+            found[image.name] = same_stem[0]
+    if not found:
+        raise InputError(
+            f"{label}: holds no image named like an input, such as "
+            f'"{one_line(planned[0].name)}"; give clean images the names of the noisy ones.'
+        )
+    missing = len(planned) - len(found)
+    _refuse_the_same(planned, found, label)
+    if not missing:
+        return found, ()
+    what = "1 image has" if missing == 1 else f"{missing} images have"
+    return found, (f"{what} no clean image to compare with.",)
+
+
+def _refuse_the_same(planned: tuple[Planned, ...], found: Mapping[str, Path], label: str) -> None:
+    """Refuse to compare an image with itself: its figures would say nothing."""
+    for image in planned:
+        clean = found.get(image.name)
+        if clean is not None and os.path.realpath(clean) == os.path.realpath(image.source):
+            raise ConfigError(
+                f"{label}: {one_line(image.name)} is the noisy image itself; name the folder of "
+                "the clean ones by --reference."
+            )
+
+
+def _escaped(stem: str) -> str:
+    """Return a stem as a pattern that matches nothing else."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in stem)
+
+
+def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
+    """Open the clean image of one input and see that it fits."""
+    if path is None:
+        return None
+    label = f"{name}: its reference {path.name}"
+    try:
+        clean = read_image(path, label=label)
+    except InputError as error:
+        raise InputError(str(error)) from None
+    for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
+        if _without_alpha(one.shape) != _without_alpha(other.shape):
+            where = f" (page {number})" if len(image.pages) > 1 else ""
+            raise InputError(
+                f"{label} has shape {_shown(other.shape)} and the image{where} "
+                f"{_shown(one.shape)}; give a reference of the same size and channels."
+            )
+    if len(image.pages) != len(clean.pages):
+        raise InputError(
+            f"{label} has {len(clean.pages)} pages and the image {len(image.pages)}; give a "
+            "reference with the same pages."
+        )
+    if image.pages[0].dtype != clean.pages[0].dtype:
+        raise InputError(
+            f"{label} holds {clean.pages[0].dtype} and the image {image.pages[0].dtype}; give a "
+            "reference of the same type."
+        )
+    return clean
+
+
+def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
+    channels = shape[2] if len(shape) == 3 else 1
+    return (*shape[:2], 3 if channels >= 3 else 1)
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+@dataclass(frozen=True)
+class MeasuredFile:
+    """The noise of an image file's first page, or in one line why it could not be measured.
+
+    The level is in the units of the image; the rest is as in `DenoiseInfo`.
+    """
+
+    name: str
+    reason: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    sigma: float = 0.0
+    channel_sigma: tuple[float, ...] = ()
+    data_range: float = 0.0
+    correlated: bool = False
+    established: bool = True
+    impulses: bool = False
+
+
+def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
+    """Measure the noise of an image file."""
+    try:
+        image = read_image(path, label=name)
+        pixels = colours_of(image.page(0))
+        info = measure_noise(
+            pixels, data_range=data_range, channel_axis=-1 if pixels.ndim == 3 else None
+        )
+    except KpcaError as error:
+        reason = str(error)
+        named = reason if reason.startswith(name) else f"{one_line(name)}: {reason}"
+        return MeasuredFile(name, reason=one_line(named, 400))
+    return MeasuredFile(
+        name,
+        shape=image.pages[0].shape,
+        dtype=str(image.pages[0].dtype),
+        sigma=info.sigma,
+        channel_sigma=info.channel_sigma,
+        data_range=info.data_range,
+        correlated=info.correlated,
+        established=info.established,
+        impulses=info.impulses,
+    )
+
+
+def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Sequence[str]]:
+    """Read the images a dictionary is to learn from: first pages, without alpha."""
+    found, _ = find_images(inputs)
+    images: list[NDArray[Any]] = []
+    for name, path in found:
+        images.append(colours_of(read_image(path, label=name).page(0)))
+        if images[-1].dtype != images[0].dtype:
+            raise InputError(
+                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0][0])} "
+                f"{images[0].dtype}; give examples of one type."
+            )
+    return images, [name for name, _ in found]
+
+
+def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
+    """Whether a dictionary would have nothing to tell apart."""
+    if whole:
+        return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
+    # Patches are learned without their mean.
+    return all(bool(np.all(image == image[:1, :1])) for image in images)
+
+
+def widest_range(images: Sequence[NDArray[Any]]) -> float:
+    """Return the widest range of values of images."""
+    return max(value_range(image)[0] for image in images)
+
+
+def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return an image without its alpha channel."""
+    if pixels.ndim == 3 and pixels.shape[2] == 2:
+        return pixels[..., 0]
+    if pixels.ndim == 3 and pixels.shape[2] == 4:
+        return pixels[..., :3]
+    return pixels

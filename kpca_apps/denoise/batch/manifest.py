@@ -1,0 +1,231 @@
+"""The record of a batch, kept in its output folder, from which a stopped batch goes on.
+
+One line of JSON for each image that is done, written and flushed to disk before the image takes
+its name. An image in the folder is therefore either in the record, by its hash, or not ours; and
+after a stop at any moment nothing that the record calls done is missing, or is done again. A batch
+that comes to its end puts the lines in order: they are then the same however often it was stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.files.names import one_line
+from kpca_apps.files.output import atomic_write
+
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "batch_key",
+    "hash_file",
+    "partial_path",
+    "remove_partial",
+    "sync_folder",
+]
+
+MANIFEST = "manifest.jsonl"
+_HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
+_PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
+
+
+class Manifest:
+    """The record of one output folder, locked against a second run while it is open.
+
+    Opening it is a `RefusedError` if another run has it open, or a file of that name is something
+    else; an `InputError` if it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / MANIFEST
+        self._label = one_line(str(self.path), 200)
+        self._file: IO[bytes] | None = None
+        self._records: dict[str, list[dict[str, Any]]] = {}
+
+    def __enter__(self) -> Manifest:
+        """Open, lock and read the record, and drop a last line that was cut short."""
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            raise RefusedError(
+                f"{self._label}: is no plain file; choose another folder with --out."
+            )
+        try:
+            self._file = self.path.open("ab+")
+        except OSError as error:
+            raise InputError(
+                f"{self._label}: cannot be written ({error.strerror}); choose another folder."
+            ) from None
+        try:
+            _lock(self._file, self._label)
+            if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+                # A run that came to its end put another file here after this one was opened.
+                raise RefusedError(_BUSY.format(self._label))
+            self._read()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the record, which unlocks it."""
+        self._close()
+
+    def records(self, output: str) -> list[dict[str, Any]]:
+        """Return what is recorded of a result, oldest first."""
+        return self._records.get(output, [])
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Append a record and flush it to disk."""
+        if self._file is None:
+            raise RuntimeError("the manifest is not open")
+        self._append(_line(record))
+        self._records.setdefault(str(record["output"]), []).append(dict(record))
+
+    def settle(self, keys: Mapping[str, str]) -> None:
+        """Write the record of a batch that came to its end in order, and close it."""
+        if self._file is None:
+            raise RuntimeError("the manifest is not open")
+        lines = [_HEADER]
+        for output, records in sorted(self._records.items()):
+            standing = [r for r in records if r.get("key") == keys.get(output)][-1:]
+            lines += [_line(record) for record in standing or records]
+        content = b"".join(lines)
+        self._file.seek(0)
+        is_settled = self._file.read() == content
+        if is_settled or sys.platform == "win32":
+            # Nothing can take the place of an open file there.
+            self._close()
+        if not is_settled:
+            with atomic_write(self.path) as file:
+                file.write(content)
+            self._close()
+
+    def _append(self, line: bytes) -> None:
+        if self._file is None:
+            return
+        end = self._file.seek(0, 2)
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                os.truncate(self.path, end)
+            raise InputError(
+                f"{self._label}: cannot be written ({error.strerror}); make room, then run the "
+                "same command again."
+            ) from None
+
+    def _read(self) -> None:
+        if self._file is None:
+            return
+        self._file.seek(0)
+        content = self._file.read()
+        if not content.startswith(_HEADER):
+            if not _HEADER.startswith(content):
+                raise RefusedError(
+                    f"{self._label}: is not the record of a denoising batch; choose another folder "
+                    "with --out."
+                )
+            self._file.truncate(0)
+            self._append(_HEADER)
+            sync_folder(self.path.parent)
+            return
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            self._file.truncate(len(whole))
+        for line in whole.splitlines()[1:]:
+            with suppress(ValueError, KeyError, TypeError):
+                record = json.loads(line)
+                self._records.setdefault(str(record["output"]), []).append(record)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._file = None
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n"
+
+
+def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> str:
+    """Return a hash of all that a result depends on."""
+    text = json.dumps([input_sha256, output, dict(settings)], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def hash_file(path: Path) -> str | None:
+    """Return the SHA-256 of a file, or None if it cannot be read, or is a pipe or a device."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def partial_path(target: Path, token: str, number: int) -> Path:
+    """Return the place of an unfinished result."""
+    return target.with_name(f".kpca-denoise-{token}-{number}.partial")
+
+
+def remove_partial(folder: Path) -> int:
+    """Remove the unfinished files that a stopped run left in an output folder."""
+    n_removed = 0
+    for parent, _, names in os.walk(folder):
+        for name in filter(_PARTIAL.fullmatch, names):
+            with suppress(OSError):
+                Path(parent, name).unlink()
+                n_removed += 1
+    return n_removed
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, where the system can."""
+    with suppress(OSError, AttributeError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes], label: str) -> None:
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            raise RefusedError(_BUSY.format(label)) from None
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes], label: str) -> None:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(_BUSY.format(label)) from None
+        except OSError:
+            # Some network file systems know no locks; the run goes on without.
+            return
+
+
+_BUSY = "{}: another run is writing to this folder; wait for its end, or choose another folder."

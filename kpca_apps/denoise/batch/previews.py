@@ -1,0 +1,279 @@
+"""Small pictures for a report: of an image before and after, and of a dictionary's components."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.denoise.result import (
+    ComponentView,
+    Crop,
+    DictionaryView,
+    ImageOutcome,
+    ImagePreviews,
+    Preview,
+)
+
+__all__ = ["choice_sentence", "make_previews", "places_for", "turned", "view_dictionary"]
+
+VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128
+LEADING = 12  # components shown
+# Noise is most of what these files hold; more would make it no plainer to see.
+_JPEG_QUALITY = 82
+_RESIDUAL_QUALITY = 75
+_MAX_PROFILE = 8192
+# Shares of values outside the shown range, where values are stretched.
+_TAILS = (0.1, 99.9)
+# Share of the range below which a typical value is taken for dark, and where it is shown then.
+_DARK, _LIFTED = 0.1, 0.25
+# How far from black and white the mean of a flat crop is to be, as a share of the range.
+_MARGIN = 0.08
+
+
+def make_previews(
+    noisy: NDArray[Any],
+    denoised: NDArray[Any],
+    *,
+    clean: NDArray[Any] | None = None,
+    orientation: int = 1,
+    icc: bytes | None = None,
+) -> ImagePreviews:
+    """Make the pictures of one image, turned for viewing."""
+    show = _Showing.of(denoised, icc)
+    before, after = turned(noisy, orientation), turned(denoised, orientation)
+    reference = None if clean is None else turned(clean, orientation)
+    shown_before, shown_after = show.picture(before), show.picture(after)
+    crops = tuple(
+        Crop(
+            kind=kind,
+            left=left,
+            top=top,
+            before=show.crop(before, left, top),
+            after=show.crop(after, left, top),
+            reference=None if reference is None else show.crop(reference, left, top),
+        )
+        for kind, left, top in _places(after)
+    )
+    return ImagePreviews(
+        before=_encoded(_viewed(shown_before), _JPEG_QUALITY, show.icc),
+        after=_encoded(_viewed(shown_after), _JPEG_QUALITY, show.icc),
+        thumb=_encoded(_fitted(shown_after, THUMB), _JPEG_QUALITY, show.icc),
+        residual=_residual(before, after),
+        crops=crops,
+        stretched=show.stretched,
+    )
+
+
+def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Turn an image as its orientation tag says.
+
+    Examples
+    --------
+    >>> turned(np.array([[1, 2], [3, 4]]), 6).tolist()
+    [[3, 1], [4, 2]]
+    """
+    if orientation >= 5:
+        pixels = np.swapaxes(pixels, 0, 1)
+    # Which of the two axes to reverse, after the swap.
+    upside_down = orientation in (3, 4, 7, 8)
+    mirrored = orientation in (2, 3, 6, 7)
+    return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
+
+
+@dataclass(frozen=True)
+class _Showing:
+    """From values of an image to the 8 bits that are shown; the same before and after.
+
+    A dim picture with a few bright spots would come out black: of one whose typical value is dark
+    the midtones are lifted, as usual for pictures of stars. `midtone` is the value shown half as
+    bright as `high`, as a share of the range.
+    """
+
+    low: float
+    high: float
+    midtone: float
+    stretched: bool
+    icc: bytes | None
+
+    @classmethod
+    def of(cls, denoised: NDArray[Any], icc: bytes | None) -> _Showing:
+        small = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
+        if denoised.dtype == np.uint8:
+            return cls(0.0, 255.0, 0.5, False, small)
+        step = max(1, int(np.sqrt(denoised.shape[0] * denoised.shape[1] / 1e6)))
+        values = denoised[::step, ::step]
+        low, high = (float(value) for value in np.percentile(values, _TAILS))
+        lit = values[values > low]
+        typical = (float(np.median(lit)) - low) / (high - low) if high > low and lit.size else 1.0
+        midtone = _lifted(typical, _LIFTED) if typical < _DARK else 0.5
+        return cls(low, high, midtone, True, small)
+
+    def picture(self, pixels: NDArray[Any]) -> Image.Image:
+        return Image.fromarray(self._bytes(pixels))
+
+    def crop(self, pixels: NDArray[Any], left: int, top: int) -> Preview:
+        piece = pixels[top : top + CROP, left : left + CROP]
+        return _encoded(Image.fromarray(self._bytes(piece)), None, self.icc)
+
+    def _bytes(self, pixels: NDArray[Any]) -> NDArray[np.uint8]:
+        if not self.stretched:
+            return np.ascontiguousarray(pixels, np.uint8)
+        span = self.high - self.low or 1.0
+        scaled = np.clip((pixels.astype(np.float32) - self.low) * (1 / span), 0, 1)
+        return np.asarray(np.rint(255 * _lifted(scaled, self.midtone)), np.uint8)
+
+
+def _encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
+    """Encode a picture as JPEG of a quality, or as PNG."""
+    buffer = io.BytesIO()
+    if quality is None:
+        picture.save(buffer, "PNG", icc_profile=icc)
+    else:
+        picture.save(buffer, "JPEG", quality=quality, subsampling=0, icc_profile=icc)
+    kind = "image/png" if quality is None else "image/jpeg"
+    return Preview(kind, buffer.getvalue(), picture.width, picture.height)
+
+
+def _lifted(values: Any, midtone: float) -> Any:
+    """Map 0, the midtone and 1 to 0, a half and 1, smoothly; the same with arguments exchanged."""
+    return (1 - midtone) * values / ((1 - 2 * midtone) * values + midtone)
+
+
+def _viewed(picture: Image.Image) -> Image.Image:
+    """Reduce a picture to the area of a square of `VIEW`, so that panoramas stay visible."""
+    width, height = picture.size
+    return _fitted(picture, min(LONGEST, VIEW * (max(width, height) / min(width, height)) ** 0.5))
+
+
+def _fitted(picture: Image.Image, most: float) -> Image.Image:
+    """Reduce a picture to at most so many pixels wide and high; never enlarge it."""
+    scale = most / max(picture.size)
+    if scale >= 1:
+        return picture
+    width, height = (max(1, round(side * scale)) for side in picture.size)
+    return picture.resize((width, height), Image.Resampling.BOX)
+
+
+def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
+    """Draw noisy minus denoised on middle grey, three deviations to black and to white."""
+    difference = before.astype(np.float32) - after
+    if difference.ndim == 3:
+        difference = difference.mean(axis=2)
+    reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float32)
+    sd = float(reduced.std()) or 1.0
+    grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
+    return _encoded(Image.fromarray(grey), _RESIDUAL_QUALITY)
+
+
+def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
+    """Return kind, left and top of the crops: where there is most detail, and least."""
+    grey = image.astype(np.float32)
+    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    height, width = grey.shape
+    if height * width < 4 * CROP * CROP:
+        return [("detail", max(0, (width - CROP) // 2), max(0, (height - CROP) // 2))]
+    tops, lefts = places_for(height, CROP), places_for(width, CROP)
+    energy = np.zeros((len(tops), len(lefts)))
+    mean = np.zeros_like(energy)
+    for row, top in enumerate(tops):
+        for column, left in enumerate(lefts):
+            piece = grey[top : top + CROP, left : left + CROP]
+            # The mean absolute slope, so that one hard edge is not all the detail there is.
+            slopes = (
+                np.abs(np.diff(piece, axis=axis)).mean() for axis in (0, 1) if piece.shape[axis] > 1
+            )
+            energy[row, column] = sum(slopes)
+            mean[row, column] = piece.mean()
+    low, high = float(grey.min()), float(grey.max())
+    margin = _MARGIN * (high - low)
+    dull = (mean < low + margin) | (mean > high - margin)
+    # Black skies and burnt-out lights show no noise; shunned while there is anything else.
+    flat = np.where(dull & ~dull.all(), np.inf, energy)
+    places = []
+    for kind, index in (("detail", int(energy.argmax())), ("flat", int(flat.argmin()))):
+        row, column = divmod(index, len(lefts))
+        places.append((kind, lefts[column], tops[row]))
+    return places
+
+
+def places_for(length: int, crop: int) -> list[int]:
+    """Return where crops may begin: half a crop apart, the last at the border."""
+    last = max(0, length - crop)
+    return sorted({*range(0, last, crop // 2), last})
+
+
+def view_dictionary(
+    model: DictionaryDenoiser, name: str, images: Sequence[ImageOutcome] = ()
+) -> DictionaryView:
+    """Describe a dictionary at the middle noise level of what was denoised with it, and draw it."""
+    levels = [
+        image.sigma / image.data_range for image in images if image.sigma and image.data_range
+    ]
+    middle = model.choices_[len(model.choices_) // 2].level
+    choice, subspace = model.at_level(float(np.median(levels)) if levels else middle)
+    return DictionaryView(
+        name=name,
+        n_examples=len(subspace.points),
+        patch_size=model.patch_size,
+        shape=model.shape_,
+        n_components=subspace.n_components,
+        bandwidth=choice.bandwidth,
+        rule=choice_sentence(model),
+        components=_components(model),
+    )
+
+
+def choice_sentence(model: DictionaryDenoiser) -> str:
+    """Say in a whole sentence how bandwidth and number of components were chosen."""
+    free = [
+        what
+        for what, value in (
+            ("the bandwidth", model.bandwidth),
+            ("the number of components", model.n_components),
+        )
+        if value is None
+    ]
+    if not free:
+        return "The bandwidth and the number of components are as given."
+    given = {1: "; the other is as given", 2: ""}[len(free)]
+    if model.examples_sigma:
+        levels = "a noise level near that of the examples"
+    elif model.sigma is None:
+        levels = f"each of {len(model.choices_)} noise levels"
+    else:
+        levels = "the noise level given"
+    verb = "are" if len(free) == 2 else "is"
+    named = " and ".join(free)
+    return (
+        f"{named[0].upper()}{named[1:]} {verb} what denoised held-out examples best at "
+        f"{levels}{given}."
+    )
+
+
+def _components(model: DictionaryDenoiser) -> tuple[ComponentView, ...]:
+    below, above = model.component_images(LEADING)
+    subspace = model.subspaces_[len(model.subspaces_) // 2]
+    total = float(subspace.kernel.diagonal(subspace.points).mean()) - subspace.mean_norm
+    shares = subspace.variances / total
+    if model.patch_size is None:
+        low, high = 0.0, 1.0
+    else:
+        # Patches are without their mean: one scale for all, with nothing in the middle.
+        high = float(max(np.abs(below).max(initial=0.0), np.abs(above).max(initial=0.0))) or 1.0
+        low = -high
+    return tuple(
+        ComponentView(number, float(share), _picture(one, low, high), _picture(other, low, high))
+        for number, (share, one, other) in enumerate(zip(shares, below, above, strict=False), 1)
+    )
+
+
+def _picture(pixels: NDArray[np.float64], low: float, high: float) -> Preview:
+    scaled = np.clip(np.rint((pixels - low) * (255.0 / (high - low))), 0, 255).astype(np.uint8)
+    return _encoded(Image.fromarray(scaled[..., 0] if scaled.shape[2] == 1 else scaled), None)

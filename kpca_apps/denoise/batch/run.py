@@ -1,0 +1,423 @@
+"""Denoise a batch of image files so that a stop at any moment loses nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import joblib
+import msgspec
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from kpca_apps import __version__
+from kpca_apps.denoise.batch.comparing import RIVALS
+from kpca_apps.denoise.batch.inputs import Planned, find_references, plan_outputs
+from kpca_apps.denoise.batch.manifest import (
+    MANIFEST,
+    Manifest,
+    batch_key,
+    hash_file,
+    partial_path,
+    remove_partial,
+    sync_folder,
+)
+from kpca_apps.denoise.batch.work import Denoise, Done, Task, work
+from kpca_apps.denoise.progress import watching
+from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
+from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.files.images.front_door import FORMATS
+from kpca_apps.files.names import one_line, suggest
+
+__all__ = ["Progress", "Within", "make_folder", "run_batch"]
+
+Progress = Callable[[int, int, ImageOutcome], None]
+Within = Callable[[str, float], None]
+
+
+def run_batch(
+    inputs: Iterable[str | Path],
+    out: str | Path,
+    settings: Mapping[str, Any],
+    *,
+    denoise: Denoise,
+    format: str = "same",
+    jobs: int = 1,
+    force: bool = False,
+    reference: str | Path | None = None,
+    rivals: Sequence[str] = (),
+    progress: Progress | None = None,
+    within: Within | None = None,
+    passed_over: str | Path | None = None,
+) -> DenoisingResult:
+    """Denoise files, folders and patterns into a folder, or go on with a batch that was stopped.
+
+    Results mirror the tree of the inputs. Each appears whole or not at all; what an earlier run of
+    the same settings finished is verified by its hash and not done again. An image that cannot be
+    read is listed with the reason, and the others go on; so is one that met a bug, whose traceback
+    its outcome holds.
+
+    Parameters
+    ----------
+    inputs : iterable of str or Path
+    out : str or Path
+        Output folder; made if its parent exists.
+    settings : mapping
+        All that `denoise` depends on, in what JSON can hold. Other settings give other results:
+        what an earlier run made with them is replaced only with `force`.
+    denoise : callable
+        ``denoise(pixels, channel_axis=...)`` gives the denoised array, in the units of the image,
+        and its `kpca_apps.denoise.denoiser.DenoiseInfo`. Pixels are (h, w) or (h, w, 3) as stored,
+        without alpha. With more than one worker it must be something that can be pickled.
+    format : {"same", "png", "tiff"}
+        Format to write.
+    jobs : int
+        Worker processes, at least 1; the files are the same for any number.
+    force : bool
+        Replace files that stand in the way. Inputs are never replaced.
+    reference : str or Path, optional
+        Folder of clean images with the names of the inputs (another suffix will do), or one
+        clean image for a single input: adds PSNR and SSIM.
+    rivals : sequence of {"nl_means", "wavelet"}
+        Also compare with these; needs `reference`.
+    progress : callable, optional
+        Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
+    within : callable, optional
+        Called as ``within(name, share)`` while an image is worked on, with the share of it that is
+        done, from another thread.
+    passed_over : str or Path, optional
+        A folder around `out`, of which nothing is an input either.
+
+    Returns
+    -------
+    DenoisingResult
+
+    Raises
+    ------
+    ConfigError
+        If options contradict each other.
+    InputError
+        If there is no image, or the output folder cannot be written to or is full; what is done
+        by then is kept, and the same call goes on from there.
+    RefusedError
+        If files stand in the way, or another run is writing to the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from kpca_apps import DenoiseInfo
+    >>> from kpca_apps.files.images.png import write_png
+    >>> def halve(pixels, channel_axis):
+    ...     return pixels / 2, DenoiseInfo("gaussian", 1.0, (1.0,), False, False, 1.0, 255.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Path(folder, "a.png").open("wb") as file:
+    ...         write_png(file, np.full((16, 16), 10, np.uint8), ())
+    ...     result = run_batch([folder], Path(folder, "clean"), {"factor": 2}, denoise=halve)
+    >>> [(image.name, image.status, image.output) for image in result.images]
+    [('a.png', 'ok', 'a.png')]
+    """
+    began = time.perf_counter()
+    _check_options(format, jobs, reference, rivals)
+    planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
+    references, more = find_references(planned, reference)
+    folder = make_folder(Path(out))
+    token = secrets.token_hex(4)
+    keyed = {**settings, "format": format, "version": __version__}
+    with Manifest(folder) as manifest:
+        remove_partial(folder)
+        tasks = [
+            _task(image, number, folder, format, keyed, token, references.get(image.name), rivals)
+            for number, image in enumerate(planned, 1)
+        ]
+        tasks = [_resuming(task, manifest, force) for task in tasks]
+        outcomes: dict[str, ImageOutcome] = {}
+        keys: dict[str, str] = {}
+        try:
+            with ExitStack() as stack:
+                if within is not None:
+                    names = [image.name for image in planned]
+                    stack.enter_context(watching(_board(folder, token), names, within))
+                finished = stack.enter_context(_ended_quietly(_finished(tasks, denoise, jobs)))
+                for done in finished:
+                    outcome = _publish(done, manifest, force)
+                    outcomes[outcome.name] = outcome
+                    if outcome.status == "ok":
+                        keys[outcome.output] = done.key
+                    if progress is not None:
+                        progress(len(outcomes), len(tasks), outcome)
+        finally:
+            # The folder is locked: what is unfinished now belongs to workers that were stopped.
+            remove_partial(folder)
+            _remove_empty(tasks, folder)
+        manifest.settle(keys)
+    return DenoisingResult(
+        images=tuple(outcomes[image.name] for image in planned),
+        settings=dict(settings),
+        notes=(*notes, *more),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _check_options(
+    format: str, jobs: int, reference: str | Path | None, rivals: Sequence[str]
+) -> None:
+    if format not in FORMATS:
+        raise ConfigError(
+            f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
+        )
+    if jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; give 1 or more.")
+    for name in rivals:
+        if name not in RIVALS:
+            raise ConfigError(f"{name!r} is no rival; give one of {', '.join(RIVALS)}.")
+    if rivals and reference is None:
+        raise ConfigError(
+            "rivals are compared with clean images; name their folder by --reference."
+        )
+
+
+def make_folder(out: Path) -> Path:
+    """Make the folder of a run if it is not there, and return its place.
+
+    An `InputError` says so where it cannot be made or written to, a `RefusedError` where it is a
+    file.
+    """
+    label = one_line(str(out), 200)
+    try:
+        out.mkdir(exist_ok=True)
+    except FileExistsError:
+        what = "is a link that leads nowhere" if out.is_symlink() else "is a file"
+        raise RefusedError(f"{label}: {what}; name a folder for the results.") from None
+    except FileNotFoundError:
+        raise InputError(f"{label}: its parent folder does not exist; make it first.") from None
+    except OSError as error:
+        raise InputError(
+            f"{label}: cannot be made ({error.strerror}); choose another folder."
+        ) from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise InputError(f"{label}: cannot be written to; choose another folder with --out.")
+    return out.resolve()
+
+
+def _task(
+    image: Planned,
+    number: int,
+    folder: Path,
+    format: str,
+    settings: Mapping[str, Any],
+    token: str,
+    reference: Path | None,
+    rivals: Sequence[str],
+) -> Task:
+    target = folder / image.output
+    if not Path(os.path.realpath(target.parent)).is_relative_to(folder):
+        raise RefusedError(
+            f"{one_line(image.output)}: a link in the output folder leads out of it; remove the "
+            "link, or choose another folder with --out."
+        )
+    for parent in PurePosixPath(image.output).parents:
+        if os.path.lexists(folder / parent) and not (folder / parent).is_dir():
+            raise RefusedError(
+                f"{one_line(str(parent))}: is a file in the output folder where a folder of "
+                "results would stand; choose another with --out."
+            )
+    return Task(
+        planned=image,
+        folder=folder,
+        format=format,
+        settings=settings,
+        partial=partial_path(target, token, number),
+        board=_board(folder, token),
+        number=number,
+        owner=os.getpid(),
+        reference=reference,
+        rivals=tuple(rivals),
+    )
+
+
+def _board(folder: Path, token: str) -> Path:
+    """Return the file in which a run's workers write how far they are."""
+    return partial_path(folder / MANIFEST, token, 0)
+
+
+def _resuming(task: Task, manifest: Manifest, force: bool) -> Task:
+    """See whether an image is done already, and refuse to overwrite what is not its result."""
+    output = task.planned.output
+    target = task.folder / output
+    if not os.path.lexists(target):
+        return task
+    ours = None
+    if target.is_file() and not target.is_symlink():
+        stands = hash_file(target)
+        ours = [r for r in manifest.records(output) if r.get("sha256") == stands]
+        source = hash_file(task.planned.source)
+        key = batch_key(source or "", output, task.settings)
+        for record in ours:
+            if record.get("key") == key:
+                outcome = _outcome_of(record)
+                if outcome is not None:
+                    return dataclasses.replace(
+                        task, outcome=outcome, key=key, compared=str(record.get("compared", ""))
+                    )
+    if target.is_dir():
+        raise RefusedError(
+            f"{one_line(output)}: is a folder in the output folder; choose another with --out."
+        )
+    if not force:
+        what = (
+            "was made from another input or with other settings"
+            if ours
+            else "exists in the output folder and is no result of this batch"
+        )
+        raise RefusedError(
+            f"{one_line(output)}: {what}; replace it with --force, or choose another folder "
+            "with --out."
+        )
+    return task
+
+
+def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done, None, None]:
+    """Yield images as they are done, in this process or by workers."""
+    if jobs == 1 or len(tasks) == 1:
+        for task in tasks:
+            yield work(task, denoise)
+        return
+    parallel = joblib.Parallel(
+        n_jobs=min(jobs, len(tasks)),
+        batch_size=1,
+        pre_dispatch="n_jobs",
+        return_as="generator_unordered",
+    )
+    if hasattr(signal, "pthread_sigmask"):
+        # Python 3.11 lets interrupts through again when it starts this helper: before the workers.
+        resource_tracker.ensure_running()
+    calls = (joblib.delayed(work)(task, denoise) for task in tasks)
+    try:
+        with ExitStack() as stack:
+            with _interrupts_held_back():
+                # An interrupt held back comes with the end of this block: ready to be ended by it.
+                results = stack.enter_context(_ended_quietly(parallel(calls)))
+            yield from results
+    except TerminatedWorkerError:
+        raise KpcaError(
+            "A worker process was ended by the system, most likely for want of memory; use fewer "
+            "--jobs, then run the same command again: what is done is kept."
+        ) from None
+
+
+@contextmanager
+def _ended_quietly(finished: Generator[Done, None, None]) -> Iterator[Generator[Done, None, None]]:
+    """End the work with the block; what is not done is said by whoever stopped it."""
+    try:
+        yield finished
+    finally:
+        with _interrupts_held_back(), _threads_dropped(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            finished.close()
+
+
+@contextmanager
+def _threads_dropped() -> Iterator[None]:
+    """Let the thread that hands out work miss what was just taken from it, without a word.
+
+    Ended between two steps it looks up a task that is gone: KeyError, with all workers ended.
+    """
+    before = threading.excepthook
+
+    def drop(seen: threading.ExceptHookArgs) -> None:
+        if seen.exc_type is not KeyError:
+            before(seen)
+
+    threading.excepthook = drop
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let this process alone hear an interrupt at the keyboard, and only after the block.
+
+    Workers started in it inherit that they hear none; ended in it, they are ended in order.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (is_main and hasattr(signal, "pthread_sigmask")):
+        yield
+        return
+    held: list[int] = []
+    # The mask is for workers to inherit; a thread of a library may still take the signal here.
+    heard = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, heard or signal.SIG_DFL)
+        if held:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _publish(done: Done, manifest: Manifest, force: bool) -> ImageOutcome:
+    """Record an image that is done, then give its file the name."""
+    if done.fatal:
+        raise InputError(done.fatal)
+    if done.outcome.status == "failed" or done.outcome.resumed:
+        return done.outcome
+    output, partial = done.task.planned.output, done.task.partial
+    target = done.task.folder / output
+    if os.path.lexists(target) and not force:
+        partial.unlink(missing_ok=True)
+        reason = f"{one_line(output)}: appeared in the output folder meanwhile; it is kept."
+        return ImageOutcome(done.outcome.name, "failed", reason=reason)
+    manifest.add(
+        {
+            "output": output,
+            "key": done.key,
+            "sha256": done.sha256,
+            "compared": done.compared,
+            "outcome": _recorded(done.outcome),
+        }
+    )
+    try:
+        partial.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); choose another "
+            "folder with --out."
+        ) from None
+    sync_folder(target.parent)
+    return done.outcome
+
+
+def _recorded(outcome: ImageOutcome) -> dict[str, Any]:
+    """Return what is recorded of an outcome: not what is computed from the files, nor times."""
+    recorded = dataclasses.asdict(dataclasses.replace(outcome, previews=None, residual=None))
+    for name in ("previews", "residual", "resumed", "seconds", "bug"):
+        del recorded[name]
+    return recorded
+
+
+def _outcome_of(record: Mapping[str, Any]) -> ImageOutcome | None:
+    """Return a recorded outcome, or None if the record is damaged."""
+    with suppress(KeyError, msgspec.ValidationError):
+        return msgspec.convert(record["outcome"], ImageOutcome)
+    return None
+
+
+def _remove_empty(tasks: list[Task], folder: Path) -> None:
+    """Remove folders that were made for results that failed."""
+    parents = {parent for task in tasks for parent in PurePosixPath(task.planned.output).parents}
+    for parent in sorted(parents - {PurePosixPath()}, key=lambda one: -len(one.parts)):
+        with suppress(OSError):
+            (folder / parent).rmdir()

@@ -1,0 +1,632 @@
+"""Kinds of noise: each made white and Gaussian, denoised, and brought back.
+
+White noise of colours goes through opponent planes. Poisson and multiplicative noise get a
+variance-stabilising transform and its inverse, impulses are replaced first, and noise from a camera
+is whitened. A model takes planes (c, h, w) on the scale 0..255, grey or red, green and blue, the
+level of their noise or None, and `Options`; it returns the planes denoised and the level in each
+channel (for speckle relative to the intensity; for Poisson at 255).
+
+Camera noise is shared by neighbouring pixels: demosaicking and JPEG make it strong at low
+frequencies, where white-noise denoising leaves it as blotches, and weak at high ones, where detail
+is then wiped out. The spectrum of the noise is measured in flat patches of each plane; dividing the
+plane's spectrum by it makes the noise white (classical: North 1943; Van Trees 1968, "Detection,
+Estimation, and Modulation Theory" I, section 4.3), at the price of a sharpened image. That is
+denoised, and the spectrum is multiplied back. Before all that, a variance-stabilising transform
+makes noise as strong in the dark as in the light. Colours, whose noise is mostly of low frequency
+and whose detail is little, are whitened wholly, luminance in part only: sharpening makes edges
+ring, so that patches have fewer alike, and costs more there than what is left of the correlation.
+
+References
+----------
+F. J. Anscombe (1948), "The transformation of Poisson, binomial and negative-binomial data",
+Biometrika 35, eq. 1.2; M. Makitalo, A. Foi (2011), "A closed-form approximation of the exact
+unbiased inverse of the Anscombe variance-stabilizing transformation", IEEE Trans. Image Processing
+20, eq. 10.
+H. Xie, L. E. Pierce, F. T. Ulaby (2002), "Statistical properties of logarithmically transformed
+speckle", IEEE Trans. Geoscience and Remote Sensing 40, section II.
+R. Garnett, T. Huegerich, C. Chui, W. He (2005), "A universal noise removal algorithm with an
+impulse detector", IEEE Trans. Image Processing 14, eq. 3: rank-ordered absolute differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from scipy.fft import dctn, idctn
+from scipy.ndimage import rank_filter, uniform_filter
+from scipy.optimize import brentq
+from scipy.special import polygamma
+
+from kpca_apps.denoise.image import (
+    OPPONENT,
+    SCALE,
+    from_opponent,
+    noise_in_opponent,
+    to_opponent,
+)
+from kpca_apps.denoise.noise import (
+    ALIKE,
+    COLOUR_GROWTH,
+    LUMINANCE_GROWTH,
+    WHITE_ENOUGH,
+    WIDTH,
+    NoiseEstimate,
+    estimate_noise,
+    noise_by_brightness,
+    noise_spectrum,
+)
+from kpca_apps.denoise.passes import Options, denoise_planes
+from kpca_apps.denoise.progress import part
+
+__all__ = [
+    "MODELS",
+    "anscombe",
+    "camera_levels",
+    "detect_impulses",
+    "fill_from_neighbours",
+    "has_impulses",
+    "inverse_anscombe",
+    "lift_specks",
+    "log_of_speckle",
+    "measure_white",
+    "speckle_from_log",
+    "speckle_log_moments",
+]
+
+Planes = NDArray[np.float32]
+Levels = tuple[float, ...]
+Model = Callable[[Planes, Any, Options], tuple[Planes, Levels]]
+
+# Times the strongest noise of an image: no plane of it is taken to have less.
+FAINTEST = 0.02
+NEGLIGIBLE = 1e-3  # of 255: far below what rounding does, and near that of float32
+# Noise that channels do not share is in one of the colour planes at least as strong as in
+# luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
+# of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
+INDEPENDENT = 0.25
+# Noise that is the same in three channels is stronger in luminance by the root of 3. Clean
+# photographs have a grain of 2 of 255.
+ALL_ALIKE = 2.0 * 3**0.5
+# A camera's noise is in the colours too, where there is little texture: so strong in their quietest
+# patches, of 255 and of luminance there, while luminance, or the colours, are not much livelier
+# elsewhere.
+COLOUR_NOISE, COLOUR_SHARE, NEARLY_ALIKE = 2.4, 0.17, 1.7
+FEWEST_SHARED = 100 * 100  # pixels: all of a smaller image may be one texture
+
+# Poisson: the gain by which the Anscombe transform has noise 1 is found in so many rounds.
+GAIN_ROUNDS = 4
+TILE = 8
+MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
+# Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
+GUESSES = (30.0, 15.0, 8.0)
+
+# Mean of the Anscombe transform of a Poisson count of mean 0.
+ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
+SPECK = 1.5  # deviations below the neighbours: above 1 no mean is off by a percent
+AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
+
+REACHES = (1, 2, 3, 5, 8)  # half widths of the windows tried, smallest first
+FEWEST_GOOD = 3
+CHUNK = 50_000
+# An extreme pixel this far from its good neighbours (of 255) is an impulse, not a highlight.
+STANDS_OUT = 12.0
+# Share of impulses at the extremes above which no others are looked for.
+SALT_AND_PEPPER = 0.005
+CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pixels
+# Mean difference, of 255, from the 2 neighbours most alike beyond which a pixel is alone.
+LONELY = 20.0
+LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
+# To say that there are impulses takes more: extreme pixels that differ by so much from those
+# around, of 255 and of the deviation of the noise beside; pixels alone in being different; and a
+# share of such pixels that neither edges nor highlights nor texture make.
+FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
+
+# Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
+# rather than have the image's finest detail (and rounding) blown up.
+LEAST_GAIN = 0.25
+# Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
+WHITENED = (0.3, 1.0, 1.0)
+# Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
+# correlation in luminance is stronger than on average at the frequencies that matter, and colour
+# noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
+LEVEL = (0.8, 1.25, 1.25)
+# Brightness is transformed on so many knots, as far beyond the image's as denoised values may lie.
+KNOTS, MARGIN = 1024, 256.0
+
+
+def measure_white(planes: Planes) -> NoiseEstimate:
+    """Measure white noise in grey planes, or in red, green and blue together.
+
+    Texture is much the same in all channels and hardly there in their differences, where white
+    noise of each channel on its own is: the colours distinguish the two where grey cannot. The
+    estimate is that of the grey plane or the luminance; what is established and correlated is so of
+    the image, and `channels` holds the deviation in each.
+    """
+    if len(planes) == 1:
+        return estimate_noise(planes[0])
+    channels = tuple(estimate_noise(plane).sigma for plane in planes)
+    opponent = to_opponent(planes)
+    ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
+    extreme = ((planes == ends[0]) | (planes == ends[1])).any(axis=0)
+    look, *colours = (estimate_noise(plane, extreme=extreme) for plane in opponent)
+    look = replace(look, channels=channels)
+    strongest = max(colour.sigma for colour in colours)
+    if look.established and look.sigma > ALL_ALIKE and strongest < INDEPENDENT * look.sigma:
+        return replace(look, correlated=True)
+    # Clipping takes some of the noise of the colours: then they say nothing of luminance's.
+    if look.established and any(colour.clipped for colour in colours):
+        return replace(look, correlated=False)
+    if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
+        implied = noise_in_opponent(np.asarray(channels))[1:]
+        found = np.sqrt(sum(colour.sigma**2 for colour in colours))
+        share = min(1.0, float(found / max(np.sqrt(np.sum(np.square(implied))), found)))
+        return replace(
+            look,
+            sigma=share * look.sigma,
+            low=share * look.low,
+            high=share * look.high,
+            established=True,
+            correlated=False,
+            channels=tuple(share * sigma for sigma in channels),
+        )
+    if look.established:
+        return replace(look, correlated=False)
+    least = max(COLOUR_NOISE, COLOUR_SHARE * look.quiet)
+    noisy = [colour for colour in colours if colour.quiet > least]
+    alike = look.evenness < NEARLY_ALIKE or any(colour.evenness < ALIKE for colour in noisy)
+    shared = bool(noisy) and alike and look.whiteness < WHITE_ENOUGH
+    shared = shared and opponent[0].size >= FEWEST_SHARED
+    return replace(look, correlated=shared or look.correlated)
+
+
+def denoise_white(
+    planes: Planes, sigma: float | Levels | None, options: Options
+) -> tuple[Planes, Levels]:
+    """Denoise planes whose noise is white, Gaussian and independent between channels.
+
+    Planes in which no noise is established are left as they are.
+    """
+    levels = sigma if isinstance(sigma, tuple) else (float(sigma or 0.0),) * len(planes)
+    if sigma is None:
+        noise = measure_white(planes)
+        levels = noise.channels
+        if not noise.established:
+            return planes.copy(), levels
+    if len(planes) == 1:
+        return _clean_planes(planes, levels, options), levels
+    opponent = noise_in_opponent(np.asarray(levels))
+    cleaned = from_opponent(_clean_planes(to_opponent(planes), tuple(opponent.tolist()), options))
+    # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
+    flat = np.ptp(planes, axis=(1, 2)) == 0
+    cleaned[flat] = planes[flat]
+    return cleaned, levels
+
+
+def _clean_planes(planes: Planes, sigma: Levels, options: Options) -> Planes:
+    """Return a grey plane, or luminance and two colour planes, without their noise.
+
+    Colour planes use the groups found in the luminance, which shows edges with less noise.
+    """
+    factors = np.array([options.luma, options.chroma, options.chroma])[: len(planes)]
+    levels = np.asarray(sigma) * factors
+    levels[levels < NEGLIGIBLE] = 0.0
+    if not levels.any():
+        return planes.copy()
+    cleaned = denoise_planes(planes, np.maximum(levels, FAINTEST * levels.max()), options)
+    cleaned[levels == 0] = planes[levels == 0]
+    return cleaned
+
+
+def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes, 0 being no light, whose noise has a variance in proportion to intensity."""
+    if sigma is None:
+        gains = np.array([_poisson_gain(plane) for plane in planes])
+    else:
+        gains = np.full(len(planes), sigma**2 / SCALE)
+    levels = tuple(np.sqrt(gains * SCALE).tolist())
+    if not _noisy(planes, levels).all():
+        return _one_by_one(denoise_poisson, planes, levels, options)
+    roots = np.stack([anscombe(p / gain) for p, gain in zip(planes, gains, strict=True)])
+    unit = SCALE / float(np.ptp(roots) or 1.0)
+    cleaned = denoise_white((roots * unit).astype(np.float32), unit, options)[0]
+    light = [inverse_anscombe(p / unit) * gain for p, gain in zip(cleaned, gains, strict=True)]
+    # Light is not negative, unless a background was subtracted that was not the same everywhere.
+    darkest = min(0.0, float(planes.min()))
+    return np.maximum(np.stack(light), darkest).astype(np.float32), levels
+
+
+def _noisy(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
+    """Return which channels have noise: not those without light, of which it is made."""
+    return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))
+
+
+def _one_by_one(
+    model: Model, planes: Planes, levels: Levels, options: Options
+) -> tuple[Planes, Levels]:
+    """Denoise the noisy channels as grey images, and leave the others as they are.
+
+    Empty channels are common in fluorescence microscopy; mixed into opponent planes they would
+    change the noise of those and receive what is left of it.
+    """
+    cleaned = planes.copy()
+    noisy = np.flatnonzero(_noisy(planes, levels))
+    for number, channel in enumerate(noisy):
+        alone = slice(channel, channel + 1)
+        with part(number, len(noisy)):
+            cleaned[alone] = model(planes[alone], levels[channel], options)[0]
+    return cleaned, levels
+
+
+def _poisson_gain(plane: Planes) -> float:
+    """Return the intensity of one count, 0 where there is no noise.
+
+    Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
+    are the darkest: the ratio of variance to mean is taken. With many counts texture weighs more
+    than that, and the gain is sought by which the transform has noise 1.
+    """
+    brightness = float(np.mean(np.maximum(plane, 0)))
+    if brightness <= 0:
+        return 0.0
+    gain = _variance_to_mean(plane)
+    if gain * MANY_COUNTS > brightness:
+        return gain
+    gain = estimate_noise(plane).sigma ** 2 / brightness
+    for _ in range(GAIN_ROUNDS):
+        if gain < np.finfo(np.float32).eps:
+            return 0.0
+        roots = anscombe(plane / gain)
+        gain *= estimate_noise(roots, float(np.ptp(roots) or 1.0)).sigma ** 2
+    return gain
+
+
+def _variance_to_mean(plane: Planes) -> float:
+    """Return the median over tiles of their noise's variance, by mixed differences, to mean."""
+    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
+    if not height or not width:
+        return 0.0
+    details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
+    tiled = (height // TILE, TILE, width // TILE, TILE)
+    variance = np.square(details).reshape(tiled).mean(axis=(1, 3))
+    mean = plane[:height, :width].reshape(tiled).mean(axis=(1, 3))
+    light = mean > 0
+    return float(np.median(variance[light] / mean[light])) if light.any() else 0.0
+
+
+def denoise_speckle(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes, 0 being no light, whose noise multiplies the intensity."""
+    logs = np.stack([log_of_speckle(plane) for plane in planes])
+    if sigma is None:
+        scale = float(np.ptp(logs) or 1.0) / SCALE
+        scaled = ((logs - logs.min()) / scale).astype(np.float32)
+        deviations = tuple(estimate_noise(plane).sigma * scale for plane in scaled)
+    else:
+        deviations = (speckle_log_moments(sigma)[1],) * len(planes)
+    relative = tuple(_relative_deviation(deviation) for deviation in deviations)
+    if not _noisy(planes, relative).all():
+        return _one_by_one(denoise_speckle, planes, relative, options)
+    lifted = np.stack([lift_specks(p, d) for p, d in zip(logs, deviations, strict=True)])
+    darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
+    level = float(np.sqrt(np.mean(np.square(deviations)))) * unit
+    scaled = ((lifted - darkest) * unit).astype(np.float32)
+    cleaned = denoise_white(scaled, level, options)[0] / unit + darkest
+    light = [speckle_from_log(p, s) for p, s in zip(cleaned, relative, strict=True)]
+    return np.stack(light).astype(np.float32), relative
+
+
+def _relative_deviation(log_deviation: float) -> float:
+    """Return the relative deviation of speckle whose logarithm has the deviation given."""
+    if log_deviation < 1e-6:
+        return 0.0
+
+    def excess(sigma: float) -> float:
+        return speckle_log_moments(sigma)[1] - log_deviation
+
+    # The logarithm's deviation is at least sigma, and grows with it.
+    lowest = log_deviation / 100
+    return float(brentq(excess, min(lowest, 0.01), max(log_deviation, 0.01), xtol=1e-9))
+
+
+def anscombe(counts: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the Anscombe transform of Poisson counts: noise of deviation about 1.
+
+    Below 0, where a background was subtracted, it goes on as the line that touches it at 0.
+    """
+    values = np.asarray(counts, np.float64)
+    roots = 2.0 * np.sqrt(np.maximum(values, 0.0) + 0.375)
+    return np.asarray(roots + np.minimum(values, 0.0) / np.sqrt(0.375))
+
+
+def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the mean count whose Anscombe transform has the given mean.
+
+    Squaring alone is biased: the mean of a root is not the root of the mean. This is the closed
+    form of the exact unbiased inverse; below ``2 sqrt(3/8)``, the value of mean 0, the line.
+    """
+    given = np.asarray(values, np.float64)
+    v = np.maximum(given, ANSCOMBE_OF_NOTHING)
+    root = np.sqrt(1.5)
+    counts = v**2 / 4 + root / (4 * v) - 11 / (8 * v**2) + 5 * root / (8 * v**3) - 0.125
+    below = np.minimum(given - ANSCOMBE_OF_NOTHING, 0.0) * np.sqrt(0.375)
+    return np.asarray(np.maximum(counts, 0.0) + below)
+
+
+def log_of_speckle(intensity: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark."""
+    values = np.asarray(intensity, np.float64)
+    smallest = max(DARKEST * float(np.mean(np.abs(values))), float(np.finfo(np.float32).tiny))
+    return np.asarray(np.log(np.maximum(values, smallest)))
+
+
+def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floating]:
+    """Raise single pixels whose logarithm is far below that of all but one of their neighbours.
+
+    Where the noise's factor was near 0 its logarithm is many deviations off, and would pass for
+    detail. A dark line stays: its pixels have two neighbours as dark.
+    """
+    # At a border, pixels beyond it mirror those within: a repeated pixel would be its own
+    # neighbour.
+    others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
+    return np.asarray(np.maximum(logs, others - SPECK * deviation))
+
+
+def speckle_from_log(values: NDArray[np.floating], sigma: float) -> NDArray[np.float64]:
+    """Return intensities from denoised logarithms, without the bias of the logarithm."""
+    return np.exp(np.asarray(values, np.float64) - speckle_log_moments(sigma)[0])
+
+
+def speckle_log_moments(sigma: float) -> tuple[float, float]:
+    """Return mean and deviation of the logarithm of multiplicative noise.
+
+    The noise is taken to be gamma with mean 1 and deviation ``sigma``: the average of
+    ``1 / sigma**2`` looks in radar or ultrasound intensity. For small deviations any noise has
+    about these moments.
+    """
+    looks = 1.0 / sigma**2
+    mean = float(polygamma(0, looks)) - float(np.log(looks))
+    return mean, float(np.sqrt(polygamma(1, looks)))
+
+
+def denoise_impulse(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes some of whose pixels were replaced by impulses.
+
+    Impulses are detected and replaced by the median around; what they hid is then guessed better
+    by denoising the image and keeping the result at those pixels only, with less and less noise
+    assumed; last, the Gaussian noise beside the impulses is taken out.
+    """
+    bad = np.stack([detect_impulses(plane) for plane in planes])
+    filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
+    guesses = GUESSES if bad.any() else ()
+    for number, guess in enumerate(guesses):
+        with part(number, len(guesses) + 1):
+            # Each pixel of one guess weighs on all around it in the next.
+            whole = replace(options, wanted=None)
+            filled[bad] = denoise_white(filled, guess, whole)[0][bad]
+    with part(len(guesses), len(guesses) + 1):
+        return denoise_white(filled, sigma, options)
+
+
+def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
+    """Return which pixels carry an impulse instead of the image.
+
+    Pixels at the smallest or largest value of the plane are impulses unless most pixels around
+    have that value too (a highlight, a shadow), or the median of the others is close to it. Where
+    that finds hardly any, the impulses may have any value: those pixels differ from even the 2
+    most similar of their 8 neighbours, which pixels of a thin line do not.
+    """
+    extreme = _extreme(plane)
+    filled = fill_from_neighbours(plane, extreme)
+    impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
+    if np.count_nonzero(impulses) > SALT_AND_PEPPER * plane.size:
+        return np.asarray(impulses)
+    return np.asarray(impulses | _lonely(plane))
+
+
+def has_impulses(plane: Planes) -> bool:
+    """Whether single pixels that stand out are too many, and stand out too far, for other noise."""
+    if min(plane.shape) < 3:
+        return False
+    extreme, alone = _extreme(plane), _alone(plane)
+    # Where impulses are many, hardly a difference of pixels is without one.
+    filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
+    least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, _deviation(filled)]).T)
+    # Pixels of a thin stroke or a highlight are extreme together.
+    single = extreme & (np.abs(plane - filled) > least) & (alone > least)
+    return bool(np.count_nonzero(single | (alone > far)) > WITH_IMPULSES * plane.size)
+
+
+def _crowded(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return where most of the 5 x 5 pixels around are in the mask."""
+    share = uniform_filter(mask.astype(np.float32), CROWD, mode="nearest")
+    return np.asarray(share > CROWDED)
+
+
+def _extreme(plane: Planes) -> NDArray[np.bool_]:
+    """Return the darkest and brightest pixels, but not where most around are so too."""
+    lowest, highest = np.equal(plane, plane.min()), np.equal(plane, plane.max())
+    return np.asarray((lowest & ~_crowded(lowest)) | (highest & ~_crowded(highest)))
+
+
+def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
+    """Return the plane with bad pixels replaced by the median of the good ones around.
+
+    The window grows from 3 x 3 until it holds 3 good pixels; a bad pixel without so many within 8
+    pixels keeps its value.
+    """
+    filled = plane.copy()
+    rows, columns = np.nonzero(bad)
+    for reach in REACHES:
+        # Infinity marks what must not be counted and sorts to the end.
+        usable = np.pad(np.where(bad, np.float32(np.inf), plane), reach, constant_values=np.inf)
+        windows = sliding_window_view(usable, (2 * reach + 1, 2 * reach + 1))
+        done = np.zeros(len(rows), dtype=bool)
+        for start in range(0, len(rows), CHUNK):
+            some = slice(start, start + CHUNK)
+            median, good = _finite_median(windows[rows[some], columns[some]])
+            done[some] = good >= FEWEST_GOOD
+            here = done[some]
+            filled[rows[some][here], columns[some][here]] = median[here]
+        rows, columns = rows[~done], columns[~done]
+    return filled
+
+
+def _finite_median(
+    windows: Planes,
+) -> tuple[Planes, NDArray[np.intp]]:
+    """Return the median of the finite values of each window (n, s, s), and how many there are."""
+    ordered = np.sort(windows.reshape(len(windows), windows.shape[1] * windows.shape[2]), axis=1)
+    good = np.count_nonzero(np.isfinite(ordered), axis=1)
+    last = np.maximum(good - 1, 0)
+    each = np.arange(len(ordered))
+    lower, upper = ordered[each, last // 2], ordered[each, (last + 1) // 2]
+    return (lower + upper) / 2, good
+
+
+def _lonely(plane: Planes) -> NDArray[np.bool_]:
+    """Return the pixels unlike even the most similar of their neighbours."""
+    if min(plane.shape) < 3:
+        return np.zeros(plane.shape, dtype=bool)
+    return np.asarray(_alone(plane) > max(LONELY, LONELY_IN_NOISE * _deviation(plane)))
+
+
+def _deviation(plane: Planes) -> float:
+    """Return the deviation of the Gaussian noise from the median of mixed differences."""
+    return float(np.median(np.abs(np.diff(np.diff(plane, axis=0), axis=1)))) / (2 * 0.67449)
+
+
+def _alone(plane: Planes) -> Planes:
+    """Return the mean difference of each pixel to the two most alike of its neighbours."""
+    height, width = plane.shape
+    around = np.pad(plane, 1, mode="reflect")
+    shifts = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
+    closest = second = np.full(plane.shape, np.inf, np.float32)
+    for i, j in shifts:
+        difference = np.abs(around[i : i + height, j : j + width] - plane)
+        second = np.minimum(second, np.maximum(closest, difference))
+        closest = np.minimum(closest, difference)
+    return np.asarray((closest + second) / 2)
+
+
+def denoise_camera(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes whose noise is correlated, by whitening it.
+
+    The share of each frequency and plane is measured in any case; without a level the total too.
+    """
+    stabilised = _Stabilised(planes)
+    opponent = _opponent(planes, stabilised)
+    spectra = _spectra(opponent)
+    if sigma is not None:
+        total = np.sqrt(np.mean(np.square(spectra)))
+        spectra = spectra * (sigma / total) if total > 0 else np.full_like(spectra, sigma)
+    cleaned = _clean_whitened(opponent, spectra, options)
+    if len(planes) == 3:
+        cleaned = from_opponent(cleaned)
+    return stabilised.inverse(cleaned), _levels(spectra)
+
+
+def camera_levels(planes: Planes) -> Levels:
+    """Return the deviation of the noise, as it is taken out, in each plane."""
+    return _levels(_spectra(_opponent(planes, _Stabilised(planes))))
+
+
+def _opponent(planes: Planes, stabilised: _Stabilised) -> Planes:
+    """Return planes with noise as strong everywhere: luminance and colours, or grey."""
+    transformed = stabilised.transform(planes)
+    return to_opponent(transformed) if len(planes) == 3 else transformed
+
+
+def _spectra(opponent: Planes) -> NDArray[np.float64]:
+    """Return the deviation of the noise in each plane at each frequency."""
+    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
+    return np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+
+
+def _levels(spectra: NDArray[np.float64]) -> Levels:
+    """Return the deviation in each channel, all frequencies together."""
+    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
+    if len(levels) == 3:
+        levels = np.sqrt(np.square(OPPONENT).T @ np.square(levels))
+    return tuple(levels.tolist())
+
+
+class _Stabilised:
+    """A variance-stabilising transform of brightness, with a measured curve.
+
+    Its slope is the noise's root mean square over its deviation at that brightness in luminance.
+    """
+
+    def __init__(self, planes: Planes) -> None:
+        grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
+        brightness, deviation = noise_by_brightness(grey)
+        low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
+        self.values = self.transformed = np.linspace(low, high, KNOTS)
+        if deviation.min() > 0:
+            usual = np.sqrt(np.mean(np.square(deviation)))
+            slope = usual / np.interp(self.values, brightness, deviation)
+            areas = np.diff(self.values) * (slope[1:] + slope[:-1]) / 2.0
+            self.transformed = low + np.concatenate([[0.0], np.cumsum(areas)])
+
+    def transform(self, planes: Planes) -> Planes:
+        """Return planes with noise as strong everywhere, as a new array."""
+        transformed = np.empty_like(planes)
+        for out, plane in zip(transformed, planes, strict=True):
+            out[...] = np.interp(plane, self.values, self.transformed)
+        return transformed
+
+    def inverse(self, planes: Planes) -> Planes:
+        """Return planes of which `transform` made these, overwriting these."""
+        for plane in planes:
+            plane[...] = np.interp(plane, self.transformed, self.values)
+        return planes
+
+
+def _clean_whitened(planes: Planes, spectra: NDArray[np.float64], options: Options) -> Planes:
+    """Return the planes (c, h, w), which are overwritten, without noise of spectra (c, 8, 8)."""
+    strongest = spectra.max(axis=(1, 2))
+    gains = np.ones_like(spectra)
+    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
+        if most > 0:
+            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
+    for plane, gain in zip(planes, gains, strict=True):
+        _filter(plane, 1.0 / _widened(gain, plane.shape))
+    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
+    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
+    # The filter reaches over the whole image.
+    cleaned = _clean_planes(planes, tuple(levels.tolist()), replace(options, wanted=None))
+    for plane, gain in zip(cleaned, gains, strict=True):
+        _filter(plane, _widened(gain, plane.shape))
+    return cleaned
+
+
+def _filter(plane: Planes, gain: Planes) -> None:
+    """Multiply the spectrum of a plane (h, w) by the gain of each frequency, in place."""
+    spectrum = dctn(plane, norm="ortho")
+    spectrum *= gain
+    plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
+
+
+def _widened(gain: NDArray[np.float64], shape: tuple[int, ...]) -> Planes:
+    """Return the gain of each frequency of a plane from that of an 8 x 8 patch's, linearly."""
+    rows, columns = _hats(shape[0]), _hats(shape[1])
+    return np.asarray(rows @ gain.astype(np.float32) @ columns.T)
+
+
+def _hats(length: int) -> Planes:
+    """Return the weight (length, 8) of each of a patch's frequencies at a plane's."""
+    position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
+    distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
+    return np.asarray(np.maximum(1.0 - distance, 0.0), np.float32)
+
+
+MODELS: dict[str, Model] = {
+    "gaussian": denoise_white,
+    "poisson": denoise_poisson,
+    "speckle": denoise_speckle,
+    "impulse": denoise_impulse,
+    "camera": denoise_camera,
+}

@@ -1,0 +1,99 @@
+"""Likeness to the clean image, rivals, and residuals that look like noise or do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+from skimage import data
+from skimage.metrics import peak_signal_noise_ratio
+
+from kpca_apps.denoise.batch.comparing import (
+    RIVALS,
+    compare,
+    measure_residual,
+    quality_of,
+)
+from kpca_apps.denoise.result import (
+    Comparison,
+    DenoisingResult,
+    ImageOutcome,
+    Quality,
+    mean_quality,
+)
+from kpca_apps.errors import ConfigError
+
+CAMERA = data.camera()[::2, ::2]
+
+
+def noisy(image: np.ndarray, sigma: float) -> np.ndarray:
+    return image + np.random.default_rng(0).normal(0, sigma, image.shape)
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (40, 50, 3)])
+def test_quality_is_psnr_and_ssim(shape: tuple[int, ...]) -> None:
+    clean = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    other = clean // 2
+    found = quality_of(other, clean, 255.0)
+    assert found.psnr == pytest.approx(peak_signal_noise_ratio(clean, other))
+    assert found.ssim is not None
+    assert 0 < found.ssim < 1
+    same = quality_of(clean, clean, 255.0)
+    assert same.psnr == np.inf
+    assert same.ssim == pytest.approx(1)
+    assert quality_of(clean[:10], clean[:10], 255.0).ssim is None
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_rivals_denoise(colour: bool) -> None:
+    clean = data.astronaut()[:128, :128] if colour else CAMERA[:128, :128]
+    image = np.clip(np.rint(noisy(clean, 20)), 0, 255).astype(np.uint8)
+    found = compare(image, image, clean, sigma=20, span=255.0, rivals=RIVALS)
+    assert found.noisy == found.denoised
+    assert set(found.rivals) == set(RIVALS)
+    for quality in found.rivals.values():
+        assert quality.psnr > found.noisy.psnr + 3
+    with pytest.raises(ConfigError, match="rival"):
+        compare(image, image, clean, sigma=20, span=255.0, rivals=("median",))
+
+
+def test_without_noise_rivals_change_nothing() -> None:
+    found = compare(CAMERA, CAMERA, CAMERA, sigma=0, span=255.0, rivals=RIVALS)
+    assert {quality.psnr for quality in found.rivals.values()} == {np.inf}
+
+
+def test_noise_alone_is_not_structured_and_blur_is() -> None:
+    image = noisy(CAMERA, 15)
+    found = measure_residual(image, CAMERA)
+    assert not found.structured
+    assert found.sd == pytest.approx(15, rel=0.02)
+    assert measure_residual(image, gaussian_filter(CAMERA.astype(float), 3)).structured
+
+
+def test_noise_correlated_everywhere_is_not_structure() -> None:
+    grain = gaussian_filter(np.random.default_rng(0).normal(0, 40, CAMERA.shape), 1)
+    found = measure_residual(CAMERA + grain, CAMERA)
+    assert found.flat_correlation > 0.5
+    assert not found.structured
+
+
+def test_small_or_equal_images_have_no_structure() -> None:
+    assert measure_residual(CAMERA, CAMERA).sd == 0
+    assert not measure_residual(noisy(CAMERA[:20, :20], 9), CAMERA[:20, :20]).structured
+
+
+def test_means_are_over_images_with_a_reference() -> None:
+    def outcome(name: str, psnr: float, ssim: float | None, **rivals: Quality) -> ImageOutcome:
+        quality = Quality(psnr, ssim)
+        return ImageOutcome(name, "ok", comparison=Comparison(quality, quality, rivals))
+
+    one = outcome("a", 30.0, 0.8, nl_means=Quality(28.0, 0.6), wavelet=Quality(1.0, 0.1))
+    two = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
+    result = DenoisingResult((one, two, ImageOutcome("c", "failed", reason="c: no")))
+    mean = result.mean_comparison
+    assert mean is not None
+    assert mean.denoised == Quality(31.0, 0.8)
+    assert mean.rivals == {"nl_means": Quality(29.0, 0.6)}
+    assert (result.n_failed, result.n_resumed) == (1, 0)
+    assert DenoisingResult(()).mean_comparison is None
+    assert mean_quality([Quality(1.0, None)]) == Quality(1.0, None)

@@ -1,0 +1,96 @@
+"""One image of a batch: its unfinished file, its pages, and bugs met in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from kpca_apps.errors import InputError
+from tests.denoise.batch.test_run import folder, run
+from tests.denoise.toy import Info, contents, picture, save, smooth
+
+__all__ = ["folder"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -> None:
+    names = [
+        f"Experiment_2024-03-17_plate_B_well_C07_channel_DAPI_field{n:02}.png" for n in range(8)
+    ]
+    for number, name in enumerate(names):
+        save(tmp_path / "in", name, picture(number))
+    result = run(tmp_path, jobs=jobs)
+    assert [image.status for image in result.images] == ["ok"] * len(names)
+    for number, name in enumerate(names):
+        with Image.open(tmp_path / "out" / name) as seen:
+            expected = np.rint(smooth(picture(number), None)[0])
+            np.testing.assert_array_equal(np.array(seen), expected)
+
+
+def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.denoise.batch.run.secrets.token_hex", lambda n: "0" * (2 * n))
+    monkeypatch.setattr("kpca_apps.denoise.batch.run.remove_partial", lambda folder: 0)
+    partials: list[Path] = []
+
+    def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        partials.extend((folder / "watched").rglob(".*"))
+        return smooth(pixels, channel_axis)
+
+    run(folder, "watched", denoise=watched)
+    (foreign,) = {path.relative_to(folder / "watched") for path in partials[:1]}
+    (folder / "third").mkdir()
+    (folder / "third" / foreign).write_bytes(b"precious")
+    with pytest.raises(InputError, match="cannot be written"):
+        run(folder, "third")
+    assert (folder / "third" / foreign).read_bytes() == b"precious"
+
+
+def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+    """Have a bug with grey images."""
+    if pixels.ndim == 2:
+        raise TypeError("unsupported operand")
+    return smooth(pixels, channel_axis)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: int) -> None:
+    result = run(folder, denoise=choosy, jobs=jobs)
+    assert [image.name for image in result.failed] == ["grey.png"]
+    (failed,) = result.failed
+    assert failed.reason == "grey.png: a bug in kpca, TypeError: unsupported operand"
+    assert "in choosy" in failed.bug
+    assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
+
+
+def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> None:
+    levels = {"uint8": 5.0, "uint16": 2371.0, "float32": 0.125}
+    ranges = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
+
+    def by_type(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        dtype = str(pixels.dtype)
+        return pixels, Info(sigma=levels[dtype], data_range=ranges[dtype])
+
+    (tmp_path / "in").mkdir()
+    order = ["uint8", "uint16", "uint8", "float32"]
+    pages = [(picture(n) / 255 * ranges[dtype]).astype(dtype) for n, dtype in enumerate(order)]
+    for place in ("in", "clean"):
+        (tmp_path / place).mkdir(exist_ok=True)
+        with tifffile.TiffWriter(tmp_path / place / "a.tif") as file:
+            for page in pages:
+                off = (place == "clean") * np.asarray(np.ptp(page) * 0.1, page.dtype)
+                file.write(page - np.minimum(page, off), contiguous=False)
+    (image,) = run(tmp_path, denoise=by_type, reference=tmp_path / "clean").images
+    assert (image.sigma, image.data_range) == (5.0, 255.0)
+    assert image.page_sigmas == tuple(levels[dtype] for dtype in order)
+    assert image.page_ranges == tuple(ranges[dtype] for dtype in order)
+    assert "on 1 page of uint16 it is 2.37e+03 of 65535" in " ".join(image.notes)
+    assert "on 1 page of float32 it is 0.125 of 1" in " ".join(image.notes)
+    # Each page is compared on its own scale: a tenth of each range is about 20 dB.
+    assert image.comparison is not None
+    assert 19 < image.comparison.denoised.psnr < 22
