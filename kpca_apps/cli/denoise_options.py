@@ -30,7 +30,7 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="IMAGES",
-        help="PNG, TIFF or JPEG files, folders (with what is below them) and quoted patterns.",
+        help="Images (PNG, TIFF, JPEG and more), folders with what is below them, quoted patterns.",
         show_default=False,
     ),
 ]

@@ -36,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -669,9 +668,8 @@ def _is_compiled(function: Any) -> bool:
         return True
     if not is_kept():
         return False
-    source = Path(function.py_func.__code__.co_filename)
-    indexes = list(Path(_LAST.stats.cache_path).glob(f"{source.stem}.{function.__name__}-*.nbi"))
+    # Numba's own reading of its index: empty where the source is another one. Dates of files do
+    # not tell, for they change with every installation.
+    fresh = bool(function._cache._cache_file._load_index())
     _FIRST(1)
-    written = source.stat().st_mtime
-    fresh = any(index.stat().st_mtime >= written for index in indexes)
     return fresh and not _FIRST.stats.cache_misses
