@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tifffile import TIFF
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, require_whole
+from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.files.images.limits import DEFLATE_RATIO, check_size, damage_refused
 from kpca_apps.files.images.other import UNBOUNDED, stated_size
 from kpca_apps.files.images.tags import (
@@ -266,7 +266,8 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int, label: str) 
     if kind == "jpeg":
         if JPEG_TABLES in tags:
             packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
-        require_whole(packed, label)
+        # For its check alone: it takes the colours for what JPEG files hold, not for what tags say.
+        decode_whole(packed, "GRAY")
         stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
             packed, colorspace=stored, outcolorspace="RGB" if stored else None

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
+from kpca_apps.files.images import jpeg
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
 from tests.hostile.images import saved, texture
 
@@ -23,6 +24,18 @@ KINDS = {
 }
 
 
+@pytest.fixture(params=["decoded once", "decoded twice"])
+def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to decode: no encoder at hand makes the files that need the second one."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise ValueError("Could not determine subsampling level of JPEG image")
+
+    if request.param == "decoded twice":
+        monkeypatch.setattr(jpeg.simplejpeg, "decode_jpeg", fail)
+
+
+@pytest.mark.usefixtures("decoder")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_image_cut_short_is_refused_even_with_an_end_put_on(kind: str) -> None:
     whole = KINDS[kind]
@@ -43,6 +56,14 @@ def test_missing_restart_intervals_are_refused() -> None:
     for first, second in ((0, 1), (1, 2), (2, 3)):
         with pytest.raises(InputError, match="cut short"):
             read_jpeg(whole[: marks[first]] + whole[marks[second] :], "a").page(0)
+
+
+def test_colour_coarser_than_in_any_common_file_is_checked_too() -> None:
+    whole = KINDS["colour"]
+    content = bytearray(whole[: whole.index(b"\xff\xda") + 60] + END)
+    content[content.index(b"\xff\xc0") + 11] = 0x31
+    with pytest.raises(InputError, match="a scan ends too early"):
+        read_jpeg(bytes(content), "a").page(0)
 
 
 def test_damaged_metadata_costs_no_pixels() -> None:
