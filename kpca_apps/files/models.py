@@ -53,35 +53,9 @@ _DEEPEST = 16
 
 
 def save_model_file(path: str | Path, kind: str, model: object) -> None:
-    """Write a fitted model to a file.
+    """Write a fitted model, a dataclass, to a file, whole or not at all; `kind` is what it is for.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; replaced whole, or not at all.
-    kind : str
-        What it is a model for.
-    model : dataclass
-        The model; an array that stands in it twice is stored once.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Line:
-    ...     slope: float
-    ...     points: Annotated[NDArray[np.float64], "n 2"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "line.kpca")
-    ...     save_model_file(path, "line", Line(0.5, np.zeros((3, 2))))
-    ...     load_model_file(path, "line", Line, "a line").slope
-    0.5
+    An array that stands in it twice is stored once.
     """
     members: dict[str, NDArray[Any]] = {}
     names: dict[int, str] = {}
@@ -113,23 +87,9 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
 
 
 def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str) -> Model:
-    """Read a model back; nothing in the file is trusted.
+    """Read a model of this kind, a `make`, back; nothing in the file is trusted.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that `save_model_file` wrote.
-    kind, make : str, type
-        What it must be a model for, and the dataclass it must hold.
-    wanted : str
-        The same for a message: "a novelty model; fit one with ...".
-
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, damaged, of another kind, or of another version of the format.
-    MemoryLimitError
-        If it would not fit into memory.
+    `wanted` says the same for a message: "a novelty model; fit one with ...".
     """
     label = one_line(str(path), 200)
     with _opened(Path(path), label) as file:
@@ -151,20 +111,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
     """Refuse a path at which no model may be written; a run asks before it starts work.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to be written by `save_model_file`.
-    force : bool
-        Whether a model that is there may be replaced. Nothing but a model ever is: no link, no
-        device, no table, not even by force.
-
-    Raises
-    ------
-    RefusedError
-        If something is there that may not be replaced.
-    InputError
-        If the folder is missing or the name cannot be used.
+    Nothing but a model is ever replaced, by force: no link, no device, no table.
     """
     target = Path(path)
     label = one_line(str(path), 200)

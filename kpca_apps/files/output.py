@@ -55,32 +55,7 @@ _FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name only when complete.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; replaced if it exists, once it is flushed to disk.
-
-    Yields
-    ------
-    binary file
-        Where to write, and read what was written.
-
-    Raises
-    ------
-    InputError
-        If the folder is missing or cannot be written to, or the disk is full.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder, "note.txt")
-    ...     with atomic_write(target) as file:
-    ...         _ = file.write(b"whole")
-    ...     target.read_bytes()
-    b'whole'
-    """
+    """Open a file for writing (and reading back) that appears under its name only when complete."""
     target = Path(path)
     label = one_line(str(target), 200)
     if target.is_dir():
@@ -109,13 +84,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def storage_error(error: BaseException | None, label: str) -> InputError | None:
-    """Return what to raise where a disk that is full or failing caused an error, else ``None``.
-
-    Examples
-    --------
-    >>> str(storage_error(OSError(errno.ENOSPC, "No space left on device"), "runs/first"))
-    'runs/first: no space left on its disk; free some, or write to another place.'
-    """
+    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
     while isinstance(error, InputError):
         error = error.__cause__
     number = error.errno if isinstance(error, OSError) else None
@@ -132,27 +101,7 @@ def storage_error(error: BaseException | None, label: str) -> InputError | None:
 
 
 def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
-    """Write bytes to a temporary file that only this user can read.
-
-    Parameters
-    ----------
-    chunks : iterable of bytes
-        What to write.
-    label : str
-        Where it comes from, for messages.
-
-    Raises
-    ------
-    InputError
-        If the disk has no room for it.
-
-    Examples
-    --------
-    >>> held = spool([b"a,b", b"1,2"], "t.csv")
-    >>> held.path.read_bytes()
-    b'a,b1,2'
-    >>> held.close()
-    """
+    """Write bytes to a temporary file that only this user can read; the label says whose."""
     held = _spooled(folder=False)
     try:
         with held.path.open("wb") as file:
@@ -194,13 +143,7 @@ def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
 
 
 def require_disk(folder: Path, n_bytes: int, label: str) -> None:
-    """Refuse to write so many bytes, for what the user named so, to a disk without room for them.
-
-    Raises
-    ------
-    InputError
-        Naming the folder and what is free.
-    """
+    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
@@ -253,37 +196,8 @@ def _reason(error: Exception) -> str:
 class OutputFolder:
     """Build a folder of results beside its final place, then swap it in.
 
-    Its file ``run.json``, a JSON object if the run writes one, is completed with the name of the
-    tool and the list of the files written, so that a folder is known for what it is.
-
-    Parameters
-    ----------
-    path : str or Path
-        The folder to make. Its parent must exist.
-    force : bool
-        Replace the folder if it is empty or holds an earlier run, which its ``run.json`` tells,
-        and nothing else. Anything else is never replaced.
-
-    Attributes
-    ----------
-    path : Path
-        The final folder; the one to build in is what the ``with`` statement gives.
-
-    Raises
-    ------
-    RefusedError
-        On entering, if the folder exists and may not be replaced.
-    InputError
-        If the name cannot be used; on entering, if the parent is missing or cannot be written to;
-        on leaving, if the disk is full.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     with OutputFolder(Path(parent, "run")) as building:
-    ...         _ = (building / "run.json").write_text("{}")
-    ...     sorted(item.name for item in Path(parent).iterdir())
-    ['run']
+    Its ``run.json``, a JSON object if the run writes one, is completed with the tool's name and the
+    files written: only a folder that holds these and nothing else is ever replaced, by force.
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
