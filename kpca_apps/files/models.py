@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
-from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.names import one_line, reason_of, suggest
 from kpca_apps.files.output import atomic_write
 from kpca_apps.memory import available_bytes
 
@@ -97,7 +97,23 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
             with zipfile.ZipFile(file) as archive:
                 entries = _audited(archive, file.seek(0, io.SEEK_END))
                 header = msgspec.json.decode(archive.read(_DOCUMENT), type=_Header)
-                header.check(label, kind, wanted)
+                version, refusal = header.format_version, ""
+                if header.format != FORMAT:
+                    raise ValueError("it was not written by this toolkit")
+                if version > FORMAT_VERSION:
+                    refusal = (
+                        f"written in format {version} by a newer version; this one reads format "
+                        f"{FORMAT_VERSION}: update kpca-apps."
+                    )
+                elif version < FORMAT_VERSION:
+                    refusal = (
+                        f"written by kpca-apps of before model format {FORMAT_VERSION}, which this "
+                        "one does not read: fit the model again."
+                    )
+                elif header.kind != kind:
+                    refusal = f"not {wanted}"
+                if refusal:
+                    raise ModelFileError(f"{label}: {refusal}")
                 return _Reader(archive, entries).model(make, header.model)
         except ModelFileError:
             raise
@@ -120,8 +136,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
     except FileNotFoundError:
         found = None
     except (OSError, ValueError) as error:
-        reason = one_line(getattr(error, "strerror", None) or str(error))
-        raise InputError(f"{label}: is not a usable file name ({reason}).") from None
+        raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
     if not target.parent.is_dir():
         raise InputError(f"{label}: its folder does not exist; make it first.")
     if found is None:
@@ -145,22 +160,6 @@ class _Header(msgspec.Struct):
     format_version: int
     kind: str = ""
     model: msgspec.Raw = msgspec.Raw(b"")
-
-    def check(self, label: str, kind: str, wanted: str) -> None:
-        if self.format != FORMAT:
-            raise ValueError("it was not written by this toolkit")
-        if self.format_version > FORMAT_VERSION:
-            raise ModelFileError(
-                f"{label}: written in format {self.format_version} by a newer version; this one "
-                f"reads format {FORMAT_VERSION}: update kpca-apps."
-            )
-        if self.format_version < FORMAT_VERSION:
-            raise ModelFileError(
-                f"{label}: written by kpca-apps of before model format {FORMAT_VERSION}, which "
-                "this one does not read: fit the model again."
-            )
-        if self.kind != kind:
-            raise ModelFileError(f"{label}: not {wanted}")
 
 
 class _Record(msgspec.Struct):
@@ -297,7 +296,18 @@ def _check_arrays(made: Any) -> None:
         )
         if not fits:
             raise ValueError(f"{name} has shape {array.shape}")
-        if array.size and not _within(array, further):
+        if not array.size:
+            continue
+        # NaN is the least and the largest value where it occurs, and within no bounds.
+        low, high = array.min(), array.max()
+        within = "NaN too" in further or (np.isfinite(low) and np.isfinite(high))
+        for bounds in further:
+            if isinstance(bounds, msgspec.Meta):
+                within &= bounds.ge is None or low >= bounds.ge
+                within &= bounds.gt is None or low > bounds.gt
+                within &= bounds.le is None or high <= bounds.le
+                within &= bounds.lt is None or high < bounds.lt
+        if not within:
             raise ValueError(f"{name} holds values that no fit leads to")
 
 
@@ -311,21 +321,6 @@ def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         for part in (hint, *get_args(hint))
         if get_origin(part) is Annotated and get_origin(get_args(part)[0]) is np.ndarray
     )
-
-
-def _within(array: NDArray[Any], declared: list[Any]) -> bool:
-    # NaN is the least and the largest value where it occurs, and within no bounds.
-    low, high = array.min(), array.max()
-    within = "NaN too" in declared or bool(np.isfinite(low) and np.isfinite(high))
-    for bounds in declared:
-        if isinstance(bounds, msgspec.Meta):
-            within &= bool(
-                (bounds.ge is None or low >= bounds.ge)
-                and (bounds.gt is None or low > bounds.gt)
-                and (bounds.le is None or high <= bounds.le)
-                and (bounds.lt is None or high < bounds.lt)
-            )
-    return within
 
 
 def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -352,8 +347,7 @@ def _opened(path: Path, label: str) -> IO[bytes]:
         near = suggest(path.name, sorted(p.name for p in path.parent.glob("*")))
         raise ModelFileError(f"{label}: no such file.{near}") from None
     except (OSError, ValueError) as error:
-        reason = one_line(getattr(error, "strerror", None) or str(error))
-        raise ModelFileError(f"{label}: cannot be read ({reason}).") from None
+        raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None
     if file is None:
         raise ModelFileError(f"{label}: is not a file; name a model.")
     if found.st_size > available_bytes():

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["one_line", "safe_stem", "suggest", "unique_names"]
+__all__ = ["one_line", "reason_of", "safe_stem", "suggest", "unique_names"]
 
 # Characters that would break a one-line message or reorder it: controls, bidirectional marks,
 # line and paragraph separators, lone surrogates, private use and unassigned code points.
@@ -26,6 +26,11 @@ def one_line(text: str, limit: int = 80) -> str:
         for char in text[: limit + 1]
     )
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def reason_of(error: Exception) -> str:
+    """Say in one line what the system, or a library, says of an error."""
+    return one_line(getattr(error, "strerror", None) or str(error))
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.names import one_line
+from kpca_apps.files.names import one_line, reason_of
 from kpca_apps.temporary import TemporaryPath, lock, remove_leftovers, retired_path
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         # Not tempfile: its files are private, and these should get the permissions of any other.
         held = TemporaryPath(target)
     except (OSError, ValueError) as error:
-        raise InputError(f"{label}: cannot be written ({_reason(error)}).") from None
+        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
     try:
         with held.path.open("r+b") as file:
             yield file
@@ -74,7 +74,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         try:
             held.path.replace(target)
         except OSError as error:
-            raise InputError(f"{label}: cannot be replaced ({_reason(error)}).") from None
+            raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
     except Exception as error:
         if (failure := storage_error(error, label)) is not None:
             raise failure from error
@@ -189,10 +189,6 @@ def unusable(error: OSError) -> InputError:
     )
 
 
-def _reason(error: Exception) -> str:
-    return one_line(getattr(error, "strerror", None) or str(error))
-
-
 class OutputFolder:
     """Build a folder of results beside its final place, then swap it in.
 
@@ -302,7 +298,7 @@ class OutputFolder:
                 path.lstat()
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(
-                f"{self._label}: is not a usable folder name ({_reason(error)}); choose another."
+                f"{self._label}: is not a usable folder name ({reason_of(error)}); choose another."
             ) from None
         return path
 

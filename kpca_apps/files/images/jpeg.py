@@ -18,8 +18,14 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.limits import check_size, damage_refused
-from kpca_apps.files.images.types import ImageFile, Metadata, Page, Parts
+from kpca_apps.files.images.types import (
+    ImageFile,
+    Metadata,
+    Page,
+    Parts,
+    check_size,
+    damage_refused,
+)
 
 __all__ = ["PIXELS_PER_BYTE", "decode_whole", "read_jpeg", "write_jpeg"]
 

@@ -20,7 +20,6 @@ from tifffile import TIFF
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, decode_whole
-from kpca_apps.files.images.limits import DEFLATE_RATIO, check_size, damage_refused
 from kpca_apps.files.images.other import UNBOUNDED, stated_size
 from kpca_apps.files.images.tags import (
     LAYOUTS,
@@ -32,7 +31,14 @@ from kpca_apps.files.images.tags import (
     read_directories,
     write_exif,
 )
-from kpca_apps.files.images.types import ImageFile, Metadata, Page
+from kpca_apps.files.images.types import (
+    DEFLATE_RATIO,
+    ImageFile,
+    Metadata,
+    Page,
+    check_size,
+    damage_refused,
+)
 
 __all__ = ["EXTRA", "directory_of_metadata", "read_tiff", "write_tiff"]
 
