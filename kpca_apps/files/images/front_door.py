@@ -21,9 +21,8 @@ from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff,
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.limits import require_memory
 from kpca_apps.files.names import one_line, reason_of, suggest
-from kpca_apps.files.output import atomic_write
 
-__all__ = ["FORMATS", "encode_image", "read_image", "target_format", "write_image"]
+__all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
@@ -46,12 +45,6 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     image = _READERS[kind](data, label)
     require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=hashlib.sha256(data).hexdigest())
-
-
-def write_image(path: str | Path, pages: Pages, like: ImageFile, *, format: str = "same") -> None:
-    """Write pixels as a file like the one they came from, whole or not at all."""
-    with atomic_write(path) as file:
-        encode_image(file, pages, like, format=format)
 
 
 def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:

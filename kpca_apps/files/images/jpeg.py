@@ -30,7 +30,7 @@ from kpca_apps.files.images.types import (
 __all__ = ["PIXELS_PER_BYTE", "decode_whole", "read_jpeg", "write_jpeg"]
 
 QUALITY = 95
-_JFIF, _APP1, _APP2, _PHOTOSHOP, _ADOBE, _COMMENT = b"\xe0\xe1\xe2\xed\xee\xfe"
+_JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # Each block of 8 x 8 pixels takes at least one bit of the file.
 PIXELS_PER_BYTE = 8 * 64
 # The decoder goes over the whole image for each scan; progressive files have about ten.
@@ -73,7 +73,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
 
     def decoded(number: int) -> NDArray[np.uint8]:
         with damage_refused(label):
-            pixels = decode_whole(_bare(data, segments), "RGB" if channels == 3 else "GRAY")
+            pixels = decode_whole(data, "RGB" if channels == 3 else "GRAY")
             if pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
         return pixels
@@ -105,36 +105,24 @@ def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Parts) -> No
     file.write(encoded)
 
 
-def decode_whole(bare: bytes, colours: str) -> NDArray[np.uint8]:
-    """Decode a JPEG without metadata as "GRAY" or "RGB"; ValueError if it is not whole."""
+def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
+    """Decode a JPEG as "GRAY" or "RGB"; ValueError if it is not whole."""
+    # Renamed, for libjpeg warns of a profile in disorder, and that costs no pixel.
+    data = data.replace(b"ICC_PROFILE\0", b"ICC_profile\0")
     try:
-        pixels = simplejpeg.decode_jpeg(bare, colours, strict=True)
+        pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
     except ValueError as error:
         if "subsampling" not in str(error):
             raise
         # Colour coarser than in any common file. Of a whole image, more bits change no pixel.
-        plain, longer = (
-            np.array(JpegImageFile(io.BytesIO(data)))
-            for data in (bare, _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", bare))
-        )
-        if not np.array_equal(longer, plain):
+        picture = JpegImageFile(io.BytesIO(data))
+        scan = 0 if picture.fp is None else picture.fp.tell()
+        longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])
+        plain = np.array(picture)
+        if not np.array_equal(np.array(JpegImageFile(io.BytesIO(longer))), plain):
             raise ValueError("a scan ends too early") from None
         return plain
     return np.asarray(pixels[..., 0] if colours == "GRAY" else pixels)
-
-
-def _bare(data: bytes, segments: Parts) -> bytes:
-    """Return a file without its metadata, which may be damaged where its pixels are not."""
-    parts, place = [], 0
-    for code, content in segments:
-        segment = _as_segment(code, content)
-        start = data.find(segment, place)
-        if start < 0:
-            raise ValueError("its header is cut short")
-        end = start + len(segment)
-        parts.append(data[place : end if code[0] in (_JFIF, _ADOBE) else start])
-        place = end
-    return b"".join([*parts, data[place:]])
 
 
 def _code(name: str) -> bytes:

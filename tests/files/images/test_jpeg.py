@@ -72,6 +72,14 @@ def test_damaged_metadata_costs_no_pixels() -> None:
     for options in ({"icc_profile": b"no profile"}, {"exif": b"Exif\0\0II*\0\xff\xff\xff\xff"}):
         found = read_jpeg(saved(pixels, "JPEG", **options), "a").page(0)
         np.testing.assert_array_equal(found, plain)
+    # The parts of a profile are numbered, and here wrongly; and an Exif thumbnail is cut.
+    content = saved(pixels, "JPEG", icc_profile=bytes(70_000))
+    second = content.rindex(b"ICC_PROFILE\0") + 12
+    wrong = content[:second] + b"\7\1" + content[second + 2 :]
+    np.testing.assert_array_equal(read_jpeg(wrong, "a").page(0), plain)
+    thumbnail = saved(pixels[:16, :16], "JPEG")[:400]
+    found = read_jpeg(saved(pixels, "JPEG", exif=b"Exif\0\0II*\0" + thumbnail), "a").page(0)
+    np.testing.assert_array_equal(found, plain)
 
 
 def test_segments_are_written_as_they_were() -> None:
