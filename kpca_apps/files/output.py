@@ -20,6 +20,8 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+import msgspec
+
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.names import one_line, reason_of
 from kpca_apps.temporary import TemporaryPath, lock, remove_leftovers, retired_path
@@ -102,7 +104,7 @@ def storage_error(error: BaseException | None, label: str) -> InputError | None:
 
 def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
     """Write bytes to a temporary file that only this user can read; the label says whose."""
-    held = _spooled(folder=False)
+    held = spool_folder(folder=False)
     try:
         with held.path.open("wb") as file:
             for chunk in chunks:
@@ -114,11 +116,6 @@ def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
             raise failure from error
         raise
     return held
-
-
-def spool_folder() -> TemporaryPath:
-    """Make a temporary folder that only this user can look into, or say why none can be made."""
-    return _spooled(folder=True)
 
 
 def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
@@ -162,7 +159,8 @@ def remove_spools() -> None:
         remove_leftovers(_temporary_folder() / _SPOOL)
 
 
-def _spooled(*, folder: bool) -> TemporaryPath:
+def spool_folder(*, folder: bool = True) -> TemporaryPath:
+    """Make a temporary folder, or file, that only this user can look into."""
     target = _temporary_folder() / _SPOOL
     try:
         return TemporaryPath(target, folder=folder, private=True)
@@ -198,8 +196,19 @@ class OutputFolder:
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
         self._label = one_line(str(path), 200)
-        self.path = self._located(Path(path))
-        self.force = force
+        self.force, given = force, Path(path)
+        try:
+            if given.name in ("", ".."):
+                self.path = given.resolve()
+            else:
+                # Never the folder itself: a link there must be seen as one.
+                self.path = given.parent.resolve() / given.name
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    self.path.lstat()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{self._label}: is not a usable folder name ({reason_of(error)}); choose another."
+            ) from None
 
     def check(self) -> None:
         """Refuse a folder that may not be made or replaced; a run asks before it starts work."""
@@ -288,20 +297,6 @@ class OutputFolder:
                 os.close(held)
         shutil.rmtree(retired, ignore_errors=True)
 
-    def _located(self, given: Path) -> Path:
-        """Resolve the parent, never the folder itself: a link there must be seen as one."""
-        try:
-            if given.name in ("", ".."):
-                return given.resolve()
-            path = given.parent.resolve() / given.name
-            with suppress(FileNotFoundError, NotADirectoryError):
-                path.lstat()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"{self._label}: is not a usable folder name ({reason_of(error)}); choose another."
-            ) from None
-        return path
-
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Let two folders trade names in one step, where the system can: neither is ever missing."""
@@ -326,6 +321,13 @@ def _sign(folder: Path) -> None:
     marker.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
+class _Facts(msgspec.Struct):
+    """What a marker must say."""
+
+    tool: str
+    files: list[str]
+
+
 def _foreign(folder: Path) -> str:
     """Name something in a folder that no run wrote; empty if there is nothing."""
     try:
@@ -335,23 +337,23 @@ def _foreign(folder: Path) -> str:
         return str(error.filename or folder)
 
 
-def _files_written(folder: Path) -> frozenset[str]:
+def _files_written(folder: Path) -> set[str]:
     """Paths of what a run says it wrote, its folders and the marker too; none without a marker."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > _LONGEST_MARKER:
-        return frozenset()
+        return set()
     try:
-        facts = json.loads(marker.read_text(encoding="utf-8"))
+        # Not msgspec.json, which takes no NaN, and a run may write one.
+        facts = msgspec.convert(json.loads(marker.read_text(encoding="utf-8")), _Facts)
     except (ValueError, RecursionError):
-        return frozenset()
-    if not isinstance(facts, dict) or facts.get("tool") != _TOOL:
-        return frozenset()
-    files = facts.get("files")
-    listed = [name for name in files if isinstance(name, str)] if isinstance(files, list) else []
+        return set()
+    if facts.tool != _TOOL:
+        return set()
+    listed = facts.files
     parents = [part.as_posix() for name in listed for part in PurePosixPath(name).parents]
     # A link is never ours, whatever it is called.
     links = {name for name in (*listed, *parents) if (folder / name).is_symlink()}
-    return frozenset({MARKER, *listed, *parents} - links)
+    return {MARKER, *listed, *parents} - links
 
 
 def _items(folder: Path) -> Iterator[str]:
