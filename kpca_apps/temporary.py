@@ -26,31 +26,9 @@ _LONGEST_NAME = 40
 class TemporaryPath:
     """A hidden file or folder beside a target, to be renamed to it or removed.
 
-    Parameters
-    ----------
-    target : Path
-        The final place; for what is never renamed, a name that all of a kind share.
-    folder : bool
-        Whether it is a folder.
-    private : bool
-        Whether no other user may look into it.
-
-    Attributes
-    ----------
-    path : Path
-        Where it lies. What still lies there is removed when nothing refers to this object, or
-        when the program ends.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     held = TemporaryPath(Path(folder, "note.txt"))
-    ...     held.path.name.startswith(".note.txt."), held.path.exists()
-    ...     held.close()
-    ...     held.path.exists()
-    (True, True)
-    False
+    What still lies at `path` is removed when nothing refers to this object or the program ends. For
+    what is never renamed, the target is a name that all of a kind share; `private` keeps other
+    users out.
     """
 
     def __init__(self, target: Path, *, folder: bool = False, private: bool = False) -> None:
@@ -105,13 +83,7 @@ else:
     import fcntl
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
-        """Lock a file or folder against every other opening of it.
-
-        Returns
-        -------
-        int or None
-            What to close to release it; ``None`` where another holds it, or none can be had.
-        """
+        """Lock a file or folder; return what to close to release it, None where that cannot be."""
         # No link is followed, and no named pipe waited for.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

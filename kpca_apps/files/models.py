@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
-from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.names import one_line, reason_of, suggest
 from kpca_apps.files.output import atomic_write
 from kpca_apps.memory import available_bytes
 
@@ -53,35 +53,9 @@ _DEEPEST = 16
 
 
 def save_model_file(path: str | Path, kind: str, model: object) -> None:
-    """Write a fitted model to a file.
+    """Write a fitted model, a dataclass, to a file, whole or not at all; `kind` is what it is for.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; replaced whole, or not at all.
-    kind : str
-        What it is a model for.
-    model : dataclass
-        The model; an array that stands in it twice is stored once.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Line:
-    ...     slope: float
-    ...     points: Annotated[NDArray[np.float64], "n 2"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "line.kpca")
-    ...     save_model_file(path, "line", Line(0.5, np.zeros((3, 2))))
-    ...     load_model_file(path, "line", Line, "a line").slope
-    0.5
+    An array that stands in it twice is stored once.
     """
     members: dict[str, NDArray[Any]] = {}
     names: dict[int, str] = {}
@@ -113,23 +87,9 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
 
 
 def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str) -> Model:
-    """Read a model back; nothing in the file is trusted.
+    """Read a model of this kind, a `make`, back; nothing in the file is trusted.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that `save_model_file` wrote.
-    kind, make : str, type
-        What it must be a model for, and the dataclass it must hold.
-    wanted : str
-        The same for a message: "a novelty model; fit one with ...".
-
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, damaged, of another kind, or of another version of the format.
-    MemoryLimitError
-        If it would not fit into memory.
+    `wanted` says the same for a message: "a novelty model; fit one with ...".
     """
     label = one_line(str(path), 200)
     with _opened(Path(path), label) as file:
@@ -137,7 +97,23 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
             with zipfile.ZipFile(file) as archive:
                 entries = _audited(archive, file.seek(0, io.SEEK_END))
                 header = msgspec.json.decode(archive.read(_DOCUMENT), type=_Header)
-                header.check(label, kind, wanted)
+                version, refusal = header.format_version, ""
+                if header.format != FORMAT:
+                    raise ValueError("it was not written by this toolkit")
+                if version > FORMAT_VERSION:
+                    refusal = (
+                        f"written in format {version} by a newer version; this one reads format "
+                        f"{FORMAT_VERSION}: update kpca-apps."
+                    )
+                elif version < FORMAT_VERSION:
+                    refusal = (
+                        f"written by kpca-apps of before model format {FORMAT_VERSION}, which this "
+                        "one does not read: fit the model again."
+                    )
+                elif header.kind != kind:
+                    refusal = f"not {wanted}"
+                if refusal:
+                    raise ModelFileError(f"{label}: {refusal}")
                 return _Reader(archive, entries).model(make, header.model)
         except ModelFileError:
             raise
@@ -151,20 +127,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
     """Refuse a path at which no model may be written; a run asks before it starts work.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to be written by `save_model_file`.
-    force : bool
-        Whether a model that is there may be replaced. Nothing but a model ever is: no link, no
-        device, no table, not even by force.
-
-    Raises
-    ------
-    RefusedError
-        If something is there that may not be replaced.
-    InputError
-        If the folder is missing or the name cannot be used.
+    Nothing but a model is ever replaced, by force: no link, no device, no table.
     """
     target = Path(path)
     label = one_line(str(path), 200)
@@ -173,8 +136,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
     except FileNotFoundError:
         found = None
     except (OSError, ValueError) as error:
-        reason = one_line(getattr(error, "strerror", None) or str(error))
-        raise InputError(f"{label}: is not a usable file name ({reason}).") from None
+        raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
     if not target.parent.is_dir():
         raise InputError(f"{label}: its folder does not exist; make it first.")
     if found is None:
@@ -198,22 +160,6 @@ class _Header(msgspec.Struct):
     format_version: int
     kind: str = ""
     model: msgspec.Raw = msgspec.Raw(b"")
-
-    def check(self, label: str, kind: str, wanted: str) -> None:
-        if self.format != FORMAT:
-            raise ValueError("it was not written by this toolkit")
-        if self.format_version > FORMAT_VERSION:
-            raise ModelFileError(
-                f"{label}: written in format {self.format_version} by a newer version; this one "
-                f"reads format {FORMAT_VERSION}: update kpca-apps."
-            )
-        if self.format_version < FORMAT_VERSION:
-            raise ModelFileError(
-                f"{label}: written by kpca-apps of before model format {FORMAT_VERSION}, which "
-                "this one does not read: fit the model again."
-            )
-        if self.kind != kind:
-            raise ModelFileError(f"{label}: not {wanted}")
 
 
 class _Record(msgspec.Struct):
@@ -350,7 +296,18 @@ def _check_arrays(made: Any) -> None:
         )
         if not fits:
             raise ValueError(f"{name} has shape {array.shape}")
-        if array.size and not _within(array, further):
+        if not array.size:
+            continue
+        # NaN is the least and the largest value where it occurs, and within no bounds.
+        low, high = array.min(), array.max()
+        within = "NaN too" in further or (np.isfinite(low) and np.isfinite(high))
+        for bounds in further:
+            if isinstance(bounds, msgspec.Meta):
+                within &= bounds.ge is None or low >= bounds.ge
+                within &= bounds.gt is None or low > bounds.gt
+                within &= bounds.le is None or high <= bounds.le
+                within &= bounds.lt is None or high < bounds.lt
+        if not within:
             raise ValueError(f"{name} holds values that no fit leads to")
 
 
@@ -364,21 +321,6 @@ def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         for part in (hint, *get_args(hint))
         if get_origin(part) is Annotated and get_origin(get_args(part)[0]) is np.ndarray
     )
-
-
-def _within(array: NDArray[Any], declared: list[Any]) -> bool:
-    # NaN is the least and the largest value where it occurs, and within no bounds.
-    low, high = array.min(), array.max()
-    within = "NaN too" in declared or bool(np.isfinite(low) and np.isfinite(high))
-    for bounds in declared:
-        if isinstance(bounds, msgspec.Meta):
-            within &= bool(
-                (bounds.ge is None or low >= bounds.ge)
-                and (bounds.gt is None or low > bounds.gt)
-                and (bounds.le is None or high <= bounds.le)
-                and (bounds.lt is None or high < bounds.lt)
-            )
-    return within
 
 
 def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -405,8 +347,7 @@ def _opened(path: Path, label: str) -> IO[bytes]:
         near = suggest(path.name, sorted(p.name for p in path.parent.glob("*")))
         raise ModelFileError(f"{label}: no such file.{near}") from None
     except (OSError, ValueError) as error:
-        reason = one_line(getattr(error, "strerror", None) or str(error))
-        raise ModelFileError(f"{label}: cannot be read ({reason}).") from None
+        raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None
     if file is None:
         raise ModelFileError(f"{label}: is not a file; name a model.")
     if found.st_size > available_bytes():

@@ -20,8 +20,10 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+import msgspec
+
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.names import one_line
+from kpca_apps.files.names import one_line, reason_of
 from kpca_apps.temporary import TemporaryPath, lock, remove_leftovers, retired_path
 
 if TYPE_CHECKING:
@@ -55,32 +57,7 @@ _FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name only when complete.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; replaced if it exists, once it is flushed to disk.
-
-    Yields
-    ------
-    binary file
-        Where to write, and read what was written.
-
-    Raises
-    ------
-    InputError
-        If the folder is missing or cannot be written to, or the disk is full.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder, "note.txt")
-    ...     with atomic_write(target) as file:
-    ...         _ = file.write(b"whole")
-    ...     target.read_bytes()
-    b'whole'
-    """
+    """Open a file for writing (and reading back) that appears under its name only when complete."""
     target = Path(path)
     label = one_line(str(target), 200)
     if target.is_dir():
@@ -90,7 +67,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         # Not tempfile: its files are private, and these should get the permissions of any other.
         held = TemporaryPath(target)
     except (OSError, ValueError) as error:
-        raise InputError(f"{label}: cannot be written ({_reason(error)}).") from None
+        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
     try:
         with held.path.open("r+b") as file:
             yield file
@@ -99,7 +76,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         try:
             held.path.replace(target)
         except OSError as error:
-            raise InputError(f"{label}: cannot be replaced ({_reason(error)}).") from None
+            raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
     except Exception as error:
         if (failure := storage_error(error, label)) is not None:
             raise failure from error
@@ -109,13 +86,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def storage_error(error: BaseException | None, label: str) -> InputError | None:
-    """Return what to raise where a disk that is full or failing caused an error, else ``None``.
-
-    Examples
-    --------
-    >>> str(storage_error(OSError(errno.ENOSPC, "No space left on device"), "runs/first"))
-    'runs/first: no space left on its disk; free some, or write to another place.'
-    """
+    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
     while isinstance(error, InputError):
         error = error.__cause__
     number = error.errno if isinstance(error, OSError) else None
@@ -132,28 +103,8 @@ def storage_error(error: BaseException | None, label: str) -> InputError | None:
 
 
 def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
-    """Write bytes to a temporary file that only this user can read.
-
-    Parameters
-    ----------
-    chunks : iterable of bytes
-        What to write.
-    label : str
-        Where it comes from, for messages.
-
-    Raises
-    ------
-    InputError
-        If the disk has no room for it.
-
-    Examples
-    --------
-    >>> held = spool([b"a,b", b"1,2"], "t.csv")
-    >>> held.path.read_bytes()
-    b'a,b1,2'
-    >>> held.close()
-    """
-    held = _spooled(folder=False)
+    """Write bytes to a temporary file that only this user can read; the label says whose."""
+    held = spool_folder(folder=False)
     try:
         with held.path.open("wb") as file:
             for chunk in chunks:
@@ -165,11 +116,6 @@ def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
             raise failure from error
         raise
     return held
-
-
-def spool_folder() -> TemporaryPath:
-    """Make a temporary folder that only this user can look into, or say why none can be made."""
-    return _spooled(folder=True)
 
 
 def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
@@ -194,13 +140,7 @@ def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
 
 
 def require_disk(folder: Path, n_bytes: int, label: str) -> None:
-    """Refuse to write so many bytes, for what the user named so, to a disk without room for them.
-
-    Raises
-    ------
-    InputError
-        Naming the folder and what is free.
-    """
+    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
@@ -219,7 +159,8 @@ def remove_spools() -> None:
         remove_leftovers(_temporary_folder() / _SPOOL)
 
 
-def _spooled(*, folder: bool) -> TemporaryPath:
+def spool_folder(*, folder: bool = True) -> TemporaryPath:
+    """Make a temporary folder, or file, that only this user can look into."""
     target = _temporary_folder() / _SPOOL
     try:
         return TemporaryPath(target, folder=folder, private=True)
@@ -246,50 +187,28 @@ def unusable(error: OSError) -> InputError:
     )
 
 
-def _reason(error: Exception) -> str:
-    return one_line(getattr(error, "strerror", None) or str(error))
-
-
 class OutputFolder:
     """Build a folder of results beside its final place, then swap it in.
 
-    Its file ``run.json``, a JSON object if the run writes one, is completed with the name of the
-    tool and the list of the files written, so that a folder is known for what it is.
-
-    Parameters
-    ----------
-    path : str or Path
-        The folder to make. Its parent must exist.
-    force : bool
-        Replace the folder if it is empty or holds an earlier run, which its ``run.json`` tells,
-        and nothing else. Anything else is never replaced.
-
-    Attributes
-    ----------
-    path : Path
-        The final folder; the one to build in is what the ``with`` statement gives.
-
-    Raises
-    ------
-    RefusedError
-        On entering, if the folder exists and may not be replaced.
-    InputError
-        If the name cannot be used; on entering, if the parent is missing or cannot be written to;
-        on leaving, if the disk is full.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     with OutputFolder(Path(parent, "run")) as building:
-    ...         _ = (building / "run.json").write_text("{}")
-    ...     sorted(item.name for item in Path(parent).iterdir())
-    ['run']
+    Its ``run.json``, a JSON object if the run writes one, is completed with the tool's name and the
+    files written: only a folder that holds these and nothing else is ever replaced, by force.
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
         self._label = one_line(str(path), 200)
-        self.path = self._located(Path(path))
-        self.force = force
+        self.force, given = force, Path(path)
+        try:
+            if given.name in ("", ".."):
+                self.path = given.resolve()
+            else:
+                # Never the folder itself: a link there must be seen as one.
+                self.path = given.parent.resolve() / given.name
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    self.path.lstat()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{self._label}: is not a usable folder name ({reason_of(error)}); choose another."
+            ) from None
 
     def check(self) -> None:
         """Refuse a folder that may not be made or replaced; a run asks before it starts work."""
@@ -378,20 +297,6 @@ class OutputFolder:
                 os.close(held)
         shutil.rmtree(retired, ignore_errors=True)
 
-    def _located(self, given: Path) -> Path:
-        """Resolve the parent, never the folder itself: a link there must be seen as one."""
-        try:
-            if given.name in ("", ".."):
-                return given.resolve()
-            path = given.parent.resolve() / given.name
-            with suppress(FileNotFoundError, NotADirectoryError):
-                path.lstat()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"{self._label}: is not a usable folder name ({_reason(error)}); choose another."
-            ) from None
-        return path
-
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Let two folders trade names in one step, where the system can: neither is ever missing."""
@@ -416,6 +321,13 @@ def _sign(folder: Path) -> None:
     marker.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
+class _Facts(msgspec.Struct):
+    """What a marker must say."""
+
+    tool: str
+    files: list[str]
+
+
 def _foreign(folder: Path) -> str:
     """Name something in a folder that no run wrote; empty if there is nothing."""
     try:
@@ -425,23 +337,23 @@ def _foreign(folder: Path) -> str:
         return str(error.filename or folder)
 
 
-def _files_written(folder: Path) -> frozenset[str]:
+def _files_written(folder: Path) -> set[str]:
     """Paths of what a run says it wrote, its folders and the marker too; none without a marker."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > _LONGEST_MARKER:
-        return frozenset()
+        return set()
     try:
-        facts = json.loads(marker.read_text(encoding="utf-8"))
+        # Not msgspec.json, which takes no NaN, and a run may write one.
+        facts = msgspec.convert(json.loads(marker.read_text(encoding="utf-8")), _Facts)
     except (ValueError, RecursionError):
-        return frozenset()
-    if not isinstance(facts, dict) or facts.get("tool") != _TOOL:
-        return frozenset()
-    files = facts.get("files")
-    listed = [name for name in files if isinstance(name, str)] if isinstance(files, list) else []
+        return set()
+    if facts.tool != _TOOL:
+        return set()
+    listed = facts.files
     parents = [part.as_posix() for name in listed for part in PurePosixPath(name).parents]
     # A link is never ours, whatever it is called.
     links = {name for name in (*listed, *parents) if (folder / name).is_symlink()}
-    return frozenset({MARKER, *listed, *parents} - links)
+    return {MARKER, *listed, *parents} - links
 
 
 def _items(folder: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import resource
 import shutil
@@ -540,3 +541,10 @@ def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
     assert len(list(folder.iterdir())) == 2
     open_table(table)
     assert list(folder.iterdir()) == [alive.path]
+
+
+def test_a_run_that_wrote_no_number_is_replaced_by_force(tmp_path: Path) -> None:
+    for value in (math.nan, 1.0):
+        with OutputFolder(tmp_path / "run", force=True) as building:
+            (building / "run.json").write_text(json.dumps({"threshold": value}))
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["threshold"] == 1.0

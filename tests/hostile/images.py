@@ -9,13 +9,16 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tifffile
 from PIL import Image
 
+from kpca_apps.files.images.front_door import encode_image
 from kpca_apps.files.images.png import SIGNATURE
+from kpca_apps.files.images.types import ImageFile
 
 NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>.png".replace("/", "_"),
@@ -176,3 +179,10 @@ def tiff_without_depths() -> bytes:
     content = tiff(texture(20, 30))
     entry = struct.pack("<HHI", 258, 3, 1)
     return content.replace(entry, entry[:4] + bytes(4))
+
+
+def write_image(path: Path, pages: Any, like: ImageFile, **options: str) -> None:
+    """Write pixels as a file like the one they came from."""
+    file = io.BytesIO()
+    encode_image(file, pages, like, **options)
+    path.write_bytes(file.getvalue())

@@ -52,6 +52,16 @@ def test_a_jpeg_of_more_pixels_than_its_bits_is_refused(progressive: bool) -> No
         read_jpeg(lie, "a.jpg")
 
 
+def test_a_progressive_jpeg_of_more_pixels_than_its_first_scan_is_refused() -> None:
+    # As many bytes in all as so many pixels could take.
+    content = saved(texture(1000, 1200, 3), "JPEG", progressive=True)
+    frame = content.index(b"\xff\xc2")
+    lie = content[: frame + 5] + struct.pack(">HH", 13300, 13300) + content[frame + 9 :]
+    assert 512 * len(lie) > 13300**2
+    with pytest.raises(InputError, match=r"13300 x 13300 pixels, more than its .* bytes"):
+        read_jpeg(lie, "a.jpg")
+
+
 def test_a_jpeg_of_one_colour_is_no_lie() -> None:
     for mode in ("L", "RGB"):
         for options in ({}, {"progressive": True}):

@@ -20,13 +20,11 @@ from kpca_apps.files.images.png import carry_metadata, read_png, write_png
 from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.limits import require_memory
-from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.output import atomic_write
+from kpca_apps.files.names import one_line, reason_of, suggest
 
-__all__ = ["FORMATS", "encode_image", "read_image", "target_format", "write_image"]
+__all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
-
 FORMATS = ("same", "png", "tiff")
 _READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
     "png": read_png,
@@ -37,22 +35,9 @@ _READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
 
 
 def read_image(path: str | Path, label: str | None = None) -> ImageFile:
-    """Read an image file; its kind is told by its content, not by its suffix.
+    """Read an image file, whose kind its content tells, or refuse it in a line with the label.
 
-    It is checked as far as its headers go: pixels are decoded when asked for. What is missing,
-    damaged, too large or of a kind that is not read is refused in one line, which begins with the
-    label (default: the path) and says what to do about it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "grey.png")
-    ...     with path.open("wb") as file:
-    ...         write_png(file, np.full((3, 5), 9, np.uint8), ())
-    ...     image = read_image(path)
-    >>> image.format, image.pages[0].shape, int(image.page(0)[2, 4])
-    ('png', (3, 5), 9)
+    It is checked as far as its headers go: pixels are decoded when asked for.
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
@@ -60,12 +45,6 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     image = _READERS[kind](data, label)
     require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=hashlib.sha256(data).hexdigest())
-
-
-def write_image(path: str | Path, pages: Pages, like: ImageFile, *, format: str = "same") -> None:
-    """Write pixels as a file like the one they came from, whole or not at all."""
-    with atomic_write(path) as file:
-        encode_image(file, pages, like, format=format)
 
 
 def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:
@@ -144,5 +123,4 @@ def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
     except InputError:
         raise
     except (OSError, ValueError) as error:
-        reason = one_line(getattr(error, "strerror", None) or str(error))
-        raise InputError(f"{label}: cannot be read ({reason}).") from None
+        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None

@@ -17,8 +17,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.limits import check_size, damage_refused
-from kpca_apps.files.images.types import ImageFile, Metadata, Page, Parts
+from kpca_apps.files.images.types import (
+    ImageFile,
+    Metadata,
+    Page,
+    Parts,
+    check_size,
+    damage_refused,
+)
 from kpca_apps.files.limits import require_memory
 
 __all__ = ["OTHER_KINDS", "UNBOUNDED", "boxes", "read_other", "stated_size", "write_other"]

@@ -16,8 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.limits import DEFLATE_RATIO, check_size, damage_refused
-from kpca_apps.files.images.types import ImageFile, Metadata, Page, Parts
+from kpca_apps.files.images.types import (
+    DEFLATE_RATIO,
+    ImageFile,
+    Metadata,
+    Page,
+    Parts,
+    check_size,
+    damage_refused,
+)
 
 __all__ = ["carry_metadata", "read_png", "write_png"]
 

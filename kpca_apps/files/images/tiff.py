@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from tifffile import TIFF
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, require_whole
-from kpca_apps.files.images.limits import DEFLATE_RATIO, check_size, damage_refused
+from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.files.images.other import UNBOUNDED, stated_size
 from kpca_apps.files.images.tags import (
     LAYOUTS,
@@ -32,7 +31,14 @@ from kpca_apps.files.images.tags import (
     read_directories,
     write_exif,
 )
-from kpca_apps.files.images.types import ImageFile, Metadata, Page
+from kpca_apps.files.images.types import (
+    DEFLATE_RATIO,
+    ImageFile,
+    Metadata,
+    Page,
+    check_size,
+    damage_refused,
+)
 
 __all__ = ["EXTRA", "directory_of_metadata", "read_tiff", "write_tiff"]
 
@@ -127,26 +133,31 @@ def read_tiff(data: bytes, label: str) -> ImageFile:
 
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
     """Refuse what only looks like a TIFF image: RAW files, volumes, stacks of one directory."""
-    for directory in directories:
-        if DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS:
-            raise InputError(
-                f"{label}: is a camera's RAW file, which is not read; develop it to a 16-bit TIFF "
-                "first, without its denoising."
+    slices = max(directory.integer(DEPTH, 1) for directory in directories)
+    described = directories[0].tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data
+    images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
+    wrong = ""
+    if any(
+        DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS
+        for directory in directories
+    ):
+        wrong = (
+            "is a camera's RAW file, which is not read; develop it to a 16-bit TIFF first, without "
+            "its denoising"
+        )
+    elif slices > 1:
+        wrong = (
+            f"holds a volume of {slices} slices in one page; save it with a page for each slice "
+            "first"
+        )
+    elif len(directories) == 1 and described.startswith(b"ImageJ") and images:
+        if int(images[1][:9]) > 1:
+            wrong = (
+                "is an ImageJ stack that keeps its pages outside the TIFF structure; save it with "
+                "a page for each image first"
             )
-        slices = directory.integer(DEPTH, 1)
-        if slices > 1:
-            raise InputError(
-                f"{label}: holds a volume of {slices} slices in one page; save it with a page for "
-                "each slice first."
-            )
-    described = directories[0].tags.get(DESCRIPTION)
-    if described is not None and len(directories) == 1:
-        images = re.search(rb"^images=(\d+)", described.data, re.MULTILINE)
-        if images and int(images[1][:9]) > 1 and described.data.startswith(b"ImageJ"):
-            raise InputError(
-                f"{label}: is an ImageJ stack that keeps its pages outside the TIFF structure; "
-                "save it with a page for each image first."
-            )
+    if wrong:
+        raise InputError(f"{label}: {wrong}.")
 
 
 def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
@@ -187,29 +198,26 @@ def _page(directory: Directory, label: str) -> Page:
     samples, meaning = directory.integer(SAMPLES, 1), directory.integer(MEANING, 1)
     bits, formats = (set(directory.integers(tag, (1,))) for tag in (BITS, FORMAT))
     kind, depth = min(formats), max(bits)
+    code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
     is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
+    colours = 1 if meaning in (0, 1) else 3
+    may_have_alpha = colours == 3 or directory.integer(EXTRA, 0) in (1, 2)
+    wrong = ""
     if meaning not in (0, 1, 2) and not is_jpeg_colour:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
-        raise InputError(f"{label}: holds {what}, not grey or RGB; save it as grey or RGB first.")
-    if bits == {1}:
-        raise InputError(
-            f"{label}: holds 1 bit a pixel, which leaves no grey to denoise; scan or save it as "
-            "8-bit grey."
-        )
-    code = _TYPES.get((kind, depth))
-    if code is None or len(bits) > 1 or len(formats) > 1:
+        wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
+    elif bits == {1}:
+        wrong = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
+    elif code is None:
         what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
-        raise InputError(
-            f"{label}: holds {what} values of {depth} bits; save it as 8-bit, 16-bit or float32 "
-            "first."
+        wrong = f"{what} values of {depth} bits; save it as 8-bit, 16-bit or float32 first"
+    elif samples not in (colours, colours + may_have_alpha):
+        wrong = (
+            f"{samples} channels where {'RGB' if colours == 3 else 'grey'} has {colours}, and not "
+            "as transparency; save each channel as a page or file of its own"
         )
-    colours = 1 if meaning in (0, 1) else 3
-    is_declared = directory.integer(EXTRA, 0) in (1, 2)
-    if samples != colours and not (samples == colours + 1 and (is_declared or colours == 3)):
-        raise InputError(
-            f"{label}: holds {samples} channels where {'RGB' if colours == 3 else 'grey'} has "
-            f"{colours}, and not as transparency; save each channel as a page or file of its own."
-        )
+    if wrong:
+        raise InputError(f"{label}: holds {wrong}.")
     size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     return Page(*size, samples, np.dtype(code))
 
@@ -227,7 +235,7 @@ def _decoded(data: bytes, structure: _Structure, label: str) -> NDArray[Any]:
                 # The last strip is cut; tiles are whole and padded.
                 n_rows = tall if TILES in structure.tags.tags else len(target)
                 with damage_refused(label):
-                    values = decoded(data[place : place + size], structure, n_rows, label)
+                    values = decoded(data[place : place + size], structure, n_rows)
                     values = values.reshape(-1, wide, samples)
                 target[...] = values[: target.shape[0], : target.shape[1]]
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
@@ -235,7 +243,7 @@ def _decoded(data: bytes, structure: _Structure, label: str) -> NDArray[Any]:
     return whole[..., 0] if page.channels == 1 else whole
 
 
-def _block(packed: bytes, structure: _Structure, n_rows: int, label: str) -> NDArray[Any]:
+def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
     """Decode a strip or tile of packed bytes."""
     dtype, (tall, wide) = structure.page.dtype, structure.block
     row, raw = wide * structure.samples, packed
@@ -257,7 +265,7 @@ def _block(packed: bytes, structure: _Structure, n_rows: int, label: str) -> NDA
     return values
 
 
-def _image_block(packed: bytes, structure: _Structure, n_rows: int, label: str) -> NDArray[Any]:
+def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
     """Decode a strip or tile that is an image of another kind, of no more pixels than it may."""
     kind, samples, tags = _IMAGES[structure.packing], structure.samples, structure.tags.tags
     height, width = stated_size(kind, packed)
@@ -266,7 +274,8 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int, label: str) 
     if kind == "jpeg":
         if JPEG_TABLES in tags:
             packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
-        require_whole(packed, label)
+        # For its check alone: it takes the colours for what JPEG files hold, not for what tags say.
+        decode_whole(packed, "GRAY")
         stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
             packed, colorspace=stored, outcolorspace="RGB" if stored else None

@@ -1,29 +1,51 @@
-"""An image file as it is read: its pages, and all that must come through with them."""
+"""An image file as it is read, what its header may promise, and damage in one line.
+
+A promise is checked before any pixel is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.errors import InputError
 from kpca_apps.files.images.tags import Directory, exif_orientation
+from kpca_apps.files.names import one_line
 
-__all__ = ["ImageFile", "Metadata", "Page"]
+__all__ = [
+    "DEFLATE_RATIO",
+    "MAX_PIXELS",
+    "ImageFile",
+    "Metadata",
+    "Page",
+    "Parts",
+    "check_size",
+    "damage_refused",
+]
 
-Parts = tuple[tuple[bytes, bytes], ...]
+Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
+MAX_PIXELS = 178_000_000
+# Deflate packs at most 1032 bytes into one; a header that promises more lies.
+DEFLATE_RATIO = 1100
+# What libpng only warns of is harmless; without a handler it would be printed.
+logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
 class Page:
-    """Size and type of an image: 1 to 4 channels (grey or RGB, alpha last), u1, u2, f4 or f8."""
+    """Size and type of an image."""
 
     height: int
     width: int
-    channels: int
-    dtype: np.dtype[Any]
+    channels: int  # 1 to 4: grey or RGB, alpha last
+    dtype: np.dtype[Any]  # u1, u2, f4 or f8
 
     @property
     def alpha(self) -> bool:
@@ -43,16 +65,12 @@ class Page:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What any format can say: EXIF from its TIFF header on, and the colour profile.
+    """What any format can say. Pixels are never turned."""
 
-    Pixels are never turned: `orientation` is how to view them, 1 (as they are) to 8. `density` is
-    pixels an inch, across and down, where that is said outside the EXIF block.
-    """
-
-    exif: bytes | None = None
+    exif: bytes | None = None  # from its TIFF header on
     icc: bytes | None = None
-    orientation: int = 1
-    density: tuple[float, float] | None = None
+    orientation: int = 1  # how to view the pixels: 1 (as they are) to 8
+    density: tuple[float, float] | None = None  # pixels an inch, if said outside the EXIF block
 
     @classmethod
     def of(
@@ -64,22 +82,54 @@ class Metadata:
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file, checked as far as its headers go.
+    """An image file, checked as far as its headers go."""
 
-    `label` is the file as the user named it, fit for a one-line message; `format` its kind by
-    content, one of `kinds.SUFFIXES_OF`; `metadata` that of the first page. `page` decodes a page,
-    from its number (from 0) to its pixels in stored order, or refuses those that are damaged or
-    cut short. `notes` are sentences on what comes out other than it went in, `carried` the type
-    and content of PNG chunks, JPEG segments or boxes to write again, `directories` the tags of
-    each TIFF page, and `sha256` is the hash of the file's bytes.
-    """
-
-    label: str
-    format: str
+    label: str  # as the user named it, fit for a one-line message
+    format: str  # by content, one of `kinds.SUFFIXES_OF`
     pages: tuple[Page, ...]
-    metadata: Metadata
+    metadata: Metadata  # of the first page
+    # Decodes a page, by its number from 0, in stored order; refuses damage.
     page: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
-    notes: tuple[str, ...] = ()
-    carried: Parts = field(default=(), repr=False)
-    directories: tuple[Directory, ...] = field(default=(), repr=False)
-    sha256: str = ""
+    notes: tuple[str, ...] = ()  # sentences on what comes out other than it went in
+    carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
+    directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
+    sha256: str = ""  # of the file's bytes
+
+
+def check_size(
+    label: str, size: tuple[int, int], pixel_bytes: float, packed: float, ratio: int
+) -> None:
+    """Refuse a (height, width) above the limit, or of more than `packed` bytes can hold.
+
+    One of these can become at most `ratio` bytes of pixels, of which one has `pixel_bytes`.
+    """
+    height, width = size
+    promise = f"{label}: its header promises {width} x {height} pixels"
+    if height < 1 or width < 1:
+        raise InputError(f"{promise}; it is damaged, make it again.")
+    if height * width > MAX_PIXELS:
+        raise InputError(
+            f"{promise}, above the limit of {MAX_PIXELS // 1_000_000} megapixels; cut it into "
+            "smaller images."
+        )
+    if height * width * pixel_bytes > ratio * packed + 4096:
+        raise InputError(
+            f"{promise}, more than its {packed} bytes can hold; it is damaged or cut short, fetch "
+            "the file again."
+        )
+
+
+@contextmanager
+def damage_refused(label: str) -> Iterator[None]:
+    """Turn what a library raises on a damaged file, whatever that is, into one line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        reason = one_line(str(error) or type(error).__name__, 100)
+        raise InputError(
+            f"{label}: its pixels are damaged or cut short ({reason}); fetch the file again."
+        ) from None

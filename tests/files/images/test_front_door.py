@@ -15,11 +15,10 @@ from PIL import Image, ImageCms
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.images.front_door import encode_image, read_image, write_image
-from kpca_apps.files.images.limits import MAX_PIXELS, check_size
+from kpca_apps.files.images.front_door import encode_image, read_image
 from kpca_apps.files.images.tags import exif_orientation, read_directories
-from kpca_apps.files.images.types import ImageFile
-from tests.hostile.images import chunk, png, saved, texture, tiff
+from kpca_apps.files.images.types import MAX_PIXELS, ImageFile, check_size
+from tests.hostile.images import chunk, png, saved, texture, tiff, write_image
 
 SHAPES = {1: (23, 31), 2: (23, 31, 2), 3: (23, 31, 3), 4: (23, 31, 4)}
 

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
+from kpca_apps.files.images import jpeg
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
 from tests.hostile.images import saved, texture
 
@@ -23,6 +24,18 @@ KINDS = {
 }
 
 
+@pytest.fixture(params=["decoded once", "decoded twice"])
+def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to decode: no encoder at hand makes the files that need the second one."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise ValueError("Could not determine subsampling level of JPEG image")
+
+    if request.param == "decoded twice":
+        monkeypatch.setattr(jpeg.simplejpeg, "decode_jpeg", fail)
+
+
+@pytest.mark.usefixtures("decoder")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_image_cut_short_is_refused_even_with_an_end_put_on(kind: str) -> None:
     whole = KINDS[kind]
@@ -45,12 +58,28 @@ def test_missing_restart_intervals_are_refused() -> None:
             read_jpeg(whole[: marks[first]] + whole[marks[second] :], "a").page(0)
 
 
+def test_colour_coarser_than_in_any_common_file_is_checked_too() -> None:
+    whole = KINDS["colour"]
+    content = bytearray(whole[: whole.index(b"\xff\xda") + 60] + END)
+    content[content.index(b"\xff\xc0") + 11] = 0x31
+    with pytest.raises(InputError, match="a scan ends too early"):
+        read_jpeg(bytes(content), "a").page(0)
+
+
 def test_damaged_metadata_costs_no_pixels() -> None:
     pixels = texture(40, 56, 3)
     plain = read_jpeg(saved(pixels, "JPEG"), "a").page(0)
     for options in ({"icc_profile": b"no profile"}, {"exif": b"Exif\0\0II*\0\xff\xff\xff\xff"}):
         found = read_jpeg(saved(pixels, "JPEG", **options), "a").page(0)
         np.testing.assert_array_equal(found, plain)
+    # The parts of a profile are numbered, and here wrongly; and an Exif thumbnail is cut.
+    content = saved(pixels, "JPEG", icc_profile=bytes(70_000))
+    second = content.rindex(b"ICC_PROFILE\0") + 12
+    wrong = content[:second] + b"\7\1" + content[second + 2 :]
+    np.testing.assert_array_equal(read_jpeg(wrong, "a").page(0), plain)
+    thumbnail = saved(pixels[:16, :16], "JPEG")[:400]
+    found = read_jpeg(saved(pixels, "JPEG", exif=b"Exif\0\0II*\0" + thumbnail), "a").page(0)
+    np.testing.assert_array_equal(found, plain)
 
 
 def test_segments_are_written_as_they_were() -> None:

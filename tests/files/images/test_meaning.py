@@ -16,11 +16,11 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.images.front_door import encode_image, read_image, write_image
+from kpca_apps.files.images.front_door import encode_image, read_image
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.images.png import read_png
 from kpca_apps.files.images.tiff import read_tiff
-from tests.hostile.images import saved, texture, tiff
+from tests.hostile.images import saved, texture, tiff, write_image
 
 
 def encoded(content: bytes, folder: Path, format: str = "same") -> bytes:
