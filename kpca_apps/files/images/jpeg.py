@@ -30,7 +30,8 @@ PIXELS_PER_BYTE = 8 * 64
 # The decoder goes over the whole image for each scan; progressive files have about ten.
 _MAX_SCANS = 100
 _OWN_HEADER = 20  # bytes of the first marker and the JFIF header, as libjpeg writes them
-_SCAN_ENDS = re.compile(rb"\xff(?=[\xc4\xd0-\xd7\xd9\xda])")
+_SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
+_RESTARTS = re.compile(rb"\xff\xdd\0\x04(..)", re.DOTALL)
 
 
 def read_jpeg(data: bytes, label: str) -> ImageFile:
@@ -100,8 +101,10 @@ def require_whole(bare: bytes, label: str) -> None:
 def _decoded(bare: bytes, page: Page, label: str) -> NDArray[np.uint8]:
     with damage_refused(label):
         picture = JpegImageFile(io.BytesIO(bare))
-        # libjxl knows no coarser colour; it is asked first, for it gives up early.
+        # libjxl knows no coarser colour, and restarts of one length; it is asked first, for it
+        # gives up early.
         is_known = max(max(layer[1:3]) for layer in picture.layer) <= 2
+        is_known &= len(set(_RESTARTS.findall(bare))) <= 1
         if is_known:
             require_whole(bare, label)
         pixels = np.array(picture)
