@@ -37,7 +37,7 @@ PIXELS_PER_BYTE = 8 * 64
 _MAX_SCANS = 100
 _SCAN_END = re.compile(rb"\xff(?=[^\0\xd0-\xd7\xff])")
 _OWN_HEADER = 20  # bytes of the first marker and the JFIF header, as libjpeg writes them
-_SCAN_ENDS = re.compile(rb"\xff(?=[\xc4\xd0-\xd7\xd9\xda])")
+_SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
 
 
 def read_jpeg(data: bytes, label: str) -> ImageFile:

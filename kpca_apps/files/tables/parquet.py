@@ -161,7 +161,10 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         # As bytes, as a path need not be UTF-8.
         with (
             pa.OSFile(os.fsencode(file.path)) as handle,
-            pq.ParquetFile(handle, pre_buffer=False, **options) as opened,
+            # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
+            pq.ParquetFile(
+                handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
+            ) as opened,
         ):
             yield opened
     except KpcaError:
@@ -266,8 +269,22 @@ def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> 
 
 def _as_polars(table: pa.Table) -> pl.DataFrame:
     """Convert a table, without what its writer noted on the columns, which may be damaged."""
-    bare = pa.Table.from_arrays(table.columns, table.schema.names)
-    return pl.DataFrame(pl.from_arrow(bare))
+    columns = [_bare(column) for column in table.columns]
+    # By numbers: a column without a name would be given one.
+    numbers = [str(number) for number in range(len(columns))]
+    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
+    frame.columns = table.schema.names
+    return frame
+
+
+def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take off what polars cannot read: types made of others, time zones that are no names."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return column.cast(kind.storage_type)
+    if pa.types.is_timestamp(kind) and (kind.tz or "")[:1] in ("+", "-"):
+        return column.cast(pa.timestamp(kind.unit, "UTC"))
+    return column
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -155,12 +155,22 @@ def find_file(path: str | Path) -> InputFile:
     suffix = suffixes[-1] if suffixes and not standard else ""
     is_packed = head.startswith(GZIP)
     if is_packed:
-        head = next(_unpacked(iter([head]), label, most=HEAD), b"")
+        head = _first_of(_unpacked(file.chunks(), label), HEAD)
     notes = ("Unpacked from gzip.",) if is_packed else ()
     return InputFile(file, label, name, suffix, head, tail, is_packed, notes, copy)
 
 
-def _unpacked(chunks: Iterable[bytes], label: str, most: int | None = None) -> Iterator[bytes]:
+def _first_of(chunks: Iterable[bytes], length: int) -> bytes:
+    """Join chunks to so many bytes, or all there are: one may hold a single byte."""
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= length:
+            break
+    return head[:length]
+
+
+def _unpacked(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     """Yield what a gzip file of one member or several holds, in chunks of a bounded size."""
     unpacker, is_whole = zlib.decompressobj(wbits=31), False
     try:
@@ -170,7 +180,7 @@ def _unpacked(chunks: Iterable[bytes], label: str, most: int | None = None) -> I
                     if not (chunk := chunk.lstrip(b"\0")):
                         break
                     unpacker = zlib.decompressobj(wbits=31)
-                if data := unpacker.decompress(chunk, most or CHUNK):
+                if data := unpacker.decompress(chunk, CHUNK):
                     yield data
                 chunk = unpacker.unused_data or unpacker.unconsumed_tail
         if data := unpacker.flush():

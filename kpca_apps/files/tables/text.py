@@ -37,6 +37,7 @@ HEAD_BYTES = 1 << 20
 
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 # Text without the end of a row is held for so long before rows are looked for one by one.
 _WAIT = 1 << 23
@@ -127,8 +128,7 @@ class DelimitedText:
     def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
         """Cut whole rows with pyarrow; ``None`` where it cannot be trusted."""
         cut = self._delimiter.encode("utf-8")
-        # The mark of UTF-8 would be taken off the first cell.
-        if len(cut) > 1 or text.startswith(b"\xef\xbb\xbf"):
+        if len(cut) > 1:
             return None
         if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
             return None
@@ -176,6 +176,9 @@ class DelimitedText:
         """Cut rows, one for each line; ``None`` where pyarrow finds others."""
         if not lines.size:
             return pa.table({})
+        if bytes(text[: len(_MARK)]) == _MARK:
+            # Pyarrow takes one off, also where a cell begins with it.
+            text = _MARK + bytes(text)
         try:
             table = pc.read_csv(
                 pa.py_buffer(text),

@@ -96,3 +96,14 @@ def test_thousands_of_empty_segments_take_no_time() -> None:
     whole = KINDS["grey"]
     padded = whole[:2] + b"\xff\xfe\0\2" * 100_000 + whole[2:]
     np.testing.assert_array_equal(read_jpeg(padded, "a").page(0), read_jpeg(whole, "a").page(0))
+
+
+def test_what_libjxl_does_not_know_is_read() -> None:
+    # Rows of restarts are as many blocks as each scan has in a row; and a marker may be filled up.
+    of_scans = saved(texture(40, 56, 3), "JPEG", progressive=True, restart_marker_rows=1)
+    filled = KINDS["coarse colour"].removesuffix(END) + b"\xff\xff" + END
+    for whole in (of_scans, filled):
+        with Image.open(io.BytesIO(whole)) as seen:
+            np.testing.assert_array_equal(read_jpeg(whole, "a").page(0), np.array(seen))
+        with pytest.raises(InputError, match="cut short"):
+            read_jpeg(whole[: len(whole) - 40] + END, "a").page(0)

@@ -337,3 +337,19 @@ def test_one_json_array_is_refused_with_advice(tmp_path: Path) -> None:
     path.write_text('[{"a": 1}]', encoding="utf-8")
     with pytest.raises(InputError, match="write one object a line"):
         read_table(path)
+
+
+def test_a_gzip_file_is_known_however_it_is_packed(tmp_path: Path) -> None:
+    text = b"\xef\xbb\xbfa,b\n1,2\n3,4\n"
+    packed = gzip.compress(text, mtime=0)
+    long_name = packed[:3] + b"\x08" + packed[4:10] + b"n" * 5000 + b"\0" + packed[10:]
+    for data in (gzip.compress(text[:1]) + gzip.compress(text[1:]), long_name):
+        (tmp_path / "a.csv.gz").write_bytes(data)
+        frame = read_table(tmp_path / "a.csv.gz").frame
+        assert frame.rows(named=True) == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+
+
+def test_a_mark_inside_the_text_stays_in_its_cell(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a,b\n\xef\xbb\xbf1,2\n\xef\xbb\xbf3,4\n")
+    table = read_table(tmp_path / "a.csv")
+    assert table.frame["a"].to_list() == ["\ufeff1", "\ufeff3"]

@@ -322,3 +322,23 @@ def test_dictionaries_of_other_types_are_read(tmp_path: Path) -> None:
     assert read_table(tmp_path / "t.parquet").frame.rows() == [
         (2.5, "62"), (7.0, "62"), (None, "61"),
     ]  # fmt: skip
+
+
+def test_dates_of_old_writers_are_not_wrapped_into_other_centuries(tmp_path: Path) -> None:
+    days = [datetime.datetime(9999, 12, 30), datetime.datetime(1, 1, 3), None]
+    table = pa.table({"t": pa.array(days, pa.timestamp("us")), "x": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    path = tmp_path / "a.parquet"
+    for part in (read_table(path), opened(path).parts[0].read()):
+        assert part.frame["t"].to_list() == days
+
+
+def test_types_made_of_others_and_offsets_for_time_zones_are_read(tmp_path: Path) -> None:
+    told = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", "+05:30"))
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
+    table = pa.table({"": pa.array([7]), "t": told, "f": flags})
+    pq.write_table(table, tmp_path / "a.parquet")
+    frame = read_table(tmp_path / "a.parquet").frame
+    assert frame.columns == ["", "t", "f"]
+    assert frame["t"].dt.epoch("s").to_list() == [1577836800]
+    assert frame["f"].to_list() == [1] and frame["f"].dtype == pl.Int8
