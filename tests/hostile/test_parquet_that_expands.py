@@ -15,7 +15,7 @@ import pytest
 READ = """
 import sys
 from kpca_apps.errors import KpcaError
-from kpca_apps.files.tables import plain
+from kpca_apps.files.tables import parquet as plain
 from kpca_apps.files.tables.opening import open_table
 plain._MOST_TEXT = 1 << 27
 try:

@@ -28,15 +28,18 @@ from kpca_apps.files.tables.parquet import (
     PARQUET_SUFFIXES,
     ParquetFiles,
     folder_files,
+    plain_types,
 )
-from kpca_apps.files.tables.plain import plain_types
 from kpca_apps.files.tables.source import GZIP, InputFile, KnownFile, find_file
-from kpca_apps.files.tables.spooled import Rows, StoredRows, as_frame, collect
 from kpca_apps.files.tables.table import (
     IN_MEMORY_ROWS,
     PartedTable,
+    Rows,
     SourceInfo,
+    StoredRows,
     Table,
+    as_frame,
+    collect,
     part_size,
     parted_table,
 )
@@ -275,18 +278,18 @@ class _Opener:
         """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
         self._refuse_text_options("parquet", label)
         files = ParquetFiles.at(known)
-        n_rows, n_columns = files.n_rows, len(files.columns)
+        n_rows, n_columns = sum(files.heights), len(files.columns)
         _require_cells(n_rows, n_columns, label)
         source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns)
         if n_rows <= self.in_memory_rows:
             require_table(label, n_rows, n_columns)
-            return Table(next(files.parts(n_rows)).read()[0], None, source)
+            return Table(next(files.parts(n_rows))()[0], None, source)
         size = self.part_rows or part_size(n_columns)
         if files.longest_group <= LONGEST_GROUP:
             return parted_table(source, files.columns, files.parts(size), size, copy)
         rows = collect(Rows(files.pieces(), list(files.columns), [], False), label, 0, size)
         assert isinstance(rows, StoredRows)
-        return parted_table(source, files.columns, rows.parts, size, rows.copy)
+        return parted_table(source, files.columns, rows.loads, size, rows.copy)
 
     def _text(self, file: InputFile) -> Table | PartedTable:
         """Open a text in the encoding that is given, marked, or fits."""
@@ -357,7 +360,7 @@ class _Opener:
             (*file.notes, *notes, *rows.notes),
         )  # fmt: skip
         if isinstance(found, StoredRows):
-            return parted_table(source, rows.names, found.parts, found.size, found.copy)
+            return parted_table(source, rows.names, found.loads, found.size, found.copy)
         require_table(file.label, *shape)
         return Table(*as_frame(found, rows.has_lines), source)
 

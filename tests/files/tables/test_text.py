@@ -22,7 +22,7 @@ from kpca_apps.files.tables.sniffing import (
     is_number,
     sniff_delimiter,
 )
-from kpca_apps.files.tables.spooled import as_frame
+from kpca_apps.files.tables.table import as_frame
 from kpca_apps.files.tables.text import DelimitedText, with_newlines
 
 CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
