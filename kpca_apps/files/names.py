@@ -20,27 +20,7 @@ _MAX_NOTES = 20
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    r"""Show any text in one line: what cannot be shown is escaped, what is long is cut.
-
-    Parameters
-    ----------
-    text : str
-        Text from outside, even hostile.
-    limit : int
-        Longest result, in characters; at least 4.
-
-    Returns
-    -------
-    str
-        The text to put into a message.
-
-    Examples
-    --------
-    >>> print(one_line("height\n(cm)"))
-    height\n(cm)
-    >>> one_line("x" * 100, limit=10)
-    'xxxxxxx...'
-    """
+    """Show any text in one line: what cannot be shown is escaped, what is long is cut."""
     shown = "".join(
         repr(char)[1:-1] if unicodedata.category(char) in _UNSHOWABLE else char
         for char in text[: limit + 1]
@@ -49,27 +29,7 @@ def one_line(text: str, limit: int = 80) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Name the nearest known name, as a sentence to append to an error message.
-
-    Parameters
-    ----------
-    name : str
-        The name that was not found.
-    known : iterable of str
-        The names that exist.
-
-    Returns
-    -------
-    str
-        ``' Did you mean "x"?'``, or the empty string when nothing is near.
-
-    Examples
-    --------
-    >>> suggest("specis", ["species", "island"])
-    ' Did you mean "species"?'
-    >>> suggest("mass", ["island"])
-    ''
-    """
+    """Name the nearest known name, as a sentence to append to an error message, or nothing."""
     by_key: dict[str, str] = {}
     for candidate in known:
         by_key.setdefault(candidate.strip().casefold(), candidate)
@@ -80,24 +40,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def safe_stem(filename: str) -> str:
     """Turn a file name, even a hostile one, into part of a folder name.
 
-    Parameters
-    ----------
-    filename : str
-        File name or path of a table; ``"-"`` is standard input.
-
-    Returns
-    -------
-    str
-        Letters, digits, ``-``, ``_`` and inner dots only, 1 to 50 characters; no table suffix.
-
-    Examples
-    --------
-    >>> safe_stem("data/my table.csv.gz")
-    'my-table'
-    >>> safe_stem("..")
-    'table'
-    >>> safe_stem("-")
-    'stdin'
+    Letters, digits, ``-``, ``_`` and inner dots only, 1 to 50 characters; no table suffix.
     """
     if filename == "-":
         return "stdin"
@@ -109,24 +52,9 @@ def safe_stem(filename: str) -> str:
 
 
 def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Make column names distinct and non-empty.
+    """Make column names distinct and non-empty, and say so of each one changed, up to 20.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Names as they stand in the header.
-
-    Returns
-    -------
-    names : list of str
-        ``column_3`` for an empty third name; ``x_2`` for a second ``x``.
-    notes : list of str
-        One sentence for each name changed, up to 20, and one for the rest.
-
-    Examples
-    --------
-    >>> unique_names(["x", "x", ""])[0]
-    ['x', 'x_2', 'column_3']
+    An empty third name becomes ``column_3``, a second ``x`` becomes ``x_2``.
     """
     given = list(names)
     taken = set(given)
@@ -137,7 +65,12 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     for position, name in enumerate(given, 1):
         final = name if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
-            final = _next_free(final, taken, counters)
+            # The first number not taken, from where the last search for this name ended.
+            number = counters.get(final, 2)
+            while f"{final}_{number}" in taken:
+                number += 1
+            counters[final] = number + 1
+            final = f"{final}_{number}"
         if final != name:
             what = f'the repeated name "{one_line(name)}"' if name.strip() else "an empty name"
             notes.append(
@@ -150,12 +83,3 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
         rest = len(notes) - _MAX_NOTES
         notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
     return result, notes
-
-
-def _next_free(name: str, taken: set[str], counters: dict[str, int]) -> str:
-    """Append the first number not taken, going on where the last search for this name ended."""
-    number = counters.get(name, 2)
-    while f"{name}_{number}" in taken:
-        number += 1
-    counters[name] = number + 1
-    return f"{name}_{number}"

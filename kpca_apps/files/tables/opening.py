@@ -20,9 +20,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import remove_spools, spool
-from kpca_apps.files.tables.decoding import NotUtf8, decoded, encoding_of
-from kpca_apps.files.tables.excel import read_excel
-from kpca_apps.files.tables.jsonlines import JsonLines, looks_like_json_lines
+from kpca_apps.files.tables.jsonlines import JSON_OBJECT, json_pieces
 from kpca_apps.files.tables.parquet import (
     LONGEST_GROUP,
     PARQUET_SUFFIXES,
@@ -43,7 +41,13 @@ from kpca_apps.files.tables.table import (
     part_size,
     parted_table,
 )
-from kpca_apps.files.tables.text import DelimitedText, with_newlines
+from kpca_apps.files.tables.text import (
+    DelimitedText,
+    NotUtf8,
+    decoded,
+    encoding_of,
+    with_newlines,
+)
 from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["open_table", "read_table", "table_from_frame"]
@@ -237,6 +241,8 @@ class _Opener:
             data = file.data(digest)
             # A workbook begins as any zip archive does; its parts have telling names.
             if head.startswith(_OLE) or b"xl/" in data:
+                from kpca_apps.files.tables.excel import read_excel
+
                 self._refuse_text_options("excel", label)
                 frame, notes = read_excel(data, label)
                 pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
@@ -326,7 +332,7 @@ class _Opener:
             raise InputError(
                 f"{file.label}: this is one JSON array; write one object a line (JSON lines)."
             )
-        is_json = self.delimiter is None and looks_like_json_lines(head)
+        is_json = self.delimiter is None and JSON_OBJECT.match(head)
         if is_json or file.suffix in _JSON_SUFFIXES:
             first = iter([chunks])
 
@@ -334,8 +340,10 @@ class _Opener:
                 again = decoded(file.chunks(), codec, file.label)
                 return next(first, None) or with_newlines(again)[1]
 
-            records = JsonLines(all_chunks, file.label, self.in_memory_rows)
-            rows = Rows(records.pieces(), records.names, records.notes, True)
+            names: list[str] = []
+            remarks: list[str] = []
+            pieces = json_pieces(all_chunks, file.label, self.in_memory_rows, names, remarks)
+            rows = Rows(pieces, names, remarks, True)
             return self._collected(rows, file, "jsonl", digest, encoding, None, notes)
         text = DelimitedText(head, chunks, self.delimiter, file.label)
         rows = Rows(text.pieces(), text.names, text.notes, True)
