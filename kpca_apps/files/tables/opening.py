@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -34,12 +33,11 @@ from kpca_apps.files.tables.table import (
     PartedTable,
     Rows,
     SourceInfo,
-    StoredRows,
     Table,
-    as_frame,
     collect,
     part_size,
     parted_table,
+    require_cells,
 )
 from kpca_apps.files.tables.text import (
     DelimitedText,
@@ -121,7 +119,8 @@ def open_table(
     ...     [part.read().frame.rows() for part in table.parts]
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
-    opener = _Opener(_checked_delimiter(delimiter), encoding, in_memory_rows, part_rows)
+    cut = None if delimiter is None else _character(delimiter)
+    opener = _Opener(cut, encoding, in_memory_rows, part_rows)
     remove_spools()
     if str(path) != "-" and Path(path).is_dir():
         return opener.folder(Path(path))
@@ -166,47 +165,23 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    table = _Opener(_checked_delimiter(delimiter), encoding).file(find_file(path))
+    cut = None if delimiter is None else _character(delimiter)
+    table = _Opener(cut, encoding).file(find_file(path))
     assert isinstance(table, Table)
     return table
 
 
 def table_from_frame(frame: pl.DataFrame, name: str = "table") -> Table:
-    """Take a polars frame for a table, for those who work in Python.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows; copied only where a type has to change.
-    name : str
-        What reports call it.
-
-    Returns
-    -------
-    Table
-        Its source carries the SHA-256 of the frame written as CSV.
-
-    Raises
-    ------
-    InputError
-        If it has no rows or no columns.
-
-    Examples
-    --------
-    >>> table_from_frame(pl.DataFrame({"x": [1.0, 2.0]})).source.n_rows
-    2
-    """
+    """Take a polars frame for a table; its source carries the SHA-256 of the frame as CSV."""
     plain = plain_types(frame)
-    _require_cells(plain.height, plain.width, one_line(name))
+    require_cells(plain.height, plain.width, one_line(name))
     data = plain.write_csv().encode("utf-8")
     sha256 = hashlib.sha256(data).hexdigest()
     return Table(plain, None, SourceInfo(name, "frame", sha256, len(data), *plain.shape))
 
 
-def _checked_delimiter(delimiter: str | None) -> str | None:
+def _character(delimiter: str) -> str:
     """Turn a delimiter as the user gives it into one character."""
-    if delimiter is None:
-        return None
     character = _NAMED_DELIMITERS.get(delimiter.lower(), delimiter)
     is_half = "\ud800" <= character[:1] <= "\udfff"
     if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
@@ -247,7 +222,10 @@ class _Opener:
                 frame, notes = read_excel(data, label)
                 pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
                 rows = Rows(iter(pieces if frame.height else []), frame.columns, notes, False)
-                return self._collected(rows, file, "excel", digest)
+                source = SourceInfo(file.name, "excel", "", file.file.size, 0, 0, notes=file.notes)
+                return collect(
+                    rows, source, label, digest.hexdigest, self.in_memory_rows, self.part_rows
+                )
         for magic, what in _FOREIGN:
             if head.startswith(magic):
                 raise InputError(
@@ -285,7 +263,7 @@ class _Opener:
         self._refuse_text_options("parquet", label)
         files = ParquetFiles.at(known)
         n_rows, n_columns = sum(files.heights), len(files.columns)
-        _require_cells(n_rows, n_columns, label)
+        require_cells(n_rows, n_columns, label)
         source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns)
         if n_rows <= self.in_memory_rows:
             require_table(label, n_rows, n_columns)
@@ -293,9 +271,8 @@ class _Opener:
         size = self.part_rows or part_size(n_columns)
         if files.longest_group <= LONGEST_GROUP:
             return parted_table(source, files.columns, files.parts(size), size, copy)
-        rows = collect(Rows(files.pieces(), list(files.columns), [], False), label, 0, size)
-        assert isinstance(rows, StoredRows)
-        return parted_table(source, files.columns, rows.loads, size, rows.copy)
+        rows = Rows(files.pieces(), list(files.columns), [], False)
+        return collect(rows, source, label, lambda: source.sha256, 0, size)
 
     def _text(self, file: InputFile) -> Table | PartedTable:
         """Open a text in the encoding that is given, marked, or fits."""
@@ -343,41 +320,18 @@ class _Opener:
             names: list[str] = []
             remarks: list[str] = []
             pieces = json_pieces(all_chunks, file.label, self.in_memory_rows, names, remarks)
-            rows = Rows(pieces, names, remarks, True)
-            return self._collected(rows, file, "jsonl", digest, encoding, None, notes)
-        text = DelimitedText(head, chunks, self.delimiter, file.label)
-        rows = Rows(text.pieces(), text.names, text.notes, True)
-        return self._collected(rows, file, "csv", digest, encoding, text.delimiter, notes)
-
-    def _collected(
-        self,
-        rows: Rows,
-        file: InputFile,
-        format: str,
-        digest: Any,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Table | PartedTable:
-        """Take in all rows, and state where they came from."""
-        found = collect(rows, file.label, self.in_memory_rows, self.part_rows)
-        shape = (found.num_rows, len(rows.names))
-        _require_cells(*shape, file.label)
+            rows, format, delimiter = Rows(pieces, names, remarks, True), "jsonl", None
+        else:
+            text = DelimitedText(head, chunks, self.delimiter, file.label)
+            rows = Rows(text.pieces(), text.names, text.notes, True)
+            format, delimiter = "csv", text.delimiter
         source = SourceInfo(
-            file.name, format, digest.hexdigest(), file.file.size, *shape, encoding, delimiter,
-            (*file.notes, *notes, *rows.notes),
-        )  # fmt: skip
-        if isinstance(found, StoredRows):
-            return parted_table(source, rows.names, found.loads, found.size, found.copy)
-        require_table(file.label, *shape)
-        return Table(*as_frame(found, rows.has_lines), source)
+            file.name, format, "", file.file.size, 0, 0, encoding, delimiter, (*file.notes, *notes)
+        )
+        return collect(
+            rows, source, file.label, digest.hexdigest, self.in_memory_rows, self.part_rows
+        )
 
     def _refuse_text_options(self, kind: str, label: str) -> None:
         if self.delimiter is not None or self.encoding is not None:
             raise ConfigError(f"{label}: a delimiter or encoding does not apply to {kind}.")
-
-
-def _require_cells(n_rows: int, n_columns: int, label: str) -> None:
-    if n_rows == 0 or n_columns == 0:
-        what = "columns" if n_columns == 0 else "rows"
-        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")

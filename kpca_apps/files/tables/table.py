@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.files import limits
-from kpca_apps.files.limits import COPIES, require_memory
+from kpca_apps.files.limits import COPIES, require_memory, require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, storage_error
 from kpca_apps.files.tables.values import Column
@@ -35,7 +35,6 @@ __all__ = [
     "PartedTable",
     "Rows",
     "SourceInfo",
-    "StoredRows",
     "Table",
     "TablePart",
     "as_frame",
@@ -43,6 +42,7 @@ __all__ = [
     "part_size",
     "parted",
     "parted_table",
+    "require_cells",
 ]
 
 IN_MEMORY_ROWS = ROWS_IN_MEMORY  # tables of more are read in parts
@@ -170,16 +170,6 @@ class Rows:
     has_lines: bool
 
 
-@dataclass(frozen=True)
-class StoredRows:
-    """All rows of a table in a temporary file."""
-
-    copy: TemporaryPath
-    loads: tuple[Load, ...]  # of each part
-    size: int  # rows of a part
-    num_rows: int
-
-
 def part_size(n_columns: int) -> int:
     """Rows of a part: a power of two, of about two million cells."""
     rows = 1 << (max(_CELLS // n_columns, 1).bit_length() - 1)
@@ -214,9 +204,28 @@ def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
 
 
 def collect(
-    rows: Rows, label: str, in_memory_rows: float, part_rows: int | None
-) -> pa.Table | StoredRows:
-    """Take in the rows of a file: as one Arrow table, or on disk if there are more than so many."""
+    rows: Rows,
+    source: SourceInfo,
+    label: str,
+    sha256: Callable[[], str],
+    in_memory_rows: float,
+    part_rows: int | None,
+) -> Table | PartedTable:
+    """Take in the rows of a file; on disk, and in parts, if there are more than `in_memory_rows`.
+
+    The `source` is completed once all are read: hash, rows, columns, and the notes on them.
+    """
+
+    def completed(n_rows: int) -> SourceInfo:
+        require_cells(n_rows, len(rows.names), label)
+        return replace(
+            source,
+            sha256=sha256(),
+            n_rows=n_rows,
+            n_columns=len(rows.names),
+            notes=(*source.notes, *rows.notes),
+        )
+
     held: list[pa.Table] = []
     n_rows = n_bytes = 0
     pieces = _ahead(rows.pieces)
@@ -228,13 +237,23 @@ def collect(
             # Each is let go once it is written.
             first = (held.pop(0) for _ in range(len(held)))
             del piece
-            return _stored(chain(first, pieces), rows.has_lines, size, label)
+            copy, loads, n_rows = _stored(chain(first, pieces), rows.has_lines, size, label)
+            return parted_table(completed(n_rows), rows.names, loads, size, copy)
         if n_bytes * COPIES > (available := limits.available_memory()):
             raise MemoryLimitError(
                 f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
                 "than memory allows; split the file."
             )
-    return pa.concat_tables(held) if held else pa.table({})
+    whole = completed(n_rows)
+    require_table(label, n_rows, whole.n_columns)
+    return Table(*as_frame(pa.concat_tables(held), rows.has_lines), whole)
+
+
+def require_cells(n_rows: int, n_columns: int, label: str) -> None:
+    """Refuse a table without rows or columns."""
+    if n_rows == 0 or n_columns == 0:
+        what = "columns" if n_columns == 0 else "rows"
+        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
@@ -263,8 +282,10 @@ def _spooled(
         ) from None
 
 
-def _stored(pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str) -> StoredRows:
-    """Write rows to a temporary file, a batch for each part."""
+def _stored(
+    pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str
+) -> tuple[TemporaryPath, list[Load], int]:
+    """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
     folder = spool_folder()
     path = folder.path / "rows.arrow"
     loads: list[Load] = []
@@ -292,7 +313,7 @@ def _stored(pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str) 
         if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:
             raise failure from error
         raise
-    return StoredRows(folder, tuple(loads), size, n_rows)
+    return folder, loads, n_rows
 
 
 def _parts(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:

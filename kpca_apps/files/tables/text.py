@@ -228,8 +228,7 @@ def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 class DelimitedText:
     """A text table on its way in, from chunks of UTF-8 and its first bytes.
 
-    `pieces` are its rows as strings, the line of each in the last column; `names` are known with
-    the first of them, `notes` state what was guessed.
+    `names` are known with the first piece of its rows, `notes` state what was guessed.
     """
 
     def __init__(
@@ -252,7 +251,7 @@ class DelimitedText:
         self._line, self._first_line, self._has_rows = 1, 0, False
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows."""
+        """Yield the rows as strings, the line of each in the last column."""
         held, is_text, is_cut = b"", False, not self._is_given
         skip = self._skip
         for chunk in chain(self._chunks, [b""]):
@@ -313,11 +312,9 @@ class DelimitedText:
             # Nearly always there is a row on every line; a blank one is left out, or an error.
             n_rows = n_lines + (not text.endswith(b"\n"))
             rows = self._cut(text, np.arange(self._line, self._line + n_rows))
-            return rows or self._measured_rows(text, cut)
-        return self._measured_rows(text, cut)
-
-    def _measured_rows(self, text: bytes, cut: bytes) -> pa.Table | None:
-        """Cut whole rows once array code has found them, if quotes are regular."""
+            if rows is not None:
+                return rows
+        # Otherwise array code finds the rows, if quotes are regular.
         if text.isspace() and cut not in text:
             return pa.table({})
         data = np.frombuffer(text, dtype=np.uint8)
