@@ -6,13 +6,7 @@ from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.files.names import one_line
 from kpca_apps.memory import available_bytes as available_memory
 
-__all__ = [
-    "available_memory",
-    "long_row",
-    "require_columns",
-    "require_memory",
-    "require_table",
-]
+__all__ = ["available_memory", "long_row", "require_columns", "require_memory", "require_table"]
 
 # Filling in what is missing takes, where rows are as many, four matrices of a number for each pair
 # of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines have. More columns are

@@ -39,13 +39,7 @@ from kpca_apps.files.tables.table import (
     parted_table,
     require_cells,
 )
-from kpca_apps.files.tables.text import (
-    DelimitedText,
-    NotUtf8,
-    decoded,
-    encoding_of,
-    with_newlines,
-)
+from kpca_apps.files.tables.text import DelimitedText, NotUtf8, decoded, encoding_of, with_newlines
 from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["open_table", "read_table", "table_from_frame"]
@@ -219,9 +213,9 @@ class _Opener:
                 from kpca_apps.files.tables.excel import read_excel
 
                 self._refuse_text_options("excel", label)
-                frame, notes = read_excel(data, label)
+                frame, remarks = read_excel(data, label)
                 pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
-                rows = Rows(iter(pieces if frame.height else []), frame.columns, notes, False)
+                rows = Rows(iter(pieces if frame.height else []), frame.columns, remarks, False)
                 source = SourceInfo(file.name, "excel", "", file.file.size, 0, 0, notes=file.notes)
                 return collect(
                     rows, source, label, digest.hexdigest, self.in_memory_rows, self.part_rows
@@ -235,7 +229,26 @@ class _Opener:
             raise InputError(
                 f"{label}: the contents are not what {file.suffix} promises; export it again."
             )
-        return self._text(file)
+        # A text, in the encoding that is given, marked, or fits.
+        codec, name, notes = encoding_of(file.head, self.encoding)
+        try:
+            try:
+                return self._text(file, codec, name, notes)
+            except NotUtf8:
+                raise
+            except InputError:
+                # In another encoding, other characters may cut the cells: to be known first.
+                if codec == "utf-8":
+                    deque(decoded(file.chunks(), codec, file.label), maxlen=0)
+                raise
+        except NotUtf8 as error:
+            if self.encoding is not None:
+                raise
+            note = (
+                f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
+                f"{error.line} is not UTF-8."
+            )
+        return self._text(file, "cp1252", "cp1252", (note,))
 
     def folder(self, path: Path) -> Table | PartedTable:
         """Take the Parquet files of a folder for one table."""
@@ -274,29 +287,7 @@ class _Opener:
         rows = Rows(files.pieces(), list(files.columns), [], False)
         return collect(rows, source, label, lambda: source.sha256, 0, size)
 
-    def _text(self, file: InputFile) -> Table | PartedTable:
-        """Open a text in the encoding that is given, marked, or fits."""
-        codec, name, notes = encoding_of(file.head, self.encoding)
-        try:
-            try:
-                return self._decoded(file, codec, name, notes)
-            except NotUtf8:
-                raise
-            except InputError:
-                # In another encoding, other characters may cut the cells: to be known first.
-                if codec == "utf-8":
-                    deque(decoded(file.chunks(), codec, file.label), maxlen=0)
-                raise
-        except NotUtf8 as error:
-            if self.encoding is not None:
-                raise
-            note = (
-                f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
-                f"{error.line} is not UTF-8."
-            )
-        return self._decoded(file, "cp1252", "cp1252", (note,))
-
-    def _decoded(
+    def _text(
         self, file: InputFile, codec: str, encoding: str, notes: tuple[str, ...]
     ) -> Table | PartedTable:
         """Open a text in this encoding: JSON lines, or delimited."""

@@ -83,11 +83,7 @@ def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
 
 
 def scored_bytes(
-    table: Table,
-    extra: Mapping[str, NDArray[Any] | None],
-    kind: str,
-    *,
-    header: bool = True,
+    table: Table, extra: Mapping[str, NDArray[Any] | None], kind: str, *, header: bool = True
 ) -> bytes:
     """Write rows as CSV, with or without its `header`, or Parquet, with what was found about them.
 

@@ -215,21 +215,10 @@ def collect(
 
     The `source` is completed once all are read: hash, rows, columns, and the notes on them.
     """
-
-    def completed(n_rows: int) -> SourceInfo:
-        require_cells(n_rows, len(rows.names), label)
-        return replace(
-            source,
-            sha256=sha256(),
-            n_rows=n_rows,
-            n_columns=len(rows.names),
-            notes=(*source.notes, *rows.notes),
-        )
-
     held: list[pa.Table] = []
     n_rows = n_bytes = 0
-    pieces = _ahead(rows.pieces)
-    for piece in pieces:
+    stored, size = None, 0
+    for piece in rows.pieces:
         held.append(piece)
         n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
         if n_rows > in_memory_rows:
@@ -237,16 +226,22 @@ def collect(
             # Each is let go once it is written.
             first = (held.pop(0) for _ in range(len(held)))
             del piece
-            copy, loads, n_rows = _stored(chain(first, pieces), rows.has_lines, size, label)
-            return parted_table(completed(n_rows), rows.names, loads, size, copy)
+            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size, label)
+            n_rows = stored[2]
+            break
         if n_bytes * COPIES > (available := limits.available_memory()):
             raise MemoryLimitError(
                 f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
                 "than memory allows; split the file."
             )
-    whole = completed(n_rows)
-    require_table(label, n_rows, whole.n_columns)
-    return Table(*as_frame(pa.concat_tables(held), rows.has_lines), whole)
+    n_columns = len(rows.names)
+    require_cells(n_rows, n_columns, label)
+    notes = (*source.notes, *rows.notes)
+    source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns, notes=notes)
+    if stored is not None:
+        return parted_table(source, rows.names, stored[1], size, stored[0])
+    require_table(label, n_rows, n_columns)
+    return Table(*as_frame(pa.concat_tables(held), rows.has_lines), source)
 
 
 def require_cells(n_rows: int, n_columns: int, label: str) -> None:

@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 from kpca_apps.files.tables.dates import DateFormat, date_text, infer_date_format, read_dates
 from kpca_apps.files.tables.numbers import NumberFormat, finite, infer_number_format, read_numbers
 
-__all__ = [
-    "MISSING_WORDS",
-    "Column",
-    "Levels",
-    "Readings",
-    "ValueFormat",
-]
+__all__ = ["MISSING_WORDS", "Column", "Levels", "Readings", "ValueFormat"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
