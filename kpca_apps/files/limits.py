@@ -6,25 +6,16 @@ from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.files.names import one_line
 from kpca_apps.memory import available_bytes as available_memory
 
-__all__ = [
-    "available_memory",
-    "long_row",
-    "require_columns",
-    "require_memory",
-    "require_table",
-]
+__all__ = ["available_memory", "long_row", "require_columns", "require_memory", "require_table"]
 
+# Filling in what is missing takes, where rows are as many, four matrices of a number for each pair
+# of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines have. More columns are
+# most often a table that is turned, or one cut at the wrong character.
 MOST_COLUMNS = 20_000
-"""Columns of a table. Filling in what is missing takes, where rows are as many, four matrices of a
-number for each pair of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines
-have. More is most often a table that is turned, or one cut at the wrong character."""
+# Cells of JSON lines without a value take memory and time (.6 GB, 10 s), no byte of a file. A
+# million rows with 50 keys, of which each row has just one, stay below it.
 MOST_EMPTY_CELLS = 1 << 26
-"""Cells of JSON lines without a value: they take memory and time (.6 GB, 10 s), no byte of a file.
-
-A million rows with 50 keys, of which each row has just one, stay below it.
-"""
-LONGEST_ROW = 1 << 24
-"""Bytes of a row of text; one that is longer is taken for a quote that is never closed."""
+LONGEST_ROW = 1 << 24  # bytes of text; a longer row is taken for a quote that is never closed
 
 # Raw bytes, decoded bytes, masks over them, and the frame live side by side while a file is read.
 COPIES = 8
@@ -63,9 +54,6 @@ def require_columns(label: str, n_columns: int, line: int | None = None) -> None
 
 
 def require_table(label: str, n_rows: int, n_columns: int) -> None:
-    """Refuse a table of too many columns, or whose numbers would not fit into memory.
-
-    A number a cell, and some for every row, whatever few bytes they are packed in.
-    """
+    """Refuse too many columns, or numbers for every cell and row that do not fit into memory."""
     require_columns(label, n_columns)
     require_memory(label, n_rows * (n_columns + _NUMBERS_PER_ROW) * _NUMBER)

@@ -107,8 +107,8 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
                     )
                 elif version < FORMAT_VERSION:
                     refusal = (
-                        f"written by kpca-apps of before model format {FORMAT_VERSION}, which this "
-                        "one does not read: fit the model again."
+                        "written by an older kpca-apps, in a format this one does not read: "
+                        "fit the model again."
                     )
                 elif header.kind != kind:
                     refusal = f"not {wanted}"

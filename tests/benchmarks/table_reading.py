@@ -38,8 +38,12 @@ begun = time.perf_counter()
 open_table = load("open_table", "tables.opening", "opening")
 path, values = sys.argv[1], sys.argv[2] == "values"
 if values:
-    read_values = load("read_values", "tables.values", "values")
-    read_texts = load("read_texts", "tables.values", "values")
+    try:
+        Column = load("Column", "tables.values")
+        read_values = lambda cells, format: Column(cells).read(format)
+        read_texts = lambda cells: Column(cells).texts
+    except SystemExit:
+        read_values, read_texts = load("read_values", "values"), load("read_texts", "values")
     number = load("NumberFormat", "tables.numbers", "numbers")()
     date = load("DateFormat", "tables.dates", "dates")()
     begun = time.perf_counter()

@@ -367,7 +367,7 @@ def test_packed_parts_are_refused_so_there_are_no_bombs(scratch: Path) -> None:
     [
         (document(format="other"), "not written by this toolkit"),
         (document(format_version=FORMAT_VERSION + 1), "by a newer version"),
-        (document(format_version=1), "written by kpca-apps of before model format 2"),
+        (document(format_version=1), "written by an older kpca-apps"),
         (b'{"format": "kpca-model", "format_version": 1, "meta": {}, "arrays": []}', "fit the m"),
         (document(format_version="1"), "Expected `int`, got `str`"),
         (document(kind="other"), "scratch.kpca: not a test; make one"),

@@ -47,17 +47,12 @@ _PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 
 @dataclass(frozen=True)
 class DateFormat:
-    """How the dates of one column are written.
+    """How the dates of one column are written."""
 
-    `day_first`: 03/04/2008 is the 3rd of April, which is `decided_by` the "cells" (some part above
-    12), an "option", the "default", or "" where it never mattered. `has_time`: some cell carries a
-    time of day; `short_years`: some year has two digits.
-    """
-
-    day_first: bool = False
-    decided_by: str = ""
-    has_time: bool = False
-    short_years: bool = False
+    day_first: bool = False  # 03/04/2008 is the 3rd of April
+    decided_by: str = ""  # "cells" (some part above 12), "option", "default"; "": it never mattered
+    has_time: bool = False  # of day, in some cell
+    short_years: bool = False  # some year has two digits
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
@@ -105,13 +100,7 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
 
 
 def date_text(seconds: float, has_time: bool = True) -> str:
-    """Write seconds since 1970-01-01 as an ISO 8601 date, with the time where it says something.
-
-    Examples
-    --------
-    >>> date_text(86400.0), date_text(86400.0 + 3661)
-    ('1970-01-02', '1970-01-02 01:01:01')
-    """
+    """Write seconds since 1970-01-01 as an ISO 8601 date, with the time where it says something."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(seconds))
     except OverflowError:

@@ -17,8 +17,8 @@ import polars as pl
 from kpca_apps.errors import ConfigError, KpcaError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
-from kpca_apps.files.tables.plain import DAMAGE, damaged, plain_types
-from kpca_apps.files.tables.sniffing import header_is_missing
+from kpca_apps.files.tables.parquet import DAMAGE, damaged, plain_types
+from kpca_apps.files.tables.text import header_is_missing
 
 __all__ = ["read_excel"]
 

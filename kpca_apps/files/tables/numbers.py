@@ -35,17 +35,12 @@ _SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of one column are written.
+    """How the numbers of one column are written."""
 
-    `decimal` is the mark, "." or ","; `thousands` their separator, "" for none; `ambiguous` whether
-    the cells could be read another way ("1,234"), so that the choice must be stated; `units` the
-    per cent and currency signs taken off, most frequent first ("" for cells without one).
-    """
-
-    decimal: str = "."
-    thousands: str = ""
-    ambiguous: bool = False
-    units: tuple[str, ...] = ("",)
+    decimal: str = "."  # the mark, "." or ","
+    thousands: str = ""  # their separator, "" for none
+    ambiguous: bool = False  # could be read another way ("1,234"), so the choice must be stated
+    units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -20,27 +19,27 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import remove_spools, spool
-from kpca_apps.files.tables.decoding import NotUtf8, decoded, encoding_of
-from kpca_apps.files.tables.excel import read_excel
-from kpca_apps.files.tables.jsonlines import JsonLines, looks_like_json_lines
+from kpca_apps.files.tables.jsonlines import JSON_OBJECT, json_pieces
 from kpca_apps.files.tables.parquet import (
     LONGEST_GROUP,
     PARQUET_SUFFIXES,
     ParquetFiles,
     folder_files,
+    plain_types,
 )
-from kpca_apps.files.tables.plain import plain_types
 from kpca_apps.files.tables.source import GZIP, InputFile, KnownFile, find_file
-from kpca_apps.files.tables.spooled import Rows, StoredRows, as_frame, collect
 from kpca_apps.files.tables.table import (
     IN_MEMORY_ROWS,
     PartedTable,
+    Rows,
     SourceInfo,
     Table,
+    collect,
     part_size,
     parted_table,
+    require_cells,
 )
-from kpca_apps.files.tables.text import DelimitedText, with_newlines
+from kpca_apps.files.tables.text import DelimitedText, NotUtf8, decoded, encoding_of, with_newlines
 from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["open_table", "read_table", "table_from_frame"]
@@ -114,7 +113,8 @@ def open_table(
     ...     [part.read().frame.rows() for part in table.parts]
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
-    opener = _Opener(_checked_delimiter(delimiter), encoding, in_memory_rows, part_rows)
+    cut = None if delimiter is None else _character(delimiter)
+    opener = _Opener(cut, encoding, in_memory_rows, part_rows)
     remove_spools()
     if str(path) != "-" and Path(path).is_dir():
         return opener.folder(Path(path))
@@ -159,47 +159,23 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    table = _Opener(_checked_delimiter(delimiter), encoding).file(find_file(path))
+    cut = None if delimiter is None else _character(delimiter)
+    table = _Opener(cut, encoding).file(find_file(path))
     assert isinstance(table, Table)
     return table
 
 
 def table_from_frame(frame: pl.DataFrame, name: str = "table") -> Table:
-    """Take a polars frame for a table, for those who work in Python.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows; copied only where a type has to change.
-    name : str
-        What reports call it.
-
-    Returns
-    -------
-    Table
-        Its source carries the SHA-256 of the frame written as CSV.
-
-    Raises
-    ------
-    InputError
-        If it has no rows or no columns.
-
-    Examples
-    --------
-    >>> table_from_frame(pl.DataFrame({"x": [1.0, 2.0]})).source.n_rows
-    2
-    """
+    """Take a polars frame for a table; its source carries the SHA-256 of the frame as CSV."""
     plain = plain_types(frame)
-    _require_cells(plain.height, plain.width, one_line(name))
+    require_cells(plain.height, plain.width, one_line(name))
     data = plain.write_csv().encode("utf-8")
     sha256 = hashlib.sha256(data).hexdigest()
     return Table(plain, None, SourceInfo(name, "frame", sha256, len(data), *plain.shape))
 
 
-def _checked_delimiter(delimiter: str | None) -> str | None:
+def _character(delimiter: str) -> str:
     """Turn a delimiter as the user gives it into one character."""
-    if delimiter is None:
-        return None
     character = _NAMED_DELIMITERS.get(delimiter.lower(), delimiter)
     is_half = "\ud800" <= character[:1] <= "\udfff"
     if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
@@ -234,11 +210,16 @@ class _Opener:
             data = file.data(digest)
             # A workbook begins as any zip archive does; its parts have telling names.
             if head.startswith(_OLE) or b"xl/" in data:
+                from kpca_apps.files.tables.excel import read_excel
+
                 self._refuse_text_options("excel", label)
-                frame, notes = read_excel(data, label)
+                frame, remarks = read_excel(data, label)
                 pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
-                rows = Rows(iter(pieces if frame.height else []), frame.columns, notes, False)
-                return self._collected(rows, file, "excel", digest)
+                rows = Rows(iter(pieces if frame.height else []), frame.columns, remarks, False)
+                source = SourceInfo(file.name, "excel", "", file.file.size, 0, 0, notes=file.notes)
+                return collect(
+                    rows, source, label, digest.hexdigest, self.in_memory_rows, self.part_rows
+                )
         for magic, what in _FOREIGN:
             if head.startswith(magic):
                 raise InputError(
@@ -248,7 +229,26 @@ class _Opener:
             raise InputError(
                 f"{label}: the contents are not what {file.suffix} promises; export it again."
             )
-        return self._text(file)
+        # A text, in the encoding that is given, marked, or fits.
+        codec, name, notes = encoding_of(file.head, self.encoding)
+        try:
+            try:
+                return self._text(file, codec, name, notes)
+            except NotUtf8:
+                raise
+            except InputError:
+                # In another encoding, other characters may cut the cells: to be known first.
+                if codec == "utf-8":
+                    deque(decoded(file.chunks(), codec, file.label), maxlen=0)
+                raise
+        except NotUtf8 as error:
+            if self.encoding is not None:
+                raise
+            note = (
+                f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
+                f"{error.line} is not UTF-8."
+            )
+        return self._text(file, "cp1252", "cp1252", (note,))
 
     def folder(self, path: Path) -> Table | PartedTable:
         """Take the Parquet files of a folder for one table."""
@@ -275,42 +275,19 @@ class _Opener:
         """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
         self._refuse_text_options("parquet", label)
         files = ParquetFiles.at(known)
-        n_rows, n_columns = files.n_rows, len(files.columns)
-        _require_cells(n_rows, n_columns, label)
+        n_rows, n_columns = sum(files.heights), len(files.columns)
+        require_cells(n_rows, n_columns, label)
         source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns)
         if n_rows <= self.in_memory_rows:
             require_table(label, n_rows, n_columns)
-            return Table(next(files.parts(n_rows)).read()[0], None, source)
+            return Table(next(files.parts(n_rows))()[0], None, source)
         size = self.part_rows or part_size(n_columns)
         if files.longest_group <= LONGEST_GROUP:
             return parted_table(source, files.columns, files.parts(size), size, copy)
-        rows = collect(Rows(files.pieces(), list(files.columns), [], False), label, 0, size)
-        assert isinstance(rows, StoredRows)
-        return parted_table(source, files.columns, rows.parts, size, rows.copy)
+        rows = Rows(files.pieces(), list(files.columns), [], False)
+        return collect(rows, source, label, lambda: source.sha256, 0, size)
 
-    def _text(self, file: InputFile) -> Table | PartedTable:
-        """Open a text in the encoding that is given, marked, or fits."""
-        codec, name, notes = encoding_of(file.head, self.encoding)
-        try:
-            try:
-                return self._decoded(file, codec, name, notes)
-            except NotUtf8:
-                raise
-            except InputError:
-                # In another encoding, other characters may cut the cells: to be known first.
-                if codec == "utf-8":
-                    deque(decoded(file.chunks(), codec, file.label), maxlen=0)
-                raise
-        except NotUtf8 as error:
-            if self.encoding is not None:
-                raise
-            note = (
-                f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
-                f"{error.line} is not UTF-8."
-            )
-        return self._decoded(file, "cp1252", "cp1252", (note,))
-
-    def _decoded(
+    def _text(
         self, file: InputFile, codec: str, encoding: str, notes: tuple[str, ...]
     ) -> Table | PartedTable:
         """Open a text in this encoding: JSON lines, or delimited."""
@@ -323,7 +300,7 @@ class _Opener:
             raise InputError(
                 f"{file.label}: this is one JSON array; write one object a line (JSON lines)."
             )
-        is_json = self.delimiter is None and looks_like_json_lines(head)
+        is_json = self.delimiter is None and JSON_OBJECT.match(head)
         if is_json or file.suffix in _JSON_SUFFIXES:
             first = iter([chunks])
 
@@ -331,42 +308,21 @@ class _Opener:
                 again = decoded(file.chunks(), codec, file.label)
                 return next(first, None) or with_newlines(again)[1]
 
-            records = JsonLines(all_chunks, file.label, self.in_memory_rows)
-            rows = Rows(records.pieces(), records.names, records.notes, True)
-            return self._collected(rows, file, "jsonl", digest, encoding, None, notes)
-        text = DelimitedText(head, chunks, self.delimiter, file.label)
-        rows = Rows(text.pieces(), text.names, text.notes, True)
-        return self._collected(rows, file, "csv", digest, encoding, text.delimiter, notes)
-
-    def _collected(
-        self,
-        rows: Rows,
-        file: InputFile,
-        format: str,
-        digest: Any,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Table | PartedTable:
-        """Take in all rows, and state where they came from."""
-        found = collect(rows, file.label, self.in_memory_rows, self.part_rows)
-        shape = (found.num_rows, len(rows.names))
-        _require_cells(*shape, file.label)
+            names: list[str] = []
+            remarks: list[str] = []
+            pieces = json_pieces(all_chunks, file.label, self.in_memory_rows, names, remarks)
+            rows, format, delimiter = Rows(pieces, names, remarks, True), "jsonl", None
+        else:
+            text = DelimitedText(head, chunks, self.delimiter, file.label)
+            rows = Rows(text.pieces(), text.names, text.notes, True)
+            format, delimiter = "csv", text.delimiter
         source = SourceInfo(
-            file.name, format, digest.hexdigest(), file.file.size, *shape, encoding, delimiter,
-            (*file.notes, *notes, *rows.notes),
-        )  # fmt: skip
-        if isinstance(found, StoredRows):
-            return parted_table(source, rows.names, found.parts, found.size, found.copy)
-        require_table(file.label, *shape)
-        return Table(*as_frame(found, rows.has_lines), source)
+            file.name, format, "", file.file.size, 0, 0, encoding, delimiter, (*file.notes, *notes)
+        )
+        return collect(
+            rows, source, file.label, digest.hexdigest, self.in_memory_rows, self.part_rows
+        )
 
     def _refuse_text_options(self, kind: str, label: str) -> None:
         if self.delimiter is not None or self.encoding is not None:
             raise ConfigError(f"{label}: a delimiter or encoding does not apply to {kind}.")
-
-
-def _require_cells(n_rows: int, n_columns: int, label: str) -> None:
-    if n_rows == 0 or n_columns == 0:
-        what = "columns" if n_columns == 0 else "rows"
-        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")

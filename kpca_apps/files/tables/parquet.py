@@ -1,71 +1,71 @@
-"""Parquet files, one or a folder of them: what they hold, and some of their rows."""
+"""Parquet files, one or a folder of them: what they hold, and some of their rows.
+
+Columns come in the types the toolkit speaks; those of Excel sheets are brought to the same.
+"""
 
 from __future__ import annotations
 
 import bisect
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.files.limits import require_columns, require_memory
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.tables.plain import DAMAGE, damaged, have_names, plain_types, require_text
 from kpca_apps.files.tables.source import KnownFile
+from kpca_apps.files.tables.table import Load
 
-__all__ = ["LONGEST_GROUP", "PARQUET_SUFFIXES", "ParquetFiles", "ParquetRows", "folder_files"]
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+__all__ = [
+    "DAMAGE",
+    "LONGEST_GROUP",
+    "PARQUET_SUFFIXES",
+    "ParquetFiles",
+    "damaged",
+    "folder_files",
+    "plain_types",
+]
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
+# Rows of the longest group that is read as it is: for a few rows, all before them are decoded.
 LONGEST_GROUP = 1 << 18
-"""Rows of the longest group that is read as it is: for a few rows, all before them are decoded."""
+# What damaged files make the readers raise: errors of many kinds, and panics, which are no
+# Exceptions.
+DAMAGE = (Exception, pl.exceptions.PanicException)
 
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 # Bytes of a value in a list, as text.
 _LEAF = 8
-
-
-@dataclass(frozen=True)
-class ParquetRows:
-    """Rows of one part, as slices (file, first row, rows) of one file or several.
-
-    Columns of dates named in `as_text` are read as text, as the whole table needs it.
-    """
-
-    slices: tuple[tuple[KnownFile, int, int], ...]
-    as_text: frozenset[str]
-
-    def read(self) -> tuple[pl.DataFrame, None]:
-        """Return the rows, typed as those of the whole table."""
-        # All of a slice first: what is too much is found out before it is unpacked.
-        frames = [
-            _frame(list(_read(file, offset, length)), file.label, self.as_text)
-            for file, offset, length in self.slices
-        ]
-        return pl.concat(frames, rechunk=True), None
+# A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
+_MOST_TEXT = 1 << 30
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
+_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
 
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files that make one table, in the order of their rows.
-
-    `heights` are their rows, `longest_group` those of their longest group; `as_text` names the
-    columns in which a date lies outside the years 1 to 9999.
-    """
+    """Parquet files that make one table, in the order of their rows."""
 
     files: tuple[KnownFile, ...]
-    heights: tuple[int, ...]
+    heights: tuple[int, ...]  # rows of each
     columns: tuple[str, ...]
-    longest_group: int
-    as_text: frozenset[str]
+    longest_group: int  # rows
+    as_text: frozenset[str]  # columns with a date outside the years 1 to 9999
 
     @classmethod
     def at(cls, files: Sequence[KnownFile]) -> ParquetFiles:
@@ -79,24 +79,26 @@ class ParquetFiles:
                 starts = _group_starts(metadata)
                 require_columns(file.label, len(schema))
                 dtypes = _as_polars(schema.empty_table()).schema
-                columns = {name: _kind(dtype) for name, dtype in dtypes.items()}
-                far |= _far_dates(opened, dtypes)
+                # Types that read as the same are the same.
+                columns = {
+                    name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
+                    for name, dtype in dtypes.items()
+                }
+                dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
+                for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
+                    frame = _as_polars(pa.Table.from_batches([batch]))
+                    far.update(name for name in dates if not _have_names(frame[name]).all())
             heights.append(metadata.num_rows)
             longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
             first = first or columns
             _refuse_others(columns, first, file.label, files[0].label)
         return cls(tuple(files), tuple(heights), tuple(first), longest, frozenset(far))
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of all."""
-        return sum(self.heights)
-
-    def parts(self, size: int) -> Iterator[ParquetRows]:
+    def parts(self, size: int) -> Iterator[Load]:
         """Yield how each part of so many rows is read."""
-        number, offset = 0, 0
-        for start in range(0, self.n_rows, size):
-            wanted, slices = min(size, self.n_rows - start), []
+        number, offset, n_rows = 0, 0, sum(self.heights)
+        for start in range(0, n_rows, size):
+            wanted, slices = min(size, n_rows - start), []
             while wanted:
                 length = min(wanted, self.heights[number] - offset)
                 if length:
@@ -104,7 +106,7 @@ class ParquetFiles:
                 wanted, offset = wanted - length, offset + length
                 if offset == self.heights[number]:
                     number, offset = number + 1, 0
-            yield ParquetRows(tuple(slices), self.as_text)
+            yield partial(_slices, tuple(slices), self.as_text)
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield all rows, a few at a time."""
@@ -114,18 +116,42 @@ class ParquetFiles:
                 yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def folder_files(path: Path) -> list[KnownFile]:
-    """Name the Parquet files of a folder in the order of their names.
+def damaged(label: str, kind: str, error: BaseException) -> InputError:
+    """Return the error for a file that its reader could not read."""
+    reason = one_line(str(error).strip().split("\n", 1)[0], 120)
+    return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")
 
-    What begins with a dot or an underscore is left out, as other readers do, and so are files that
-    are not Parquet by their name.
+
+def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
+
+    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
+    as one in another part of the table lies outside.
     """
+    return frame.with_columns(
+        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
+    )
+
+
+def folder_files(path: Path) -> list[KnownFile]:
+    """Name the Parquet files of a folder; hidden ones, with a dot or underscore, are left out."""
     label = one_line(str(path), 200)
     try:
         found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
     except OSError as error:
         raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
-    known = [_member(item) for item in found if item.suffix.lower() in PARQUET_SUFFIXES]
+    known = []
+    for item in found:
+        if item.suffix.lower() in PARQUET_SUFFIXES:
+            named = one_line(str(item), 200)
+            if not item.is_file():
+                raise InputError(
+                    f"{named}: is not a file, or a link that leads nowhere; repair or remove it."
+                )
+            try:
+                known.append(KnownFile.at(item, named))
+            except OSError as error:
+                raise InputError(f"{named}: cannot be looked at ({error.strerror}).") from None
     if not known:
         raise InputError(
             f"{label}: this is a folder without Parquet files; name a file, or a folder of them."
@@ -140,22 +166,12 @@ def folder_files(path: Path) -> list[KnownFile]:
     return known
 
 
-def _member(path: Path) -> KnownFile:
-    """Take note of a file of a folder; refuse what bears the name of one and is none."""
-    label = one_line(str(path), 200)
-    if not path.is_file():
-        raise InputError(
-            f"{label}: is not a file, or a link that leads nowhere; repair or remove it."
-        )
-    try:
-        return KnownFile.at(path, label)
-    except OSError as error:
-        raise InputError(f"{label}: cannot be looked at ({error.strerror}).") from None
-
-
 @contextmanager
 def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
     """Open a file; turn what its reader raises into one line that names it."""
+    # Not before it is needed: it takes as long as reading a small table.
+    import pyarrow.parquet as pq
+
     file.check()
     try:
         # As bytes, as a path need not be UTF-8.
@@ -171,6 +187,18 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         raise
     except DAMAGE as error:
         raise damaged(file.label, "Parquet", error) from None
+
+
+def _slices(
+    slices: Sequence[tuple[KnownFile, int, int]], as_text: frozenset[str]
+) -> tuple[pl.DataFrame, None]:
+    """Read rows of several files (file, first row, rows), typed as those of the whole table."""
+    # All of a slice first: what is too much is found out before it is unpacked.
+    frames = [
+        _frame(list(_read(file, offset, length)), file.label, as_text)
+        for file, offset, length in slices
+    ]
+    return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
 
 
 def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
@@ -196,7 +224,13 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
                 rows.validate(full=True)
                 skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
                 n_bytes += sum(map(_text_bytes, rows.columns))
-                require_text(n_bytes, file.label)
+                require_memory(file.label, n_bytes)
+                if n_bytes > _MOST_TEXT:
+                    raise MemoryLimitError(
+                        f"{file.label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more "
+                        f"than the {_MOST_TEXT / 2**30:g} GB that are read; drop columns of long "
+                        "texts, or split the file."
+                    )
                 if is_kept and rows.num_rows:
                     yield rows
                 if not left:
@@ -248,16 +282,6 @@ def _looked_at(
     return texts, worst
 
 
-def _far_dates(opened: pq.ParquetFile, dtypes: pl.Schema) -> set[str]:
-    """Name the columns of dates in which one lies outside the years 1 to 9999."""
-    dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
-    far: set[str] = set()
-    for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-        frame = _as_polars(pa.Table.from_batches([batch]))
-        far.update(name for name in dates if not have_names(frame[name]).all())
-    return far
-
-
 def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
     try:
@@ -287,10 +311,6 @@ def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-
-
 def _text_bytes(column: pa.Array, nested: int = 0) -> int:
     """Bytes of all texts of a column, each in full however often a file repeats it.
 
@@ -306,21 +326,21 @@ def _text_bytes(column: pa.Array, nested: int = 0) -> int:
     n_bytes = len(column) * nested
     if types.is_fixed_size_binary(kind):
         return n_bytes + len(column) * int(kind.byte_width)
-    if types.is_dictionary(kind) and _is_text(kind.value_type):
-        numbers = pl.Series(pl.from_arrow(column.indices)).drop_nulls()
-        return n_bytes + int(_lengths(column.dictionary).gather(numbers).sum())
-    return n_bytes + int(_lengths(column).sum()) if _is_text(kind) else n_bytes
-
-
-def _lengths(texts: pa.Array) -> pl.Series:
-    series = pl.Series(pl.from_arrow(texts))
-    lengths = series.str.len_bytes() if series.dtype == pl.String else series.bin.size()
-    return lengths.cast(pl.Int64)
-
-
-def _kind(dtype: pl.DataType) -> str:
-    """Types that read as the same are the same."""
-    return "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
+    texts = column.dictionary if types.is_dictionary(kind) else column
+    if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        return n_bytes
+    # From where each text begins and ends: pyarrow.compute takes .1 s to import, and so does
+    # polars to take a single array.
+    width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
+    if not len(texts) or (places := texts.buffers()[1]) is None:
+        return n_bytes
+    ends = np.frombuffer(places, width)[texts.offset : texts.offset + len(texts) + 1]
+    if texts is column:
+        return n_bytes + int(ends[-1] - ends[0])
+    numbers = column.indices.to_numpy(zero_copy_only=False)
+    if column.null_count:
+        numbers = numbers[np.isfinite(numbers)].astype(np.int64)
+    return n_bytes + int(np.diff(ends)[numbers].sum(dtype=np.int64))
 
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
@@ -344,3 +364,38 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, m
                 f'{label}: its column "{one_line(name)}" {what}, and is {there} in {model}; '
                 "write all files of the folder alike."
             )
+
+
+def _plain(column: pl.Series, as_text: bool) -> pl.Series:
+    dtype = column.dtype
+    if dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String)
+    if dtype.is_decimal() or dtype == pl.Int128:
+        return column.cast(pl.Float64)
+    if dtype == pl.Binary:
+        return column.bin.encode("hex")
+    if isinstance(dtype, pl.Duration):
+        return column.to_physical() / _PER_SECOND[dtype.time_unit]
+    if dtype in (pl.Date, pl.Datetime):
+        # A stored number may lie a million years off, where no calendar has a name for its day.
+        stored, named = column.to_physical(), _have_names(column)
+        if named.all() and not as_text:
+            return column
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
+        written = column.set(~named, None).cast(pl.String)
+        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
+        return written.zip_with(named | stored.is_null(), numbers)
+    if dtype.is_nested() or dtype == pl.Object:
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+            for value in column.to_list()
+        ]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    return column
+
+
+def _have_names(dates: pl.Series) -> pl.Series:
+    """Whether the calendar has a name for the day of each date."""
+    dtype = dates.dtype
+    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
+    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)

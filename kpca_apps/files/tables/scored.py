@@ -37,18 +37,7 @@ _GROUP_ROWS = 1 << 16
 
 
 def scored_kind(path: str | Path) -> str:
-    """Name the format a scored table is written in by its suffix, ``"csv"`` or ``"parquet"``.
-
-    Raises
-    ------
-    ConfigError
-        For any other suffix.
-
-    Examples
-    --------
-    >>> scored_kind("scored.parquet")
-    'parquet'
-    """
+    """Name the format a scored table is written in by its suffix, ``"csv"`` or ``"parquet"``."""
     suffix = Path(path).suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         return "parquet"
@@ -62,38 +51,10 @@ def scored_kind(path: str | Path) -> str:
 
 @contextmanager
 def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
-    r"""Open a scored table to append its parts in their order; it appears once all are there.
+    """Open a scored table to append its parts in their order; it appears once all are there.
 
     Parts of CSV follow each other. Parts of Parquet wait in a hidden folder beside the file, and
     are put together at the end, a few at a time.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write, ``.csv`` or ``.parquet``; replaced if it exists.
-
-    Yields
-    ------
-    callable
-        Appends the bytes of the next part, as `scored_bytes` makes them.
-
-    Raises
-    ------
-    ConfigError
-        If the suffix is neither.
-    InputError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "scored.csv")
-    ...     with open_scored(path) as append:
-    ...         _ = append(b"x,score\n1,0.5\n")
-    ...         _ = append(b"2,0.7\n")
-    ...     path.read_bytes()
-    b'x,score\n1,0.5\n2,0.7\n'
     """
     kind, target = scored_kind(path), Path(path)
     with atomic_write(target) as file:
@@ -122,75 +83,41 @@ def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
 
 
 def scored_bytes(
-    table: Table,
-    extra: Mapping[str, NDArray[Any] | None],
-    kind: str,
-    *,
-    header: bool = True,
+    table: Table, extra: Mapping[str, NDArray[Any] | None], kind: str, *, header: bool = True
 ) -> bytes:
-    r"""Write rows with what was found about them.
+    """Write rows as CSV, with or without its `header`, or Parquet, with what was found about them.
 
-    Parameters
-    ----------
-    table : Table
-        The rows of one part of a table, or of all of it.
-    extra : mapping of str to (n,) array or None
-        Columns to append, in this order; ``None`` is an empty column, NaN an empty cell.
-    kind : {"csv", "parquet"}
-        CSV is UTF-8 with commas; cells and names a spreadsheet would run as formulas get a leading
-        apostrophe. Parquet holds everything as it is.
-    header : bool
-        Whether CSV begins with the names: where this is the first part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kpca_apps.files.tables.opening import table_from_frame
-    >>> table = table_from_frame(pl.DataFrame({"x": [1, 2]}))
-    >>> scored_bytes(table, {"rank": np.array([2, 1])}, "csv")
-    b'x,rank\n1,2\n2,1\n'
+    `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
+    what a spreadsheet would run as a formula gets a leading apostrophe.
     """
     names, _ = _input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
-    added = [_column(name, values, table.frame.height) for name, values in extra.items()]
-    frame = pl.DataFrame([*columns, *added])
+    for name, values in extra.items():
+        empty = [None] * table.frame.height
+        added = pl.Series(name, empty, pl.Float64) if values is None else pl.Series(name, values)
+        columns.append(added.fill_nan(None) if added.dtype.is_float() else added)
+    frame = pl.DataFrame(columns)
     file = io.BytesIO()
     if kind == "csv":
-        _for_spreadsheets(frame).write_csv(file, include_header=header)
+        names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
+        safe = [
+            # Null is written as nothing; "" would be written as a pair of quotes.
+            (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
+            for cells, name in zip(frame.iter_columns(), names, strict=True)
+        ]
+        pl.DataFrame(safe).write_csv(file, include_header=header)
     else:
         frame.write_parquet(file)
     return file.getvalue()
 
 
 def scored_notes(columns: Iterable[str], extra: Iterable[str]) -> tuple[str, ...]:
-    """Say which input columns are renamed because an appended one has their name.
-
-    Examples
-    --------
-    >>> print(*scored_notes(["x", "rank"], ["rank"]))
-    The input column "rank" is written as "rank_input": its name is that of a column added here.
-    """
+    """Say which input columns are renamed because an appended one has their name."""
     return _input_names(columns, extra)[1]
 
 
 def neutralise(texts: pl.Series) -> pl.Series:
-    """Put an apostrophe before text that a spreadsheet would run as a formula.
-
-    Parameters
-    ----------
-    texts : Series of str
-        Cells.
-
-    Returns
-    -------
-    Series of str
-        The same cells; numbers such as ``-5`` or ``-1,5 %`` are left alone.
-
-    Examples
-    --------
-    >>> neutralise(pl.Series(["=1+1", "-5", "text"])).to_list()
-    ["'=1+1", '-5', 'text']
-    """
+    """Put an apostrophe before text a spreadsheet would run as a formula; none before ``-5``."""
     formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_HARMLESS)
     return pl.select(
         pl.when(formula).then(pl.lit("'") + texts).otherwise(texts).alias(texts.name)
@@ -215,21 +142,3 @@ def _input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str
                 "is that of a column added here."
             )
     return names, tuple(notes)
-
-
-def _column(name: str, values: NDArray[Any] | None, height: int) -> pl.Series:
-    if values is None:
-        return pl.Series(name, [None] * height, dtype=pl.Float64)
-    series = pl.Series(name, values)
-    return series.fill_nan(None) if series.dtype.is_float() else series
-
-
-def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
-    columns = [
-        # Null is written as nothing; "" would be written as a pair of quotes.
-        neutralise(column).replace("", None) if column.dtype == pl.String else column
-        for column in frame.iter_columns()
-    ]
-    safe = neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list()
-    names, _ = unique_names(safe)
-    return pl.DataFrame([c.alias(n) for c, n in zip(columns, names, strict=True)])

@@ -11,7 +11,6 @@ import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
@@ -25,26 +24,19 @@ from kpca_apps.temporary import TemporaryPath
 __all__ = ["GZIP", "HEAD", "InputFile", "KnownFile", "find_file"]
 
 GZIP = b"\x1f\x8b"
-HEAD = 4096
-"""First bytes by which a format is known."""
-CHUNK = 1 << 20
-"""Bytes read at once."""
-_PATIENCE = 10.0
-"""Seconds a named pipe is given until something writes to it."""
+HEAD = 4096  # first bytes, by which a format is known
+CHUNK = 1 << 20  # bytes read at once
+_PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file that is read more than once, as it was when it was first looked at.
-
-    `label` is its name as the user gave it, fit for a one-line message; `modified` the time of
-    its last change in nanoseconds.
-    """
+    """A file that is read more than once, as it was when it was first looked at."""
 
     path: str
-    label: str
-    size: int
-    modified: int
+    label: str  # its name as the user gave it, fit for a one-line message
+    size: int  # bytes
+    modified: int  # time of its last change, ns
 
     @classmethod
     def at(cls, path: Path, label: str) -> KnownFile:
@@ -97,21 +89,17 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file as the user named it, on disk, so that it can be read more than once.
-
-    `suffix` is that of its name, in lower case and without ``.gz``; `head` its first bytes,
-    unpacked if it `is_packed` with gzip, `tail` the last four; `copy` keeps what a pipe held.
-    """
+    """A file as the user named it, on disk, so that it can be read more than once."""
 
     file: KnownFile
     label: str
     name: str
-    suffix: str
-    head: bytes
-    tail: bytes
-    is_packed: bool
+    suffix: str  # of its name, in lower case, before ".gz"
+    head: bytes  # first bytes, unpacked
+    tail: bytes  # last four bytes, as on disk
+    is_packed: bool  # with gzip
     notes: tuple[str, ...]
-    copy: TemporaryPath | None
+    copy: TemporaryPath | None  # of what a pipe held
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
@@ -136,7 +124,7 @@ def find_file(path: str | Path) -> InputFile:
     label = name if standard else one_line(str(path), 200)
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
     copy = None
-    with _named_errors(path, label):
+    try:
         if standard:
             if sys.stdin is None:
                 raise InputError(
@@ -151,6 +139,17 @@ def find_file(path: str | Path) -> InputFile:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
+    except FileNotFoundError:
+        raise InputError(f"{label}: no such file.{_near(path)}") from None
+    except IsADirectoryError:
+        raise InputError(f"{label}: this is a folder; name a file in it.") from None
+    except PermissionError:
+        raise InputError(f"{label}: no permission to read it; change its mode.") from None
+    except KpcaError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{label}: cannot be read ({one_line(reason)}).") from None
     file = KnownFile.at(copy.path if copy else path, label)
     suffix = suffixes[-1] if suffixes and not standard else ""
     is_packed = head.startswith(GZIP)
@@ -192,24 +191,6 @@ def _unpacked(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
         raise InputError(f"{label}: the gzip data are damaged or cut short; fetch the file again.")
 
 
-@contextmanager
-def _named_errors(path: Path, label: str) -> Iterator[None]:
-    """Turn the errors of the system into one line that names the file."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError(f"{label}: no such file.{_near(path)}") from None
-    except IsADirectoryError:
-        raise InputError(f"{label}: this is a folder; name a file in it.") from None
-    except PermissionError:
-        raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except KpcaError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{label}: cannot be read ({one_line(reason)}).") from None
-
-
 def _near(path: Path) -> str:
     try:
         if not path.parent.is_dir():
@@ -230,7 +211,17 @@ def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
     A pipe that nothing writes to would keep its reader waiting for ever.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
-        head = _first_bytes(pipe)
+        head, end = b"", time.monotonic() + _PATIENCE
+        while not head and time.monotonic() < end:
+            select.select([pipe], [], [], 0.05)
+            found = pipe.read(CHUNK)
+            if found is None:
+                # Something holds the pipe open and has written nothing yet.
+                end = time.monotonic() + _PATIENCE
+            elif found:
+                head = found
+            else:
+                time.sleep(0.05)
         if not head:
             raise InputError(
                 f"{label}: nothing was written to this pipe within {_PATIENCE:g} s; name a file, "
@@ -239,19 +230,3 @@ def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
         os.set_blocking(pipe.fileno(), True)
         yield head
         yield from _chunks(pipe)
-
-
-def _first_bytes(pipe: io.FileIO) -> bytes:
-    """Wait for bytes as long as something may write them, or a while where nothing does."""
-    end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end:
-        select.select([pipe], [], [], 0.05)
-        head = pipe.read(CHUNK)
-        if head is None:
-            # Something holds the pipe open and has written nothing yet.
-            end = time.monotonic() + _PATIENCE
-        elif head:
-            return head
-        else:
-            time.sleep(0.05)
-    return b""

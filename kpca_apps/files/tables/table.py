@@ -1,133 +1,109 @@
 """A table in memory, and a table in parts that are read where the work on them is done.
 
-Where a table is cut depends on its number of columns alone, so that whoever works on the parts, and
-however many, the same rows are worked on together.
+Rows on their way in are kept in memory while they are few, else in one temporary file. That file is
+Arrow's own (IPC), each part of the table one batch of rows in it: written and read in half the time
+of Parquet, as nothing is encoded, and each part found without the others. Where a table is cut
+depends on its number of columns alone, so that whoever works on the parts, and however many, the
+same rows are worked on together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.files.limits import require_memory
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.files import limits
+from kpca_apps.files.limits import COPIES, require_memory, require_table
 from kpca_apps.files.names import one_line
+from kpca_apps.files.output import require_disk, spool_folder, storage_error
 from kpca_apps.files.tables.values import Column
 from kpca_apps.memory import ROWS_IN_MEMORY
 from kpca_apps.temporary import TemporaryPath
 
 __all__ = [
     "IN_MEMORY_ROWS",
-    "FrameRows",
-    "PartRows",
+    "Load",
     "PartedTable",
+    "Rows",
     "SourceInfo",
     "Table",
     "TablePart",
+    "as_frame",
+    "collect",
     "part_size",
     "parted",
     "parted_table",
+    "require_cells",
 ]
 
-IN_MEMORY_ROWS = ROWS_IN_MEMORY
-"""Tables of more rows are read in parts."""
+IN_MEMORY_ROWS = ROWS_IN_MEMORY  # tables of more are read in parts
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
 # What a part takes in memory while it is not read.
 _PART_BYTES = 1000
+# Bytes of a batch: Arrow counts those of a column in 31 bits.
+_LARGEST_BATCH = 1 << 30
 
 IntArray = NDArray[np.int64]
+# Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
+# another process.
+Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
 
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """Where a table came from, and how it was read.
+    """Where a table came from, and how it was read."""
 
-    Attributes
-    ----------
-    name : str
-        File name without its folder, or ``"standard input"``.
-    format : str
-        ``"csv"``, ``"parquet"``, ``"jsonl"``, ``"excel"``, or ``"frame"`` for a polars frame.
-    sha256 : str
-        Hash of the bytes as they lay on disk, 64 hex digits.
-    n_bytes : int
-        Their number.
-    n_rows, n_columns : int
-        Size of the table.
-    encoding, delimiter : str or None
-        How a text file was decoded and cut; ``None`` for binary formats.
-    notes : tuple of str
-        Whole sentences a reader should know ("Read as cp1252: ...").
-    """
-
-    name: str
-    format: str
-    sha256: str
-    n_bytes: int
+    name: str  # of the file without its folder, or "standard input"
+    format: str  # "csv", "parquet", "jsonl", "excel", or "frame" for a polars frame
+    sha256: str  # of the bytes as they lay on disk, 64 hex digits
+    n_bytes: int  # their number
     n_rows: int
     n_columns: int
-    encoding: str | None = None
-    delimiter: str | None = None
-    notes: tuple[str, ...] = ()
+    encoding: str | None = None  # of a text file
+    delimiter: str | None = None  # of a text file
+    notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
 
 
 @dataclass(frozen=True)
 class Table:
     """A table as read.
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Delimited text: string columns, cells exactly as in the file (an empty cell is ``""``).
-        JSON lines: numbers and booleans typed, the rest strings, absent values null. Parquet and
-        Excel: typed as stored.
-    lines : (n,) int array or None
-        1-based line of the file where each row starts; ``None`` for binary formats.
-    source : SourceInfo
-        Where it came from, and how it was read.
+    The cells of delimited text are strings exactly as in the file (an empty one is ``""``); JSON
+    lines have typed numbers and booleans, and nulls; Parquet and Excel are typed as stored.
     """
 
     frame: pl.DataFrame
-    lines: IntArray | None
+    lines: IntArray | None  # (n,), of the file where each row starts, from 1; none for binary files
     source: SourceInfo
+    _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def column(self, name: str) -> Column:
         """Return the cells of a column, which are read once however many ask."""
-        return self._columns.setdefault(name, Column(self.frame[name]))
-
-    @cached_property
-    def _columns(self) -> dict[str, Column]:
-        return {}
-
-
-class PartRows(Protocol):
-    """How the rows of one part are read; small, and can be sent to another process."""
-
-    def read(self) -> tuple[pl.DataFrame, IntArray | None]:
-        """Return the rows, and their lines where the file has lines."""
-        ...
+        if name not in self._columns:
+            self._columns[name] = Column(self.frame[name])
+        return self._columns[name]
 
 
 @dataclass(frozen=True)
 class TablePart:
-    """Rows `start` to ``stop - 1`` of a table, counted from 0, not read yet; part `number` of it.
+    """Some rows of a table, not read yet."""
 
-    `source` is that of the whole table, `rows` how they are read.
-    """
-
-    number: int
-    start: int
-    stop: int
-    source: SourceInfo
-    rows: PartRows = field(repr=False)
+    number: int  # of the part
+    start: int  # its first row, counted from 0
+    stop: int  # the first row after it
+    source: SourceInfo  # of the whole table
+    load: Load = field(repr=False)
 
     def __str__(self) -> str:
         return f"rows {self.start + 1:,} to {self.stop:,} of {one_line(self.source.name)}"
@@ -135,7 +111,7 @@ class TablePart:
     def read(self) -> Table:
         """Read the rows, as reading the whole table would give them; an error names them."""
         try:
-            frame, lines = self.rows.read()
+            frame, lines = self.load()
         except KpcaError as error:
             raise type(error)(f"Rows {self.start + 1:,} to {self.stop:,}: {error}") from error
         if frame.height != self.stop - self.start:
@@ -148,23 +124,12 @@ class TablePart:
 
 @dataclass(frozen=True)
 class PartedTable:
-    """A table of any number of rows, read in parts.
-
-    Attributes
-    ----------
-    source : SourceInfo
-        Where it came from, and how it is read.
-    columns : tuple of str
-        Names of its columns.
-    parts : tuple of TablePart
-        Its rows in their order; each part but the last of the same length.
-    copy : TemporaryPath or None
-        The temporary file the parts are read from, which is removed with this table.
-    """
+    """A table of any number of rows, read in parts."""
 
     source: SourceInfo
     columns: tuple[str, ...]
-    parts: tuple[TablePart, ...]
+    parts: tuple[TablePart, ...]  # in order; each but the last of the same length
+    # The temporary file the parts are read from, which is removed with this table.
     copy: TemporaryPath | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -183,29 +148,26 @@ class PartedTable:
         order = np.argsort(wanted, kind="stable")
         inside = wanted[order]
         cuts = np.searchsorted(inside, [part.start for part in self.parts] + [self.n_rows])
-        pieces = [
-            _taken(part.read(), inside[cuts[k] : cuts[k + 1]] - part.start)
-            for k, part in enumerate(self.parts)
-            if cuts[k] < cuts[k + 1]
-        ] or [_taken(self.parts[0].read(), inside)]
+        frames, lines = [], []
+        for k, part in enumerate(self.parts):
+            if cuts[k] < cuts[k + 1] or (k == 0 and not wanted.size):
+                table, places = part.read(), inside[cuts[k] : cuts[k + 1]] - part.start
+                frames.append(table.frame[places])
+                lines += [] if table.lines is None else [table.lines[places]]
         back = np.argsort(order, kind="stable")
-        lines = None
-        if pieces[0].lines is not None:
-            lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])
-            lines = lines[back]
-        return Table(pl.concat([piece.frame for piece in pieces])[back], lines, self.source)
+        return Table(
+            pl.concat(frames)[back], np.concatenate(lines)[back] if lines else None, self.source
+        )
 
 
 @dataclass(frozen=True)
-class FrameRows:
-    """Rows that are in memory already, and are sent to who works on them."""
+class Rows:
+    """Rows on their way in, some at a time; where they have lines, in the last column."""
 
-    frame: pl.DataFrame
-    lines: IntArray | None
-
-    def read(self) -> tuple[pl.DataFrame, IntArray | None]:
-        """Return the rows, and their lines where the file has lines."""
-        return self.frame, self.lines
+    pieces: Iterator[pa.Table]
+    names: list[str]  # complete with the first piece
+    notes: list[str]  # complete with the last
+    has_lines: bool
 
 
 def part_size(n_columns: int) -> int:
@@ -217,15 +179,15 @@ def part_size(n_columns: int) -> int:
 def parted_table(
     source: SourceInfo,
     columns: Sequence[str],
-    rows: Iterable[PartRows],
+    loads: Iterable[Load],
     size: int,
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
     """Put a table together from how each part of `size` rows is read."""
     require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
-        TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, of_part)
-        for number, of_part in enumerate(rows)
+        TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
+        for number, load in enumerate(loads)
     )
     return PartedTable(source, tuple(columns), parts, copy)
 
@@ -234,13 +196,142 @@ def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
     """Cut a table in memory into parts of `part_rows` rows, `part_size` by default."""
     size = part_rows or part_size(table.frame.width)
     cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
-    rows = [
-        FrameRows(table.frame[cut], None if table.lines is None else table.lines[cut])
+    loads = [
+        partial(_held, table.frame[cut], None if table.lines is None else table.lines[cut])
         for cut in cuts
     ]
-    return parted_table(table.source, table.frame.columns, rows, size)
+    return parted_table(table.source, table.frame.columns, loads, size)
 
 
-def _taken(table: Table, positions: IntArray) -> Table:
-    lines = None if table.lines is None else table.lines[positions]
-    return Table(table.frame[positions], lines, table.source)
+def collect(
+    rows: Rows,
+    source: SourceInfo,
+    label: str,
+    sha256: Callable[[], str],
+    in_memory_rows: float,
+    part_rows: int | None,
+) -> Table | PartedTable:
+    """Take in the rows of a file; on disk, and in parts, if there are more than `in_memory_rows`.
+
+    The `source` is completed once all are read: hash, rows, columns, and the notes on them.
+    """
+    held: list[pa.Table] = []
+    n_rows = n_bytes = 0
+    stored, size = None, 0
+    for piece in rows.pieces:
+        held.append(piece)
+        n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
+        if n_rows > in_memory_rows:
+            size = part_rows or part_size(len(rows.names))
+            # Each is let go once it is written.
+            first = (held.pop(0) for _ in range(len(held)))
+            del piece
+            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size, label)
+            n_rows = stored[2]
+            break
+        if n_bytes * COPIES > (available := limits.available_memory()):
+            raise MemoryLimitError(
+                f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
+                "than memory allows; split the file."
+            )
+    n_columns = len(rows.names)
+    require_cells(n_rows, n_columns, label)
+    notes = (*source.notes, *rows.notes)
+    source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns, notes=notes)
+    if stored is not None:
+        return parted_table(source, rows.names, stored[1], size, stored[0])
+    require_table(label, n_rows, n_columns)
+    return Table(*as_frame(pa.concat_tables(held), rows.has_lines), source)
+
+
+def require_cells(n_rows: int, n_columns: int, label: str) -> None:
+    """Refuse a table without rows or columns."""
+    if n_rows == 0 or n_columns == 0:
+        what = "columns" if n_columns == 0 else "rows"
+        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
+
+
+def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
+    """Take the lines off an Arrow table."""
+    if not has_lines:
+        return pl.DataFrame(pl.from_arrow(table)), None
+    frame = pl.DataFrame(pl.from_arrow(table.select(range(table.num_columns - 1))))
+    return frame, table.column(table.num_columns - 1).to_numpy()
+
+
+def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:
+    return frame, lines
+
+
+def _spooled(
+    path: str, number: int, has_lines: bool, label: str
+) -> tuple[pl.DataFrame, IntArray | None]:
+    """Read one batch of a temporary file."""
+    try:
+        with pa.OSFile(path) as file, pa.ipc.open_file(file) as opened:
+            return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{label}: its temporary copy cannot be read ({one_line(str(error))}); it must stay "
+            "where it is until the work is done, for workers elsewhere too."
+        ) from None
+
+
+def _stored(
+    pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str
+) -> tuple[TemporaryPath, list[Load], int]:
+    """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
+    folder = spool_folder()
+    path = folder.path / "rows.arrow"
+    loads: list[Load] = []
+    n_rows, writer = 0, None
+    try:
+        for rows in _parts(pieces, size):
+            require_memory(label, rows.nbytes)
+            if rows.nbytes > _LARGEST_BATCH:
+                raise MemoryLimitError(
+                    f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} GB, "
+                    f"more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; drop "
+                    "columns of long texts."
+                )
+            (part,) = rows.combine_chunks().to_batches()
+            require_disk(folder.path, part.nbytes, label)
+            if writer is None:
+                writer = pa.ipc.new_file(str(path), part.schema)
+            writer.write_batch(part)
+            loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
+            n_rows += part.num_rows
+        if writer is not None:
+            writer.close()
+    except BaseException as error:
+        folder.close()
+        if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:
+            raise failure from error
+        raise
+    return folder, loads, n_rows
+
+
+def _parts(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Cut rows anew: `size` of them in each piece but the last."""
+    held: list[pa.Table] = []
+    n_rows = 0
+    for piece in pieces:
+        held.append(piece)
+        n_rows += piece.num_rows
+        if n_rows >= size:
+            rows = pa.concat_tables(held)
+            whole = n_rows - n_rows % size
+            for start in range(0, whole, size):
+                yield rows.slice(start, size)
+            held, n_rows = [rows.slice(whole)], n_rows - whole
+    if n_rows:
+        yield pa.concat_tables(held)
+
+
+def _ahead(items: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Take each next piece in a thread while the last is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = pool.submit(next, items, None)
+            yield item

@@ -1,4 +1,4 @@
-"""Delimited text -> Arrow tables of strings, with the line each row starts on.
+"""Text -> UTF-8 -> what cuts it -> Arrow tables of strings, with the line each row starts on.
 
 Text comes in blocks of whole rows. Where quotes stand as RFC 4180 has them, array code finds the
 rows and pyarrow cuts them. Any other block goes through the standard library's reader, row by row,
@@ -7,33 +7,61 @@ which is slower and knows what to do with a stray quote, or on which line to giv
 
 from __future__ import annotations
 
+import codecs
 import csv
+import encodings.aliases
 import io
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files import limits
 from kpca_apps.files.limits import long_row, require_columns
-from kpca_apps.files.names import one_line, unique_names
-from kpca_apps.files.tables.sniffing import (
-    DELIMITER_NAMES,
-    ONE_COLUMN,
-    header_is_missing,
-    is_number,
-    sniff_delimiter,
+from kpca_apps.files.names import one_line, suggest, unique_names
+
+__all__ = [
+    "ONE_COLUMN",
+    "DelimitedText",
+    "NotUtf8",
+    "decoded",
+    "encoding_of",
+    "header_is_missing",
+    "is_number",
+    "sniff_delimiter",
+    "with_newlines",
+]
+
+# Bytes at the head of a text that suffice to choose what cuts it.
+_HEAD_BYTES = 1 << 20
+# UTF-32 first: its little-endian mark starts with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig", "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32", "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32", "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16", "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16", "utf-16"),
 )
 
-__all__ = ["HEAD_BYTES", "DelimitedText", "with_newlines"]
+_DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+# Stands for "no delimiter": a control character that no table of text holds.
+ONE_COLUMN = "\x1f"
 
-HEAD_BYTES = 1 << 20
-"""Bytes at the head of a text that suffice to choose what cuts it."""
+# Where two delimiters cut every row alike, the rarer in prose and numbers is meant: "1,5;2,5".
+_CANDIDATES = "\t;|,"
+_SAMPLE_BYTES = 1 << 18
+_SAMPLE_ROWS = 300
+_QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+_NUMBER = re.compile(r"[-+]?(\d[\d.,' \u00a0\u202f]*|[.,]\d+)([eE][-+]?\d+)?\s*%?")
+# Longer cells are no measurements, and the pattern would try every way to end them.
+_LONGEST_NUMBER = 100
+_MISSING = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf"})
 
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
@@ -48,11 +76,146 @@ IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 
 
+class NotUtf8(InputError):
+    """Text that is not UTF-8; `byte` is the first that is not, on line `line`."""
+
+    def __init__(self, message: str, byte: int, line: int) -> None:
+        super().__init__(message)
+        self.byte, self.line = byte, line
+
+
+def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ...]]:
+    """Return the codec of a text, its name and a note: as given, or by its mark; else UTF-8."""
+    if given is None:
+        for mark, codec, name in _MARKS:
+            if head.startswith(mark):
+                note = f"Read as {name.upper()} by its byte-order mark."
+                return codec, name, () if name == "utf-8" else (note,)
+        return "utf-8", "utf-8", ()
+    try:
+        return codecs.lookup(given).name, given, ()
+    except (LookupError, ValueError):
+        # No name at all, with a zero byte or half a character in it, is a ValueError.
+        near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
+        raise ConfigError(f'Unknown encoding "{one_line(given)}".{near}') from None
+
+
+def decoded(chunks: Iterable[bytes], codec: str, label: str) -> Iterator[bytes]:
+    """Turn the chunks of a text into chunks of UTF-8, none of them empty; refuse zero bytes."""
+    position = written = newlines = returns = 0
+    try:
+        decoder = codecs.getincrementaldecoder(codec)()
+        # An empty chunk marks the end.
+        for chunk in chain(chunks, [b""]):
+            state = decoder.getstate()
+            try:
+                if chunk and chunk.isascii() and codec[:5] == "utf-8" and state == (b"", 0):
+                    text = chunk
+                else:
+                    text = decoder.decode(chunk, final=not chunk).encode("utf-8")
+            except UnicodeDecodeError as error:
+                carried = len(error.object) - len(chunk)
+                decoder.setstate(state)
+                before = decoder.decode(chunk[: max(error.start - carried, 0)])
+                lines = newlines + before.count("\n") or returns + before.count("\r")
+                byte, place = error.object[error.start], position - carried + error.start
+                message = (
+                    f"{label}: line {1 + lines}, byte {place + 1} (0x{byte:02x}) is not "
+                    f"{codec.removesuffix('-sig')} text; save the file as UTF-8."
+                )
+                if codec == "utf-8":
+                    raise NotUtf8(message, byte, 1 + lines) from None
+                raise InputError(message) from None
+            if (zero := text.find(b"\0")) >= 0:
+                line = 1 + newlines + text.count(b"\n", 0, zero)
+                raise InputError(
+                    f"{label}: line {line}, byte {written + zero + 1} (0x00) does not belong in "
+                    "text; the file is binary, or UTF-16 without a byte-order mark: save it as "
+                    "UTF-8."
+                )
+            position, written = position + len(chunk), written + len(text)
+            newlines += text.count(b"\n")
+            returns += text.count(b"\r") if not newlines else 0
+            if text:
+                yield text
+    except KpcaError:
+        raise
+    except (ValueError, LookupError, AttributeError, TypeError):
+        # Codecs that do not turn bytes into text ("hex"), or leave lone surrogates behind.
+        raise InputError(f"{label}: cannot be read as {codec}; save it as UTF-8.") from None
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell reads as a number in some notation."""
+    bare = cell.strip()
+    return len(bare) <= _LONGEST_NUMBER and _NUMBER.fullmatch(bare) is not None
+
+
+def sniff_delimiter(text: bytes) -> str:
+    """Find the character that cuts the rows of a text table.
+
+    Of delimiters outside quotes, one that cuts every row into as many cells wins, or else one that
+    stands in most rows, so that a ragged row is reported and not read as a single column.
+    """
+    # The first rows, with quoted cells taken out.
+    head = text[:_SAMPLE_BYTES]
+    if len(head) < len(text) and b"\n" in head:
+        head = head[: head.rindex(b"\n")]
+    lines = _QUOTED.sub("", head.decode("utf-8", "ignore")).splitlines()
+    rows = [line for line in lines if line.strip(" ")][:_SAMPLE_ROWS]
+    if not rows:
+        return ONE_COLUMN
+    for delimiter in _CANDIDATES:
+        counts = [row.count(delimiter) for row in rows]
+        if counts[0] and min(counts) == max(counts):
+            return delimiter
+    if _cut_by_spaces(rows):
+        return " "
+    best = max(_CANDIDATES, key=lambda delimiter: _agreement(rows, delimiter))
+    return best if _agreement(rows, best) > 0 else ONE_COLUMN
+
+
+def _agreement(rows: Sequence[str], delimiter: str) -> float:
+    """Share of rows cut alike by a delimiter; 0 where it is most likely part of the text."""
+    counts = [row.count(delimiter) for row in rows]
+    body = rows[1:] or rows
+    if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
+        return 0.0
+    present = sum(count > 0 for count in counts) / len(counts)
+    share = max(Counter(count for count in counts if count).values(), default=0) / len(counts)
+    # A delimiter missing from the header must be all the more regular below it.
+    return share if present >= (0.5 if counts[0] else 0.9) and (counts[0] or share >= 0.9) else 0.0
+
+
+def _cut_by_spaces(rows: Sequence[str]) -> bool:
+    """Rows of equally many words, most of them numbers: prose is not a table."""
+    words = [row.split() for row in rows]
+    width = len(words[0])
+    if width < 2 or any(len(row) != width for row in words):
+        return False
+    body = words[1:] or words
+    return sum(is_number(word) for row in body for word in row) * 2 > len(body) * width
+
+
+def header_is_missing(cells: Sequence[str]) -> bool:
+    """Whether a first row is data: all numbers or words for missing, at least one number.
+
+    A row that counts 0, 1, 2... or 1, 2, 3... is taken for names, as pandas writes them.
+    """
+    words = [cell.strip() for cell in cells]
+    if len(words) > 2 and any(
+        words == [str(number) for number in range(start, start + len(words))] for start in (0, 1)
+    ):
+        return False
+    numbers = sum(map(is_number, words))
+    return numbers > 0 and all(is_number(w) or w.casefold() in _MISSING for w in words)
+
+
 def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """Return the head of a text and all of its chunks; lines of an old Macintosh end as others."""
     chunks, head = iter(chunks), b""
     # A newline that does not come within the longest row does not come.
-    while len(head) < HEAD_BYTES or (b"\n" not in head and len(head) <= limits.LONGEST_ROW):
+    while len(head) < _HEAD_BYTES or (b"\n" not in head and len(head) <= limits.LONGEST_ROW):
         if not (chunk := next(chunks, b"")):
             break
         head += chunk
@@ -64,10 +227,9 @@ def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 class DelimitedText:
-    """A text table on its way in, from chunks of UTF-8 and its first `HEAD_BYTES`.
+    """A text table on its way in, from chunks of UTF-8 and its first bytes.
 
-    `pieces` are its rows as strings, the line of each in the last column; `names` are known with
-    the first of them, `notes` state what was guessed.
+    `names` are known with the first piece of its rows, `notes` state what was guessed.
     """
 
     def __init__(
@@ -83,14 +245,14 @@ class DelimitedText:
         # None for a table of one column.
         self.delimiter = None if self._delimiter == ONE_COLUMN else self._delimiter
         if not (delimiter or stated) and self._delimiter not in (",", ONE_COLUMN):
-            name = DELIMITER_NAMES[self._delimiter]
+            name = _DELIMITER_NAMES[self._delimiter]
             self.notes.append(f"Cells are cut at the {name} (found by itself).")
         self._head, self._chunks, self._label = head, chunks, label
         self._is_given = delimiter is not None
-        self._line, self._first_line, self._n_rows = 1, 0, 0
+        self._line, self._first_line, self._has_rows = 1, 0, False
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows."""
+        """Yield the rows as strings, the line of each in the last column."""
         held, is_text, is_cut = b"", False, not self._is_given
         skip = self._skip
         for chunk in chain(self._chunks, [b""]):
@@ -99,11 +261,19 @@ class DelimitedText:
             held = held + chunk[skip:] if held else chunk[skip:]
             skip = max(skip - len(chunk), 0)
             is_cut = is_cut or self._delimiter.encode("utf-8") in held
-            stop = len(held) if is_last else _last_row_end(held)
+            # Up to the last newline that stands outside quotes, if quotes are regular.
+            stop = len(held) if is_last else held.rfind(b"\n") + 1
+            if not is_last and b'"' in held and held.count(b'"', 0, stop) % 2:
+                data = np.frombuffer(held, dtype=np.uint8)
+                inside = np.cumsum(data == _QUOTE, dtype=np.uint8) & 1
+                outside = np.flatnonzero((data == _NEWLINE) & (inside == 0))
+                stop = int(outside[-1]) + 1 if outside.size else 0
             n_lines = held.count(b"\n", 0, stop)
             rows = self._regular_rows(held[:stop], n_lines) if stop else None
             if rows is not None:
-                yield from [rows] if rows.num_rows else []
+                if rows.num_rows:
+                    self._has_rows = True
+                    yield rows
             elif stop or len(held) > _WAIT:
                 stop = yield from self._rows_one_by_one(held, is_last=is_last)
                 n_lines = held.count(b"\n", 0, stop)
@@ -117,9 +287,14 @@ class DelimitedText:
             raise InputError(
                 f"{self._label}: the file holds nothing but blank cells; it needs rows."
             )
-        if not is_cut:
-            self._refuse_useless()
-        if not self._n_rows:
+        if not is_cut and (found := sniff_delimiter(self._head[self._skip :])) != ONE_COLUMN:
+            given = f'delimiter "{one_line(self._delimiter)}"'
+            raise InputError(
+                f"{self._label}: the {_DELIMITER_NAMES.get(self._delimiter, given)} given as "
+                "--delimiter does not occur in the file; its rows look cut at the "
+                f"{_DELIMITER_NAMES[found]}: leave the option out."
+            )
+        if not self._has_rows:
             raise InputError(
                 f"{self._label}: line {self._first_line} is a header without rows; there is "
                 "nothing to screen."
@@ -137,11 +312,9 @@ class DelimitedText:
             # Nearly always there is a row on every line; a blank one is left out, or an error.
             n_rows = n_lines + (not text.endswith(b"\n"))
             rows = self._cut(text, np.arange(self._line, self._line + n_rows))
-            return rows or self._measured_rows(text, cut)
-        return self._measured_rows(text, cut)
-
-    def _measured_rows(self, text: bytes, cut: bytes) -> pa.Table | None:
-        """Cut whole rows once array code has found them, if quotes are regular."""
+            if rows is not None:
+                return rows
+        # Otherwise array code finds the rows, if quotes are regular.
         if text.isspace() and cut not in text:
             return pa.table({})
         data = np.frombuffer(text, dtype=np.uint8)
@@ -153,15 +326,25 @@ class DelimitedText:
             breaks = newlines[~inside[newlines]]
         starts = np.concatenate(([0], breaks[: np.searchsorted(breaks, data.size - 1)] + 1))
         lengths = np.diff(starts, append=data.size)
-        keep = _not_blank(data, starts, cut)
+        # Rows with more than one cell or a visible character.
+        counts = _IS_VISIBLE.copy()
+        counts[ord(cut)] = True
+        keep = counts[data[starts]]
+        if not keep.all():
+            keep = np.logical_or.reduceat(counts[data], starts)
         lines = self._line + np.searchsorted(newlines, starts[keep])
         if not keep.all():
             data, lengths = data[np.repeat(keep, lengths)], lengths[keep]
         if lengths.max() > limits.LONGEST_ROW:
             raise long_row(self._label, int(lines[lengths.argmax()]))
         if not self.names:
-            first = data[: lengths[0]].tobytes()
-            if not self._take_header(self._cells(first, int(lines[0])), int(lines[0])):
+            first, line = data[: lengths[0]].tobytes().decode("utf-8"), int(lines[0])
+            one = csv.reader(io.StringIO(first, newline=""), delimiter=self._delimiter, strict=True)
+            try:
+                cells = next(one)
+            except csv.Error as error:
+                raise InputError(_cut_message(str(error), self._label, line)) from None
+            if not self._take_header(cells, line):
                 data, lines = data[lengths[0] :], lines[1:]
         return self._cut(data, lines, quotes=is_quoted, newlines=breaks.size != newlines.size)
 
@@ -179,6 +362,8 @@ class DelimitedText:
         if bytes(text[: len(_MARK)]) == _MARK:
             # Pyarrow takes one off, also where a cell begins with it.
             text = _MARK + bytes(text)
+        import pyarrow.csv as pc
+
         try:
             table = pc.read_csv(
                 pa.py_buffer(text),
@@ -196,7 +381,9 @@ class DelimitedText:
             )
         except pa.ArrowInvalid:
             return None
-        return self._piece(table, lines) if table.num_rows == lines.size else None
+        if table.num_rows != lines.size:
+            return None
+        return table.append_column("line", pa.array(lines, pa.int64()))
 
     def _rows_one_by_one(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
         """Cut rows with the standard library's reader; return how many bytes they are."""
@@ -220,47 +407,27 @@ class DelimitedText:
                 if (len(row) > 1 or not text[start : read[0]].isspace()) and (
                     self.names or self._take_header(row, line)
                 ):
-                    self._require_width(len(row), line)
+                    if len(row) != len(self.names):
+                        noun = "cell" if len(row) == 1 else "cells"
+                        name = _DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
+                        raise InputError(
+                            f"{self._label}: line {line} has {len(row)} {noun} where line "
+                            f"{self._first_line} has {len(self.names)}; put cells that contain a "
+                            f"{name} in quotes, or repair the row."
+                        )
+                    self._has_rows = True
                     rows.append(row)
                     lines.append(line)
                     if len(rows) * len(row) >= _PIECE_CELLS:
-                        yield self._made(rows, lines)
+                        yield _table(self.names, rows, lines)
                         rows, lines = [], []
                 start, line = read
         except csv.Error as error:
             if is_last or "unexpected end" not in str(error):
                 raise InputError(_cut_message(str(error), self._label, line)) from None
         if rows:
-            yield self._made(rows, lines)
+            yield _table(self.names, rows, lines)
         return start
-
-    def _made(self, rows: list[list[str]], lines: list[int]) -> pa.Table:
-        arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-        return self._piece(pa.Table.from_arrays(arrays, names=self.names), lines)
-
-    def _piece(self, table: pa.Table, lines: ArrayLike) -> pa.Table:
-        self._n_rows += table.num_rows
-        return table.append_column("line", pa.array(lines, pa.int64()))
-
-    def _cells(self, text: bytes, line: int) -> list[str]:
-        """Cut one row."""
-        rows = csv.reader(
-            io.StringIO(text.decode("utf-8"), newline=""), delimiter=self._delimiter, strict=True
-        )
-        try:
-            return next(rows)
-        except csv.Error as error:
-            raise InputError(_cut_message(str(error), self._label, line)) from None
-
-    def _require_width(self, n_cells: int, line: int) -> None:
-        if n_cells != len(self.names):
-            noun = "cell" if n_cells == 1 else "cells"
-            name = DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
-            raise InputError(
-                f"{self._label}: line {line} has {n_cells} {noun} where line {self._first_line} "
-                f"has {len(self.names)}; put cells that contain a {name} in quotes, or repair the "
-                "row."
-            )
 
     def _take_header(self, cells: list[str], line: int) -> bool:
         """Take the first row for names; return whether it is data, and the names are made up."""
@@ -286,32 +453,15 @@ class DelimitedText:
             )
         return False
 
-    def _refuse_useless(self) -> None:
-        """Refuse a given delimiter that never occurs where another would cut the rows."""
-        found = sniff_delimiter(self._head[self._skip :])
-        if found != ONE_COLUMN:
-            given = f'delimiter "{one_line(self._delimiter)}"'
-            raise InputError(
-                f"{self._label}: the {DELIMITER_NAMES.get(self._delimiter, given)} given as "
-                "--delimiter does not occur in the file; its rows look cut at the "
-                f"{DELIMITER_NAMES[found]}: leave the option out."
-            )
+
+def _table(names: list[str], rows: list[list[str]], lines: list[int]) -> pa.Table:
+    arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    return pa.Table.from_arrays([*arrays, pa.array(lines, pa.int64())], names=[*names, "line"])
 
 
 def collapse_spaces(text: bytes) -> bytes:
     """Make one space of each run of spaces, and none of those that begin or end a line."""
     return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb" {2,}", b" ", text))
-
-
-def _last_row_end(text: bytes) -> int:
-    """Bytes up to the last newline that stands outside quotes, if quotes are regular."""
-    end = text.rfind(b"\n")
-    if b'"' not in text or text.count(b'"', 0, end + 1) % 2 == 0:
-        return end + 1
-    data = np.frombuffer(text, dtype=np.uint8)
-    inside = np.cumsum(data == _QUOTE, dtype=np.uint8) & 1
-    outside = np.flatnonzero((data == _NEWLINE) & (inside == 0))
-    return int(outside[-1]) + 1 if outside.size else 0
 
 
 def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
@@ -334,14 +484,6 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
     if not (opens.all() and closes.all()):
         return None
     return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
-
-
-def _not_blank(data: ByteArray, starts: IntArray, cut: bytes) -> NDArray[np.bool_]:
-    """Tell rows with more than one cell or a visible character."""
-    counts = _IS_VISIBLE.copy()
-    counts[ord(cut)] = True
-    begun: NDArray[np.bool_] = counts[data[starts]]
-    return begun if begun.all() else np.logical_or.reduceat(counts[data], starts)
 
 
 def _cut_message(error: str, label: str, line: int) -> str:

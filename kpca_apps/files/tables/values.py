@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 from kpca_apps.files.tables.dates import DateFormat, date_text, infer_date_format, read_dates
 from kpca_apps.files.tables.numbers import NumberFormat, finite, infer_number_format, read_numbers
 
-__all__ = [
-    "MISSING_WORDS",
-    "Column",
-    "Levels",
-    "Readings",
-    "ValueFormat",
-]
+__all__ = ["MISSING_WORDS", "Column", "Levels", "Readings", "ValueFormat"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,21 +38,12 @@ _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
 @dataclass(frozen=True)
 class Readings:
-    """What the cells of a column say.
+    """What the cells of a column say."""
 
-    Attributes
-    ----------
-    values : (n,) array
-        Numbers, or seconds since 1970-01-01 UTC; NaN where there is none.
-    missing : (n,) bool array
-        Cells that are empty or hold a word for missing.
-    unreadable : (n,) bool array
-        Cells that hold something else which cannot be read as a value, or whose size exceeds
-        1e100 (infinity too): no measurement, and its square would leave the range of floats.
-    """
-
-    values: FloatArray
-    missing: BoolArray
+    values: FloatArray  # (n,), numbers or seconds since 1970-01-01 UTC; NaN where there is none
+    missing: BoolArray  # (n,), empty or a word for missing
+    # (n,), something else that is no value, or larger than 1e100 (infinity too): no measurement,
+    # and its square would leave the range of floats.
     unreadable: BoolArray
 
     @property
@@ -69,18 +54,10 @@ class Readings:
 
 @dataclass(frozen=True)
 class Levels:
-    """The distinct texts of a column.
+    """The distinct texts of a column."""
 
-    Attributes
-    ----------
-    texts : (k,) Series of String
-        Stripped, in the order they first occur; words for missing are none.
-    codes : (n,) int array
-        Place of each cell's text, -1 where it is missing.
-    """
-
-    texts: pl.Series
-    codes: NDArray[np.int32]
+    texts: pl.Series  # (k,), stripped, in the order they first occur; words for missing are none
+    codes: NDArray[np.int32]  # (n,), place of each cell's text, -1 where it is missing
 
     @cached_property
     def counts(self) -> IntArray:
@@ -104,19 +81,7 @@ class Levels:
 class Column:
     """The cells of one column of a table, read when first asked for and kept.
 
-    Parameters
-    ----------
-    cells : Series
-        Text, numbers, Booleans, dates, times of day and durations (read as seconds), categories.
-
-    Examples
-    --------
-    >>> column = Column(pl.Series(["1,5", " N/A ", "x"]))
-    >>> readings = column.read(NumberFormat(decimal=","))
-    >>> readings.values.tolist(), readings.missing.tolist(), readings.unreadable.tolist()
-    ([1.5, nan, nan], [False, True, False], [False, False, True])
-    >>> column.texts.to_list(), column.levels.codes.tolist()
-    (['1,5', None, 'x'], [0, -1, 1])
+    Text, numbers, Booleans, dates, times of day and durations (read as seconds), categories.
     """
 
     def __init__(self, cells: pl.Series) -> None:
@@ -136,9 +101,9 @@ class Column:
         """Their distinct texts."""
         cells = _written(self.cells)
         if cells.head(_FIRST_CELLS).n_unique() > _DIFFERENT:
-            return _levels(*_distinct(self.texts))
-        texts, codes = _distinct(cells)
-        return _levels(_stripped(texts), codes)
+            return _levels(self.texts)
+        written = _levels(cells)
+        return _levels(_stripped(written.texts), written.codes)
 
     def number_format(self, prefer_comma: bool = False) -> NumberFormat | None:
         """Infer how numbers are written (see `infer_number_format`); typed ones have no format."""
@@ -165,24 +130,38 @@ class Column:
             key = format.day_first
         elif format is not None:
             key = (format.decimal, format.thousands)
-        if key not in self._read:
-            values, missing = self._values(format)
-            large = np.abs(values) > _LARGEST
-            if large.any():
-                values = np.where(large, np.nan, values)
-            unreadable = np.isnan(values) & ~missing & (key is not None)
-            self._read[key] = Readings(values, missing, unreadable)
+        if key in self._read:
+            return self._read[key]
+        if (typed := _typed(self.cells)) is not None:
+            values, is_date = typed
+            missing = np.isnan(values)
+            if format is None or is_date != isinstance(format, DateFormat):
+                values = np.full(len(values), np.nan)
+        elif isinstance(format, DateFormat):
+            levels = self.levels
+            values, missing = (
+                levels.each(read_dates(levels.texts, format)[0], np.nan),
+                levels.codes < 0,
+            )
+        elif format is not None and format.decimal == ".":
+            values, missing, places, texts = self._plain
+            if len(places):
+                values = values.copy()
+                values[places] = read_numbers(texts, format)
+        else:
+            missing = self.texts.is_null().to_numpy()
+            values = np.full(len(missing), np.nan)
+            if format is not None:
+                values = read_numbers(self.texts, format)
+        large = np.abs(values) > _LARGEST
+        if large.any():
+            values = np.where(large, np.nan, values)
+        unreadable = np.isnan(values) & ~missing & (key is not None)
+        self._read[key] = Readings(values, missing, unreadable)
         return self._read[key]
 
     def text(self, row: int) -> str:
-        """Write one cell as it stands in the table; ``""`` for null.
-
-        Examples
-        --------
-        >>> column = Column(pl.Series([0.1, None]))
-        >>> column.text(0), column.text(1)
-        ('0.1', '')
-        """
+        """Write one cell as it stands in the table; ``""`` for null."""
         value = self.cells[row]
         if value is None:
             return ""
@@ -197,15 +176,7 @@ class Column:
         return Column(self.cells.gather(rows))
 
     def why_unreadable(self, format: ValueFormat) -> str:
-        """Say what keeps cells that are all unreadable from being read, where it is one thing.
-
-        Examples
-        --------
-        >>> Column(pl.Series(["1,288", "0,5"])).why_unreadable(NumberFormat())
-        'written with a comma where the decimal mark is a point'
-        >>> Column(pl.Series(["1e300"])).why_unreadable(NumberFormat())
-        'larger than 1e100'
-        """
+        """Say what keeps cells that are all unreadable from being read, where it is one thing."""
         is_number = self.cells.dtype.is_numeric()
         if isinstance(format, DateFormat) or not (is_number or self.cells.dtype == pl.String):
             return ""
@@ -218,27 +189,6 @@ class Column:
             return f"written with a {mark} where the decimal mark is a {expected}"
         return ""
 
-    def _values(self, format: ValueFormat | None) -> tuple[FloatArray, BoolArray]:
-        """Values, NaN where there are none, and which cells are missing."""
-        typed = _typed(self.cells)
-        if typed is not None:
-            values, is_date = typed
-            fits = format is not None and is_date == isinstance(format, DateFormat)
-            missing = np.isnan(values)
-            return values if fits else np.full(len(self), np.nan), missing
-        if isinstance(format, NumberFormat) and format.decimal == ".":
-            values, missing, places, texts = self._plain
-            if len(places):
-                values = values.copy()
-                values[places] = read_numbers(texts, format)
-            return values, missing
-        if isinstance(format, DateFormat):
-            levels = self.levels
-            return levels.each(read_dates(levels.texts, format)[0], np.nan), levels.codes < 0
-        texts = self.texts
-        values = np.full(len(self), np.nan) if format is None else read_numbers(texts, format)
-        return values, texts.is_null().to_numpy()
-
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:
         """Numbers as a computer writes them, missing cells, and places and texts of all others.
@@ -246,7 +196,8 @@ class Column:
         Most columns hold nothing else: their cells need no stripping and no look for words.
         """
         cells = _written(self.cells)
-        values, missing = finite(cells), np.zeros(len(self), dtype=np.bool_)
+        values = finite(cells)
+        missing = np.zeros(len(values), dtype=np.bool_)
         rest = np.flatnonzero(np.isnan(values))
         if not len(rest):
             return values, missing, rest, pl.Series([], dtype=pl.String)
@@ -287,17 +238,12 @@ def _stripped(cells: pl.Series) -> pl.Series:
     return pl.select(pl.when(~word).then(text).alias(cells.name)).to_series()
 
 
-def _distinct(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
-    """Distinct texts in the order they first occur, and the place of each cell's; -1 for null."""
+def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
+    """Levels of texts that may be missing or equal, or of cells with these `codes` among them."""
     texts = cells.unique(maintain_order=True).drop_nulls()
-    codes = cells.cast(pl.Enum(texts)).to_physical().cast(pl.Int32).fill_null(-1)
-    return texts, codes.to_numpy()
-
-
-def _levels(texts: pl.Series, codes: NDArray[np.int32]) -> Levels:
-    """Levels of texts that may be missing or equal."""
-    distinct, places = _distinct(texts)
-    return Levels(distinct, np.append(places, np.int32(-1))[codes])
+    of_cells = cells.cast(pl.Enum(texts)).to_physical().cast(pl.Int32).fill_null(-1)
+    places = of_cells.to_numpy()
+    return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:

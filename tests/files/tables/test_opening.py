@@ -23,7 +23,7 @@ from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files import limits
 from kpca_apps.files.tables import source as source_module
 from kpca_apps.files.tables.opening import read_table, table_from_frame
-from kpca_apps.files.tables.plain import plain_types
+from kpca_apps.files.tables.parquet import plain_types
 
 FRAME = pl.DataFrame(
     {

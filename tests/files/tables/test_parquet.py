@@ -20,7 +20,7 @@ from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files import limits
 from kpca_apps.files.tables import opening
 from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.files.tables.plain import plain_types
+from kpca_apps.files.tables.parquet import plain_types
 from kpca_apps.files.tables.table import PartedTable, Table
 
 FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.tables.sniffing import (
+from kpca_apps.files.tables.table import as_frame
+from kpca_apps.files.tables.text import (
     ONE_COLUMN,
+    DelimitedText,
     header_is_missing,
     is_number,
     sniff_delimiter,
+    with_newlines,
 )
-from kpca_apps.files.tables.spooled import as_frame
-from kpca_apps.files.tables.text import DelimitedText, with_newlines
 
 CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
 
