@@ -92,11 +92,12 @@ def rbf_exponents(
             left, h = scaled(X)
             left[:, -2] = -h
             values: Values = np.matmul(left, right_columns, out=out)
-            far = ~(h <= far_from)
-            if far.any():
+            farthest = h.max(initial=0.0)
+            if not farthest <= far_from:
+                far = ~(h <= far_from)
                 values[far] = shift - gamma * cdist(X[far], Z, "sqeuclidean")
         # By the triangle inequality most blocks have nothing to clip, and a pass costs.
-        if (np.sqrt(h.max(initial=0.0)) + reach) ** 2 <= shift - lowest:
+        if (np.sqrt(farthest) + reach) ** 2 <= shift - lowest:
             return values
         return np.clip(values, lowest, np.inf, out=values)
 
