@@ -74,10 +74,11 @@ def rbf_exponents(
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
         """Return [xs, 1, 1] with xs rounded to the type, and h of what rounding has left."""
-        padded = np.ones((len(X), X.shape[1] + 2), dtype=dtype)
-        xs = padded[:, :-2]
-        np.subtract(X, centre, out=xs, casting="same_kind")
+        # In memory of their own: types are changed several times as fast as between the ones.
+        xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
+        padded = np.empty((len(X), X.shape[1] + 2), dtype=dtype)
+        padded[:, :-2], padded[:, -2:] = xs, 1.0
         return padded, 0.5 * squared_lengths(xs)
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -91,11 +92,12 @@ def rbf_exponents(
             left, h = scaled(X)
             left[:, -2] = -h
             values: Values = np.matmul(left, right_columns, out=out)
-            far = ~(h <= far_from)
-            if far.any():
+            farthest = h.max(initial=0.0)
+            if not farthest <= far_from:
+                far = ~(h <= far_from)
                 values[far] = shift - gamma * cdist(X[far], Z, "sqeuclidean")
         # By the triangle inequality most blocks have nothing to clip, and a pass costs.
-        if (np.sqrt(h.max(initial=0.0)) + reach) ** 2 <= shift - lowest:
+        if (np.sqrt(farthest) + reach) ** 2 <= shift - lowest:
             return values
         return np.clip(values, lowest, np.inf, out=values)
 

@@ -23,7 +23,6 @@ from kpca_apps.novelty.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.parted_rows import Execution, draw_sample, in_parts
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
-from kpca_apps.novelty.rivals import judge_rivals, standardise
 from kpca_apps.novelty.table_rows import (
     AnyTable,
     TableRows,
@@ -159,6 +158,9 @@ def evaluate_scores(
     ours = judge(OURS, outlier[known], scores[known], ours=True, seconds=seconds)
     rivals: tuple[Curves, ...] = ()
     if fitted_on is not None:
+        # Most tables have no labels, and these take long to import.
+        from kpca_apps.novelty.rivals import judge_rivals, standardise
+
         fit = fitted_on.sample
         scored = fit if fitted_on is rows else rows.sample
         fit, scored = standardise(fit, scored, model.encoder.as_is)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
 from kpca_apps.novelty.result import Curves
 
@@ -53,6 +52,9 @@ def judge(
     >>> curves.auroc, curves.auprc
     (1.0, 1.0)
     """
+    # Most tables have no labels, and this takes as long to import as a small one to score.
+    from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
+
     false_positive, true_positive, _ = roc_curve(is_outlier, scores)
     precision, recall, _ = precision_recall_curve(is_outlier, scores)
     fpr, tpr = _thinned(false_positive, true_positive)

@@ -7,6 +7,7 @@ of its column (van der Waerden's scores; a new value ranks between its neighbour
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -102,29 +103,40 @@ class NormalScores:
             np.array(crowded, dtype=np.int64),
         )
 
-    def __call__(self, X: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (b, d), given what the guess makes of them.
+    def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
+        """Return the scores of values (d, b), a line a column, given what the guess makes of them.
 
         Examples
         --------
         >>> ordered = np.array([[1.0], [2.0], [2.0], [4.0]])
-        >>> X = np.array([[1.0], [2.0], [3.0]])
-        >>> scores = NormalScores.fit(ordered, ordered)(X, X)
-        >>> np.allclose(scores[:, 0], ndtri([0.2, 0.5, 0.7]))
+        >>> values = np.array([[1.0, 2.0, 3.0]])
+        >>> scores = NormalScores.fit(ordered, ordered)(values, values)
+        >>> np.allclose(scores[0], ndtri([0.2, 0.5, 0.7]))
         True
         """
-        cells = _cells(guesses, self.low, self.rate, np.diff(self.cell_starts), ROUNDING)
-        place = self.first.take(cells + self.cell_starts[:-1]).astype(np.int64)
+        low, rate, n_cells = self._by_line
+        place = _cells(guesses, low, rate, n_cells, ROUNDING)
+        place += self.cell_starts[:-1, None]
+        place = self.first.take(place).astype(np.int64)
         for j in self.crowded:
             column = self.values[self.starts[j] : self.starts[j + 1]]
-            place[:, j] = self.starts[j] + np.searchsorted(column, X[:, j])
-        places, x = place.reshape(-1), X.reshape(-1)
-        behind = np.flatnonzero(self.values.take(places) < x)
+            place[j] = self.starts[j] + np.searchsorted(column, columns[j])
+        places, x = place.reshape(-1), columns.reshape(-1)
+        reached = self.values.take(places)
+        behind = np.flatnonzero(reached < x)
         while behind.size:
             places[behind] += 1
-            behind = behind[self.values.take(places[behind]) < x[behind]]
-        found: FloatArray = self.scores.take(2 * place + (self.values.take(place) == X))
+            reached[behind] = further = self.values.take(places[behind])
+            behind = behind[further < x[behind]]
+        places *= 2
+        places += reached == x
+        found: FloatArray = self.scores.take(place)
         return found
+
+    @cached_property
+    def _by_line(self) -> tuple[FloatArray, FloatArray, IntArray]:
+        """What is said of each column, for arrays of a line a column."""
+        return self.low[:, None], self.rate[:, None], np.diff(self.cell_starts)[:, None]
 
 
 def _cells(

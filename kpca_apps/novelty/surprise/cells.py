@@ -162,8 +162,11 @@ class CellModel:
         )
         if not len(cells):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
-        order, starts = self._by_group
-        mean = _sum(np.maximum.reduceat(cells[order], starts)) / len(starts)
+        first, *others = self._by_group
+        largest = cells[first[1]]
+        for groups, members in others:
+            largest[groups] = np.maximum(largest[groups], cells[members])
+        mean = _sum(largest) / len(largest)
         top = cells.max(axis=0)
         oddest = top + np.log(_sum(np.exp(cells - top)) / len(cells))
         middle, distance = self.usual
@@ -195,12 +198,15 @@ class CellModel:
         return np.flatnonzero(np.diff(self.map.state, prepend=-1))
 
     @cached_property
-    def _by_group(self) -> tuple[IntArray, IntArray]:
-        """Cells in the order of their groups, and where each group starts."""
+    def _by_group(self) -> list[tuple[IntArray, IntArray]]:
+        """The first cell of each group, the second of those that have two, and so on."""
         numbers = self.map.group[self.map.polynomial]
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[self._states]]]
         order = np.argsort(groups, kind="stable")
-        return order, np.flatnonzero(np.diff(groups[order], prepend=-1))
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        sizes = np.diff(np.r_[starts, len(order)])
+        deep = [np.flatnonzero(sizes > place) for place in range(sizes.max())]
+        return [(having, order[starts[having] + place]) for place, having in enumerate(deep)]
 
 
 def usual_rows(scores: FloatArray, *, contaminated: bool, share: float = LEARNED) -> BoolArray:

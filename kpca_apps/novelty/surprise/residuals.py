@@ -138,6 +138,7 @@ class ColumnResiduals:
 
     def _parts(self, features: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Standardised rows z, what is not reconstructed of them y, and their residuals."""
-        z = (features - self.mean) / self.deviation
+        z = features - self.mean
+        z /= self.deviation
         y = z - (z @ self.factor.T) @ self.factor
         return z, y, (self._left_out @ y.T).T

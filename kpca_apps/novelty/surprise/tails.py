@@ -82,11 +82,13 @@ class TwoTails:
         """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
         # Each side is read towards the median: of a value that is several knots, the nearest.
-        passed = np.zeros(values.shape, dtype=np.int8)
+        passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
         for j in range(middle + 1):
-            passed += (values >= self.knots[:, j, None]).view(np.int8)
+            np.greater_equal(values, self.knots[:, j, None], out=beyond)
+            passed += beyond.view(np.int8)
         for j in range(middle, 2 * middle + 1):
-            passed += (values > self.knots[:, j, None]).view(np.int8)
+            np.greater(values, self.knots[:, j, None], out=beyond)
+            passed += beyond.view(np.int8)
         last = 2 * middle + 2
         outside = np.flatnonzero((passed == 0) | (passed == last))
         side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
