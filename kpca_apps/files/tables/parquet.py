@@ -118,7 +118,7 @@ class ParquetFiles:
 
 def damaged(label: str, kind: str, error: BaseException) -> InputError:
     """Return the error for a file that its reader could not read."""
-    reason = one_line(str(error).strip().split("\n", 1)[0], 120)
+    reason = one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
     return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")
 
 
