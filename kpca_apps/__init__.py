@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.engine.kernel_pca import KernelPCA
-    from kpca_apps.engine.partitions import Workers
     from kpca_apps.errors import (
         ConfigError,
         InputError,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.options import ScreeningOptions
     from kpca_apps.novelty.parted_rows import Execution
     from kpca_apps.novelty.screening import score_table, screen_table
+    from kpca_apps.parallel.workers import Workers
 
 __version__ = "0.1.0"
 
@@ -83,7 +83,7 @@ _HOMES = {
     "RefusedError": "errors",
     "ScreeningOptions": "novelty.options",
     "StoppedError": "errors",
-    "Workers": "engine.partitions",
+    "Workers": "parallel.workers",
     "denoise_kpca": "denoise.denoiser",
     "denoise_with_info": "denoise.denoiser",
     "fit_model": "novelty.model",

@@ -59,8 +59,8 @@ def executing(
 
     Each pass shows how far it is on the console, and the clock takes its time.
     """
-    from kpca_apps.engine.partitions import Workers
     from kpca_apps.novelty.parted_rows import Execution
+    from kpca_apps.parallel.workers import Workers
 
     kind, jobs, scheduler = _asked(params)
     if kind == "dask":

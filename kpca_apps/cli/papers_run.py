@@ -15,10 +15,10 @@ from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.cli.shared import near
-from kpca_apps.engine.interrupts import interrupts_ignored
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
+from kpca_apps.parallel.interrupts import interrupts_ignored
 
 if TYPE_CHECKING:
     from kpca_apps.papers.registry import Experiment

@@ -31,7 +31,7 @@ from kpca_apps.denoise._small_matrices import (
     solve_lower,
 )
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
-from kpca_apps.engine.preimage import VANISHING
+from kpca_apps.engine.preimage.fixed_point import VANISHING
 
 __all__ = [
     "LANES",

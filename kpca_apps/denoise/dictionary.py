@@ -45,15 +45,15 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise.denoiser import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.noise import estimate_noise
 from kpca_apps.denoise.passes import patch_grid
-from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.landmarks import uniform_landmarks
-from kpca_apps.engine.preimage import fixed_point
+from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError

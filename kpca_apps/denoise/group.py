@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.preimage import fixed_point
+from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = [

@@ -43,12 +43,22 @@ import logging
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.eigen import Solver, block_krylov, block_width, lapack_pairs, significant
-from kpca_apps.engine.gram import about_mean, gram_matrix
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.panels import GramPanels, centred
-from kpca_apps.engine.plan import ExactPlan, lapack_after_krylov, plan_exact
+from kpca_apps.engine.linalg.eigen import (
+    Solver,
+    block_krylov,
+    block_width,
+    lapack_pairs,
+    significant,
+)
+from kpca_apps.engine.linalg.gram import about_mean, gram_matrix
+from kpca_apps.engine.linalg.panels import GramPanels, centred
+from kpca_apps.engine.plan import (
+    ExactPlan,
+    lapack_after_krylov,
+    plan_exact,
+)
 from kpca_apps.engine.precision import Precision, smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 

@@ -21,25 +21,39 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from kpca_apps.engine.bandwidth import COMPARED_ROWS
-from kpca_apps.engine.eigen import Solver
+from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import about_landmarks, about_mean, require_finite
-from kpca_apps.engine.kernel_names import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.kernels import RBF, Kernel
+from kpca_apps.engine.kernels.bandwidth import COMPARED_ROWS
+from kpca_apps.engine.kernels.by_name import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
+from kpca_apps.engine.linalg.eigen import Solver
+from kpca_apps.engine.linalg.gram import (
+    about_landmarks,
+    about_mean,
+    require_finite,
+)
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
     LandmarkBasis,
     Missed,
     subspace_from_sums,
 )
-from kpca_apps.engine.plan import ExactPlan, NystroemPlan, choose_landmarks, choose_regime
-from kpca_apps.engine.precision import LARGEST_CHANGE, SAMPLE, Precision, scores_agree
-from kpca_apps.engine.preimage import PreImages, fixed_point
-from kpca_apps.engine.preimage_gradient import gradient_descent
-from kpca_apps.engine.preimage_ridge import LearnedPreImage, learn_preimage
-from kpca_apps.engine.reduced_set import ReducedSet, reduced_set
+from kpca_apps.engine.plan import (
+    ExactPlan,
+    NystroemPlan,
+    choose_landmarks,
+    choose_regime,
+)
+from kpca_apps.engine.precision import (
+    LARGEST_CHANGE,
+    SAMPLE,
+    Precision,
+    scores_agree,
+)
+from kpca_apps.engine.preimage.fixed_point import PreImages, fixed_point
+from kpca_apps.engine.preimage.gradient import gradient_descent
+from kpca_apps.engine.preimage.ridge import LearnedPreImage, learn_preimage
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.errors import KpcaWarning, MemoryLimitError

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
-from kpca_apps.engine.gram import overflow
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels.products import squared_lengths
+from kpca_apps.engine.linalg.cholesky import BLOCK, greedy_pivots, random_pivots
+from kpca_apps.engine.linalg.gram import overflow
 from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.engine.pivoted_cholesky import BLOCK, greedy_pivots, random_pivots
 from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE, SAMPLE
-from kpca_apps.engine.products import squared_lengths
 
 __all__ = [
     "LANDMARKS",

@@ -26,11 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, eigh, lapack
 
-from kpca_apps.engine.blocks import BLOCK, one_blas_thread, reduce_row_blocks
-from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.blocks import BLOCK, reduce_row_blocks
 from kpca_apps.engine.kernels import Kernel, KernelRows
+from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.precision import smallest_eigenvalue
-from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
+from kpca_apps.engine.subspace import (
+    KernelSubspace,
+    Resolved,
+    component_signs,
+)
 
 __all__ = ["CovarianceSums", "LandmarkBasis", "Missed", "subspace_from_sums"]
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.eigen import (
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.landmarks import drawing_bytes
+from kpca_apps.engine.linalg.eigen import (
     Solver,
     block_width,
     choose_solver,
     krylov_basis_limit,
     lapack_vectors,
 )
-from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.landmarks import drawing_bytes
-from kpca_apps.engine.panels import PANEL
+from kpca_apps.engine.linalg.panels import PANEL
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes

@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
-from kpca_apps.engine.gram import about_mean, centre_in_place
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.products import squared_lengths
+from kpca_apps.engine.kernels.products import squared_lengths
+from kpca_apps.engine.linalg.gram import about_mean, centre_in_place
 from kpca_apps.engine.subspace import Resolved
 
 __all__ = [

@@ -48,7 +48,7 @@ class KernelSubspace:
     # Phi(t) on the left of eq. (51) of [2]. The English course notes' step 4, x'v, is phi(x)'v, and
     # their eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what
     # section 4.6 of [2] calls no longer possible, for want of pre-images, is so in input space
-    # (`kpca_apps.engine.preimage`); in feature space reconstruction is complete.
+    # (`kpca_apps.engine.preimage.fixed_point`); in feature space reconstruction is complete.
     #
     # [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel eigenvalue
     #     problem, Neural Computation 10, 1299-1319.

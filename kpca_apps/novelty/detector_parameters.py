@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernels import RBF, Kernel
+from kpca_apps.engine.kernels.bandwidth import median_squared_distance
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
 from kpca_apps.novelty.surprise.combined import LARGEST, CombinedScore

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 # A file names the kernel it holds: those of the engine must be known where it is read.
 from kpca_apps.engine import kernels  # noqa: F401
-from kpca_apps.engine.gram import about_origin
+from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.novelty.attribution import NeighbourRows
 from kpca_apps.novelty.detector import KernelPCANovelty

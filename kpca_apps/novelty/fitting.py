@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import about_mean
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
+from kpca_apps.engine.linalg.gram import about_mean
 from kpca_apps.engine.nystroem import LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.plan import require_nystroem
 from kpca_apps.engine.precision import FLOAT64_ROWS, scores_agree

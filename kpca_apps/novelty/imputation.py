@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.magnitudes import units, varies

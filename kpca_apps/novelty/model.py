@@ -12,7 +12,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.engine.kernels import (
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
 from kpca_apps.files.tables.table import SourceInfo

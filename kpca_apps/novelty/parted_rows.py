@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.engine.partitions import Kept, Workers, tree_reduce
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
 from kpca_apps.novelty.cell_faults import CellFaults
 from kpca_apps.novelty.cell_rules import CellRules
@@ -34,6 +33,7 @@ from kpca_apps.novelty.row_source import (
 )
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.table_rows import AnyTable, RowQuery, TableRows, WholeTableRows, rows_of
+from kpca_apps.parallel.workers import Kept, Workers, tree_reduce
 
 __all__ = ["Execution", "PartedRows", "Sample", "draw_sample", "in_parts", "table_rows"]
 

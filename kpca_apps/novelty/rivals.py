@@ -18,7 +18,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from kpca_apps.engine.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels.bandwidth import median_squared_distance
 from kpca_apps.novelty.evaluation import judge
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.novelty.result import Curves

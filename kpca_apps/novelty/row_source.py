@@ -14,7 +14,8 @@ from typing import ClassVar, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import in_order, one_blas_thread
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.blocks import in_order
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.memory import ROWS_IN_MEMORY
 

@@ -16,10 +16,10 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.blocks import BLOCK
-from kpca_apps.engine.kernel_algebra import OnColumns
 from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
+from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels.base import OnColumns
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.novelty.column_scales import ColumnScales
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.dictionary import DictionaryDenoiser, without_outliers
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.preimage import fixed_point
+from kpca_apps.engine.preimage.fixed_point import fixed_point
 
 SIGMA, SHARE = 0.5, 0.4
 Labelled = tuple[np.ndarray, np.ndarray]

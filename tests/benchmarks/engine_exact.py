@@ -37,7 +37,7 @@ def worker(who: str, n: int, q: int, budget: int) -> None:
     from sklearn.decomposition import KernelPCA as Peer
 
     from kpca_apps.engine.kernel_pca import KernelPCA
-    from kpca_apps.engine.panels import GramPanels
+    from kpca_apps.engine.linalg.panels import GramPanels
 
     X = curved_rows(n)
     gamma = usual_gamma(X)

@@ -35,7 +35,11 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
 
     from kpca_apps.engine.exact import fit_exact
     from kpca_apps.engine.kernels import RBF
-    from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+    from kpca_apps.engine.nystroem import (
+        CovarianceSums,
+        LandmarkBasis,
+        subspace_from_sums,
+    )
     from kpca_apps.engine.plan import plan_exact
 
     X = curved_rows(n, d)

@@ -41,7 +41,7 @@ def speed(n: int, p: int, d: int) -> None:
 
     from kpca_apps.engine.exact import fit_exact
     from kpca_apps.engine.kernels import RBF
-    from kpca_apps.engine.preimage import STEP, fixed_point
+    from kpca_apps.engine.preimage.fixed_point import STEP, fixed_point
 
     X = curved_rows(p + n, d)
     train, new = X[:p], X[p:]

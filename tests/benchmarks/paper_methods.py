@@ -21,11 +21,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial
+from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.methods.basic_patterns import basic_pattern_components
 from kpca_apps.papers.methods.class_means import class_means

@@ -102,7 +102,7 @@ def test_workers_that_cannot_be_are_refused_in_one_line(
     code: int,
     said: str,
 ) -> None:
-    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("kpca_apps.parallel.dask_client.ANSWER_SECONDS", 0.5)
     for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
         done = kpca(*command, *words)
         assert done.code == code

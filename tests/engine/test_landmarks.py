@@ -18,8 +18,8 @@ from kpca_apps.engine.landmarks import (
     residual_landmarks,
     uniform_landmarks,
 )
+from kpca_apps.engine.linalg.cholesky import greedy_pivots, random_pivots
 from kpca_apps.engine.nystroem import LandmarkBasis, Missed
-from kpca_apps.engine.pivoted_cholesky import greedy_pivots, random_pivots
 from kpca_apps.engine.plan import choose_regime
 from kpca_apps.errors import MemoryLimitError
 from tests.engine.examples import normal_rows

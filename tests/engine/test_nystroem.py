@@ -8,7 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import spearmanr
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.kernels import RBF, Linear, MultiscaleRBF, Polynomial, Sigmoid
+from kpca_apps.engine.kernels import (
+    RBF,
+    Linear,
+    MultiscaleRBF,
+    Polynomial,
+    Sigmoid,
+)
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
     LandmarkBasis,

@@ -92,7 +92,7 @@ import numpy as np
 from pathlib import Path
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.nystroem import (CovarianceSums, LandmarkBasis, subspace_from_sums,)
 from kpca_apps.engine.plan import choose_regime, plan_exact
 
 def memory(kind):

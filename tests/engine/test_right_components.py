@@ -14,7 +14,14 @@ from kpca_apps import KpcaWarning
 from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, ScaledInputs
+from kpca_apps.engine.kernels import (
+    RBF,
+    Cosine,
+    Laplacian,
+    Linear,
+    Polynomial,
+    ScaledInputs,
+)
 from tests.engine.examples import normal_rows
 
 ROWS = 5100

@@ -7,7 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpca_apps.engine.blocks import BLOCK
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError
 from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kpca_apps.engine.partitions import RowPart, Workers, row_parts
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.encoded_rows import EncodedFile
+from kpca_apps.parallel.workers import RowPart, Workers, row_parts
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from kpca_apps.engine.partitions import Workers
 from kpca_apps.errors import InputError
 from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, Table
@@ -25,6 +24,7 @@ from kpca_apps.novelty.parted_rows import Execution
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.scored_table import write_scored_table
 from kpca_apps.novelty.screening import score_table, screen, screen_table
+from kpca_apps.parallel.workers import Workers
 from kpca_apps.report.result_json import result_to_json
 
 # Workers of Dask are closed while their connections still speak.

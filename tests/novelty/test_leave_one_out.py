@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
 from kpca_apps.novelty.fitting import fit_soft, scores_without_landmarks
 from kpca_apps.novelty.leave_one_out import leave_row_out
 from kpca_apps.novelty.row_source import ArrayRows

@@ -5,17 +5,17 @@ import pickle
 import numpy as np
 import pytest
 
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine import nystroem
-from kpca_apps.engine.blocks import one_blas_thread
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.engine.partitions import row_parts
 from kpca_apps.novelty import row_source
 from kpca_apps.novelty.detector import KernelPCANovelty
 from kpca_apps.novelty.fitting import fit_soft, trim
 from kpca_apps.novelty.passes import FeatureSums
 from kpca_apps.novelty.row_source import ArrayRows, map_rows, sample_positions, sum_rows
 from kpca_apps.novelty.views import RawColumns
+from kpca_apps.parallel.workers import row_parts
 from tests.files.model_parts import parts_of
 
 KERNEL = RBF(0.3)

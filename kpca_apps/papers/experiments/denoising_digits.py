@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.preimage import fixed_point
+from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Pictures, Table

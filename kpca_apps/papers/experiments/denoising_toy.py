@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from joblib import Parallel, delayed
 
-from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.preimage import fixed_point
+from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components

@@ -27,7 +27,13 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.svm import SVC
 
-from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.engine.kernels import (
+    RBF,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components

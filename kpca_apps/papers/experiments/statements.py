@@ -14,8 +14,8 @@ from math import comb
 import numpy as np
 from sklearn.cluster import KMeans
 
-from kpca_apps.engine.gram import centre_in_place
 from kpca_apps.engine.kernels import RBF, Polynomial
+from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import three_clusters

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from scipy.ndimage import gaussian_filter
 from sklearn.svm import LinearSVC
 
-from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table

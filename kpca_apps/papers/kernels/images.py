@@ -23,9 +23,19 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.kernel_algebra import Values, WeightedGradient, as_integer, as_number
-from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.kernels import (
+    Kernel,
+    KernelRows,
+    LinearlyMapped,
+    Wrapped,
+)
+from kpca_apps.engine.kernels.base import (
+    Values,
+    WeightedGradient,
+    as_integer,
+    as_number,
+)
 
 __all__ = ["ImageIntensity", "OverRegions", "SmoothedImage"]
 

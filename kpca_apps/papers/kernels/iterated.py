@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.kernel_algebra import Values, WeightedGradient
 from kpca_apps.engine.kernels import Kernel, KernelRows, Wrapped
-from kpca_apps.engine.products import squared_lengths
+from kpca_apps.engine.kernels.base import Values, WeightedGradient
+from kpca_apps.engine.kernels.products import squared_lengths
 from kpca_apps.papers.kernels.mapped import as_table
 
 __all__ = ["Iterated"]

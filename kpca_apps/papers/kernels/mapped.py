@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernel_algebra import as_number
 from kpca_apps.engine.kernels import Kernel, LinearlyMapped
+from kpca_apps.engine.kernels.base import as_number
 
 __all__ = ["MappedInputs", "as_table"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 
 __all__ = ["assembled", "both_grams", "check_count", "variance_floor"]

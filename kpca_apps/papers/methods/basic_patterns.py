@@ -30,11 +30,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.gram import gram_matrix
-from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.products import unit_rows
+from kpca_apps.engine.kernels.base import as_integer
+from kpca_apps.engine.kernels.products import unit_rows
+from kpca_apps.engine.linalg.gram import gram_matrix
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["basic_pattern_components", "basic_patterns"]

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kpca_apps.engine.gram import gram_matrix
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.linalg.gram import gram_matrix
 
 __all__ = ["ClassMeans", "class_means"]
 

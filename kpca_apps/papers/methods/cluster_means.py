@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.eigen import significant
-from kpca_apps.engine.gram import gram_matrix
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.linalg.eigen import significant
+from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.methods.assembling import assembled

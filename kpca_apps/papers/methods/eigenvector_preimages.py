@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.preimage_ridge import LearnedPreImage
+from kpca_apps.engine.preimage.ridge import LearnedPreImage
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["eigenvector_preimages"]
@@ -49,7 +49,7 @@ def eigenvector_preimages(
     --------
     >>> from kpca_apps.engine.exact import fit_exact
     >>> from kpca_apps.engine.kernels import Linear
-    >>> from kpca_apps.engine.preimage_ridge import learn_preimage
+    >>> from kpca_apps.engine.preimage.ridge import learn_preimage
     >>> X = np.array([[3.0, 4.0], [-3.0, -4.0]])
     >>> subspace = fit_exact(Linear(), X, rng=np.random.default_rng(0))
     >>> eigenvector_preimages(subspace, learn_preimage(subspace, 1e-9)).round(3)

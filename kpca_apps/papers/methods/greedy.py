@@ -26,10 +26,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.pivoted_cholesky import greedy_pivots
+from kpca_apps.engine.kernels.base import as_integer
+from kpca_apps.engine.linalg.cholesky import greedy_pivots
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["GreedyComponents", "greedy_components"]

@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 
-from kpca_apps.engine.kernel_algebra import as_number
 from kpca_apps.engine.kernels import RBF, Scaled
+from kpca_apps.engine.kernels.base import as_number
 
 __all__ = ["iterated_gaussian"]
 

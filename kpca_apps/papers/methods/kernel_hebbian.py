@@ -27,8 +27,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels.base import as_integer
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.methods.assembling import assembled, both_grams, check_count, variance_floor
 

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.gram import gram_matrix
-from kpca_apps.engine.kernel_algebra import as_integer
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels.base import as_integer
+from kpca_apps.engine.linalg.gram import gram_matrix
 
 __all__ = ["KernelMeans", "batch_kernel_kmeans", "online_kernel_kmeans"]
 

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, eigvalsh
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.gram import centre_in_place
-from kpca_apps.engine.kernel_algebra import as_number
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.kernels.base import as_number
+from kpca_apps.engine.linalg.gram import centre_in_place
 
 __all__ = ["MercerCheck", "mercer_check"]
 

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.gram import about_origin
-from kpca_apps.engine.reduced_set import JITTER
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.compress import JITTER
+from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["ParametrisedSet", "parametrised_set"]

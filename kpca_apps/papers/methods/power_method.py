@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.methods.assembling import assembled, both_grams, check_count, variance_floor

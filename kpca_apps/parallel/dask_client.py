@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from kpca_apps.engine.interrupts import interrupts_ignored
 from kpca_apps.errors import ConfigError, RefusedError
+from kpca_apps.parallel.interrupts import interrupts_ignored
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["dask_client", "killed_worker"]

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.kernel_algebra import Kernel
 from kpca_apps.engine.kernels import RBF, Linear, Scaled, Sigmoid
-from kpca_apps.engine.preimage import fixed_point
-from kpca_apps.engine.preimage_gradient import gradient_descent
+from kpca_apps.engine.kernels.base import Kernel
+from kpca_apps.engine.preimage.fixed_point import fixed_point
+from kpca_apps.engine.preimage.gradient import gradient_descent
 from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
 
 

@@ -11,8 +11,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.preimage import BLOCK, fixed_point, nearest_points, projection_norms
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
+from kpca_apps.engine.preimage.fixed_point import (
+    BLOCK,
+    fixed_point,
+    nearest_points,
+    projection_norms,
+)
 from tests.engine.examples import ORACLES, PSD_KERNELS, normal_rows
 
 CASES = json.loads((ORACLES / "preimage_rbf_fixed_point.json").read_text(encoding="utf-8"))

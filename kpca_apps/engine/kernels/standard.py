@@ -32,24 +32,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
-from kpca_apps.engine.kernel_algebra import (
+from kpca_apps.engine.kernels.base import (
     AddRows,
     Kernel,
     KernelRows,
-    LinearlyMapped,
-    OnColumns,
-    Recentred,
-    Scaled,
-    ScaledInputs,
-    Sum,
-    Translated,
     Values,
     WeightedGradient,
-    Wrapped,
     as_integer,
     as_number,
 )
-from kpca_apps.engine.products import (
+from kpca_apps.engine.kernels.products import (
     LOWEST_EXPONENT,
     Exponents,
     lowest_exponent,
@@ -61,25 +53,7 @@ from kpca_apps.engine.products import (
     unit_rows,
 )
 
-__all__ = [
-    "RBF",
-    "Cosine",
-    "Kernel",
-    "KernelRows",
-    "Laplacian",
-    "Linear",
-    "LinearlyMapped",
-    "MultiscaleRBF",
-    "OnColumns",
-    "Polynomial",
-    "Recentred",
-    "Scaled",
-    "ScaledInputs",
-    "Sigmoid",
-    "Sum",
-    "Translated",
-    "Wrapped",
-]
+__all__ = ["RBF", "Cosine", "Laplacian", "Linear", "MultiscaleRBF", "Polynomial", "Sigmoid"]
 
 Matrix = NDArray[np.float64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.bandwidth import median_squared_distance
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -15,6 +14,7 @@ from kpca_apps.engine.kernels import (
     Polynomial,
     Sigmoid,
 )
+from kpca_apps.engine.kernels.bandwidth import median_squared_distance
 
 __all__ = ["KERNEL_NAMES", "resolved_kernel"]
 

@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
-from kpca_apps.engine.partitions import Workers, _Flight, row_parts, tree_reduce
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.parallel.workers import Workers, _Flight, row_parts, tree_reduce
 from kpca_apps.temporary import TemporaryPath, retired_path
 from tests.engine.examples import normal_rows
 
@@ -187,7 +191,7 @@ def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
     # A circle of references, as a traceback makes one, lasts until the signals are gone.
     script = (
         "import gc\n"
-        "from kpca_apps.engine.partitions import Workers\n"
+        "from kpca_apps.parallel.workers import Workers\n"
         "gc.disable()\n"
         "left = [Workers().map_partitions(abs, range(9))]\n"
         "next(left[0])\n"
@@ -242,14 +246,14 @@ def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeyp
 
 def test_a_scheduler_that_does_not_answer_is_an_error_of_one_line(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("kpca_apps.parallel.dask_client.ANSWER_SECONDS", 0.5)
     with pytest.raises(RefusedError, match=r"scheduler tcp://127\.0\.0\.1:9 does not answer"):
         Workers("dask", scheduler="tcp://127.0.0.1:9")
 
 
 def test_a_port_that_is_no_scheduler_is_not_waited_for_without_end(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("kpca_apps.parallel.dask_client.ANSWER_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
@@ -258,7 +262,7 @@ def test_a_port_that_is_no_scheduler_is_not_waited_for_without_end(monkeypatch):
 
 def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("kpca_apps.engine.dask_client.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("kpca_apps.parallel.dask_client.ANSWER_SECONDS", 0.5)
     seen = []
     opened = distributed.Client
 

@@ -8,14 +8,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import (
+from kpca_apps.engine.kernels import RBF, Linear, Translated
+from kpca_apps.engine.linalg.gram import (
     about_landmarks,
     about_mean,
     about_origin,
     centre_in_place,
     gram_matrix,
 )
-from kpca_apps.engine.kernels import RBF, Linear, Translated
 from tests.engine.examples import ORACLES, normal_rows
 from tests.files.model_parts import from_file
 

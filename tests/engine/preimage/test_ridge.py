@@ -15,8 +15,15 @@ from sklearn.preprocessing import StandardScaler
 
 from kpca_apps.engine import kernel_pca
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, ScaledInputs, Sigmoid, Translated
-from kpca_apps.engine.preimage_ridge import learn_preimage
+from kpca_apps.engine.kernels import (
+    RBF,
+    Kernel,
+    OnColumns,
+    ScaledInputs,
+    Sigmoid,
+    Translated,
+)
+from kpca_apps.engine.preimage.ridge import learn_preimage
 from tests.engine.examples import ORACLES, normal_rows
 
 

@@ -6,10 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.eigen import block_krylov, choose_solver, lapack_pairs
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
+from kpca_apps.engine.linalg.eigen import (
+    block_krylov,
+    choose_solver,
+    lapack_pairs,
+)
+from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from tests.engine.examples import normal_rows
 
 

@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.optimize import minimize
 
-from kpca_apps.engine.blocks import map_row_blocks, one_blas_thread
-from kpca_apps.engine.eigen import significant
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Polynomial
+from kpca_apps.engine.linalg.cholesky import PartialCholesky
+from kpca_apps.engine.linalg.eigen import significant
 from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.engine.pivoted_cholesky import PartialCholesky
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace
 

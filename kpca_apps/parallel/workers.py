@@ -21,10 +21,10 @@ from typing import Any, Generic, Literal, TypeVar
 from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
 
-from kpca_apps.engine.blocks import one_blas_thread
-from kpca_apps.engine.dask_client import dask_client, killed_worker
-from kpca_apps.engine.interrupts import IGNORED_INTERRUPT, interrupts_ignored
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.parallel.dask_client import dask_client, killed_worker
+from kpca_apps.parallel.interrupts import IGNORED_INTERRUPT, interrupts_ignored
 
 __all__ = ["EXECUTORS", "Executor", "Kept", "RowPart", "Workers", "row_parts", "tree_reduce"]
 

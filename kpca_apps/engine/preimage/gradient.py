@@ -17,14 +17,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.preimage import (
+from kpca_apps.engine.kernels.products import squared_lengths
+from kpca_apps.engine.preimage.fixed_point import (
     PreImages,
     batch_of,
     map_blocks,
     nearest_points,
     projection_norms,
 )
-from kpca_apps.engine.products import squared_lengths
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["gradient_descent"]

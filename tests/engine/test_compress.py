@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from kpca_apps.engine.compress import reduced_set, square_expansion
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Polynomial, Sigmoid
-from kpca_apps.engine.reduced_set import reduced_set, square_expansion
 from tests.engine.examples import ORACLES, PSD_KERNELS, curved_rows, normal_rows
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
-from kpca_apps.engine.gram import centre_in_place
+from kpca_apps.engine.kernels.products import is_single
+from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.precision import smallest_eigenvalue
-from kpca_apps.engine.products import is_single
 
 __all__ = [
     "TOLERANCE",

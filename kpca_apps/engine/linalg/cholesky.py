@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from kpca_apps.engine.blocks import one_blas_thread
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 
 __all__ = ["PartialCholesky", "greedy_pivots", "random_pivots"]

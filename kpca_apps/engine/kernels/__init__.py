@@ -1,0 +1,43 @@
+"""The kernels that `KernelPCA` takes, and what a kernel of one's own is made from."""
+
+from kpca_apps.engine.kernels.base import (
+    Kernel,
+    KernelRows,
+    LinearlyMapped,
+    OnColumns,
+    Recentred,
+    Scaled,
+    ScaledInputs,
+    Sum,
+    Translated,
+    Wrapped,
+)
+from kpca_apps.engine.kernels.standard import (
+    RBF,
+    Cosine,
+    Laplacian,
+    Linear,
+    MultiscaleRBF,
+    Polynomial,
+    Sigmoid,
+)
+
+__all__ = [
+    "RBF",
+    "Cosine",
+    "Kernel",
+    "KernelRows",
+    "Laplacian",
+    "Linear",
+    "LinearlyMapped",
+    "MultiscaleRBF",
+    "OnColumns",
+    "Polynomial",
+    "Recentred",
+    "Scaled",
+    "ScaledInputs",
+    "Sigmoid",
+    "Sum",
+    "Translated",
+    "Wrapped",
+]

@@ -1,0 +1,1 @@
+"""Gram matrices, their leading eigenpairs, their partial factors."""

@@ -1,0 +1,1 @@
+"""From projections back to rows."""

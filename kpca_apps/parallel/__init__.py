@@ -1,0 +1,1 @@
+"""Work on several threads, processes or machines."""
