@@ -7,6 +7,7 @@ inferred once, stated, and used again on every later table.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,11 @@ _CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",",
 _UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 _DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 _SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
+
+
+# From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
+# where polars takes 95, and gives up at the first cell that is none.
+_MANY_CELLS = 20_000
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,15 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
 
 def finite(texts: pl.Series) -> FloatArray:
     """Plain numbers as floats; NaN for all else, also "inf", "1e999" and null."""
-    numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    numbers = None
+    if len(texts) >= _MANY_CELLS:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        with suppress(pa.ArrowInvalid):
+            numbers = pc.cast(texts.to_arrow(), pa.float64()).to_numpy(zero_copy_only=False)
+    if numbers is None:
+        numbers = texts.cast(pl.Float64, strict=False).to_numpy()
     return np.where(np.isinf(numbers), np.nan, numbers) if np.isinf(numbers).any() else numbers
 
 

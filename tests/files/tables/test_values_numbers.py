@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpca_apps.files.tables import numbers
 from kpca_apps.files.tables.numbers import NumberFormat, infer_number_format, read_numbers
 
 
@@ -88,3 +89,16 @@ def test_description_names_what_is_unusual() -> None:
     format = infer_number_format(pl.Series(["1.234,5 \u20ac", "2 \u20ac"]))
     assert format is not None
     assert format.describe() == 'decimal comma, thousands separated by ".", written with \u20ac'
+
+
+ODD = ["", " 1", "1 ", "+1", "1.", ".5", "nan", "inf", "-Infinity", "1e999", "0x10", "1_0", "-0"]
+
+
+@pytest.mark.parametrize("odd", [*ODD, "1,0", "--1", "1e", "e5", "1e-400", "00012", None])
+def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [f"{value:.17g}" for value in np.random.default_rng(0).normal(size=50) * 1e10]
+    texts = pl.Series([*cells, odd], dtype=pl.String)
+    few = numbers.finite(texts)
+    monkeypatch.setattr(numbers, "_MANY_CELLS", 1)
+    np.testing.assert_array_equal(numbers.finite(texts), few)
+    np.testing.assert_array_equal(few[:-1], [float(cell) for cell in cells])
