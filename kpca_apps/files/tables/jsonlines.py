@@ -26,6 +26,8 @@ JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
 _INT64 = range(-(2**63), 2**63)
 # Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
+# A line with more brackets may be nested nearly as deeply as Python goes; levels to spare there.
+_MANY_LEVELS, _SPARE_LEVELS = 100, 20
 
 
 def json_pieces(
@@ -154,6 +156,9 @@ def _checked(line: str, number: int, label: str) -> dict[str, Any]:
     """Parse one line, or say what is wrong with it."""
     try:
         record = _decode(line)
+        if line.count("[") + line.count("{") > _MANY_LEVELS:
+            # It is read again inside an array, and written: neither may end at the stack's limit.
+            _decode(f"{'[' * _SPARE_LEVELS}{line}{']' * _SPARE_LEVELS}")
         if "\\u" in line and r"\ud" in line.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
     except RecursionError:

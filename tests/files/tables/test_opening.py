@@ -164,6 +164,20 @@ def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
     assert len(passes) == 3
 
 
+@pytest.mark.parametrize("keep_rows", [0, 1])
+def test_json_is_refused_by_its_line_from_some_depth_on(keep_rows: int) -> None:
+    refused = []
+    for depth in (*range(800, 1000), 10_000):
+        line = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
+        try:
+            list(json_pieces(lambda line=line: [line], "table", keep_rows, [], []))
+            refused.append(False)
+        except InputError as error:
+            assert "line 1 is nested too deeply" in str(error)
+            refused.append(True)
+    assert refused == sorted(refused) and refused[-1]
+
+
 def test_json_lines_type_numbers_and_keep_the_rest_as_text(tmp_path: Path) -> None:
     path = tmp_path / "table.jsonl"
     path.write_text(
