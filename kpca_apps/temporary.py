@@ -41,8 +41,9 @@ class TemporaryPath:
             # Before it is locked another run may take it for a leftover, while it is still empty.
             with suppress(FileNotFoundError):
                 number = lock(self.path, wait=True)
-                if number is None or os.fstat(number).st_ino == self.path.stat().st_ino:
+                if number is None or _is_still(self.path, number):
                     break
+                os.close(number)
         self._end = weakref.finalize(self, _end, self.path, number, os.getpid())
 
     def close(self) -> None:
@@ -92,6 +93,14 @@ else:
             os.close(number)
             return None
         return number
+
+
+def _is_still(path: Path, number: int) -> bool:
+    """Whether what is open under a number is what lies there."""
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _hidden(target: Path, role: str) -> Path:

@@ -432,7 +432,7 @@ def _column_squares(b: Matrix, rows: int, columns: int, out: Vector) -> None:
 
 
 @compiled
-def _apply(b: Matrix, z: Matrix, rows: int, k: int, n: int, space: Space) -> None:
+def _apply(b: Matrix, z: Matrix, rows: int, k: int, space: Space) -> None:
     """Replace the k rows of z by b'b z, b of the given number of rows."""
     bz, bt = space[1], space[7]
     clear(bz, rows)
@@ -458,7 +458,7 @@ def linear_smooth(
     cholesky(gram, n)
     solve_lower(gram, b, n)
     _column_squares(b, n, k, leverage)
-    _apply(b, z, n, k, n, space)
+    _apply(b, z, n, k, space)
 
 
 @compiled

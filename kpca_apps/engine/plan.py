@@ -76,7 +76,7 @@ class ExactPlan:
 
     def describe(self) -> str:
         """Return the plan in one line."""
-        kept = "stored" if self.stored else "made anew for every product"
+        kept = "stored" if self.stored else "recomputed for every product"
         return (
             f"exact, n = {self.n}, q = {self.q}: {self.solver} in {self.precision}, "
             f"Gram matrix {kept}, {self.n_bytes / 1e6:.0f} MB"

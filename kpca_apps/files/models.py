@@ -81,7 +81,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     }  # fmt: skip
     data = msgspec.json.encode(document, enc_hook=lambda value: value.item())
     with atomic_write(path) as file:
-        np.savez(file, **members)  # type: ignore[arg-type]
+        np.savez(file, **members)  # type: ignore[arg-type]  # no member is called allow_pickle
         with zipfile.ZipFile(file, "a") as archive:
             archive.writestr(zipfile.ZipInfo(_DOCUMENT, _DATE), msgspec.json.format(data, indent=1))
 
@@ -285,7 +285,7 @@ def _derived_from(base: Any) -> Iterator[Any]:
 def _check_arrays(made: Any) -> None:
     """Hold the arrays of a dataclass to the lengths and bounds it declares."""
     lengths: dict[str, int] = {}
-    for name, (shape, *further) in _declared_arrays(type(made)):  # type: ignore[arg-type]
+    for name, (shape, *further) in _declared_arrays(type(made)):  # type: ignore[arg-type]  # as above
         array = getattr(made, name)
         if not isinstance(array, np.ndarray):
             continue

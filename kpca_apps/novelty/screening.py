@@ -280,7 +280,7 @@ def describe(
         contours=score_grid(model, judged),
         evaluations=evaluations,
         warnings=_notes(model, judged, options, labels, id_column, in_training=fitted_on is rows),
-        settings=describe_settings(model, judged.threshold, options)
+        settings=describe_settings(model, judged.threshold)
         | {"rows explained": n_explained}
         | _reading_in_parts(rows)
         | _cells_left_out(columns),
@@ -366,7 +366,7 @@ def _cells_left_out(columns: Sequence[ColumnProfile]) -> dict[str, str]:
 
 
 def describe_settings(
-    model: NoveltyModel, threshold: ThresholdInfo, options: ScreeningOptions
+    model: NoveltyModel, threshold: ThresholdInfo
 ) -> dict[str, str | float | int | bool | None]:
     """Every resolved parameter that the numbers depend on."""
     detector, missed = model.detector, model.detector.landmark_miss_

@@ -5,7 +5,7 @@
 
 Prints CPU seconds (one thread), peak memory over the process's own, the largest relative error of
 an eigenvalue against the most accurate of all, and the ratio to ours. `--dense` bounds the rows of
-the solvers that take n^3 time; `--free` adds fits whose Gram matrix is made anew.
+the solvers that take n^3 time; `--free` adds fits whose Gram matrix is recomputed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def free(n: int, q: int) -> None:
     """Print the fit that keeps no Gram matrix, beside the limit of its products."""
     result = in_fresh_process(__file__, "ours", n, q, 2 * n * n - 1)
     if result:
-        print(f"\nmade anew: n = {n}, d = 20, q = {q}")
+        print(f"\nrecomputed: n = {n}, d = 20, q = {q}")
         line("ours", n, result, result["values"], result["seconds"])
         least = product_limit(result["vectors"], n)
         print(f"share of the limit of its products {least / result['seconds']:.2f}")

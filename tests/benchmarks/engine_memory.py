@@ -19,7 +19,7 @@ SMALL = {"method": "exact", "solver": "krylov"}
 CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
     "stored, float32": (11_000, 20, {"n_components": 50, **SMALL}),
     "stored, float64": (8000, 20, {"n_components": 50, "precision": "float64", **SMALL}),
-    "made anew": (
+    "recomputed": (
         13_000,
         20,
         {"n_components": 450, "precision": "float32", "memory_budget": 400 * MIB, **SMALL},

@@ -1,4 +1,4 @@
-"""What a kernel is, how kernels combine to kernels, and how they are read from a model file.
+"""What a kernel is, and how kernels combine to kernels.
 
 A kernel measures how alike two rows are. Sums, positive multiples, restrictions to some columns and
 linear maps of the inputs of kernels are kernels again, so that a mean of kernels over several views

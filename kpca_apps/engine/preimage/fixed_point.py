@@ -8,8 +8,8 @@
 #
 #     z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
 #
-# which is iterated here (Mika et al. 1998, eq. 10); `preimage_gradient` descends for other kernels,
-# `preimage_ridge` learns the way back. The weights g hold the mean in feature space and have both
+# which is iterated here (Mika et al. 1998, eq. 10); `gradient_descent` is for other kernels,
+# `learn_preimage` learns the way back. The weights g hold the mean in feature space and have both
 # signs: g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component a.
 #
 # Aguilera and Antonanzas' eq. (25) leaves out the number of the component, alpha_i^(k), and the

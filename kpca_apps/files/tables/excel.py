@@ -87,7 +87,7 @@ def _bound_workbook(data: bytes, label: str) -> None:
 def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:
     declared = entry.file_size
     # Otherwise it is read as far as it declares, and not found to go on.
-    entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]
+    entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]  # unchecked
 
     def chunks() -> Iterator[bytes]:
         left = declared

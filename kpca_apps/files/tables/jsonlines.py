@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError
 from kpca_apps.files import limits
-from kpca_apps.files.limits import MOST_EMPTY_CELLS, long_row, require_columns
+from kpca_apps.files.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
 from kpca_apps.files.names import one_line, unique_names
 
 __all__ = ["JSON_OBJECT", "json_pieces"]
@@ -26,6 +26,8 @@ JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
 _INT64 = range(-(2**63), 2**63)
 # Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
+# A line with more brackets may be nested nearly as deeply as Python goes; levels to spare there.
+_MANY_LEVELS, _SPARE_LEVELS = 100, 20
 
 
 def json_pieces(
@@ -40,12 +42,12 @@ def json_pieces(
     Keys name the columns in the order they first appear; `names` and `notes` are filled in. A
     column of numbers or booleans is typed so; any other holds strings, with nested or mixed values
     as JSON text. A missing key and ``null`` are null. `chunks` returns the text in UTF-8, and is
-    called once, or twice if it has more rows than `keep_rows`.
+    called once, or twice if it has more rows than `keep_rows`, or than fit into memory.
     """
     kinds: dict[str, set[type]] = {}
     kept: list[tuple[list[dict[str, Any]], list[int]]] = []
-    n_rows = n_values = 0
-    width = 0
+    n_rows = n_values = n_bytes = width = 0
+    is_kept, most_bytes = True, limits.available_memory() // COPIES
     for lines, numbers in _lines(chunks(), label, kinds):
         records = []
         for line, number in zip(lines, numbers, strict=True):
@@ -69,7 +71,12 @@ def json_pieces(
                     "from row to row as a value, not as a key, or split the file."
                 )
             records.append(record)
-        kept = [*kept, (records, numbers)] if n_rows <= keep_rows else []
+        n_bytes += sum(map(len, lines))
+        is_kept = is_kept and n_rows <= keep_rows and n_bytes <= most_bytes
+        if is_kept:
+            kept.append((records, numbers))
+        else:
+            kept.clear()
     if not kinds:
         what = "no line holds a key and a value" if n_rows else "the file is empty"
         raise InputError(f"{label}: {what}; there is nothing to screen.")
@@ -77,7 +84,7 @@ def json_pieces(
     names += found
     notes += changed
     types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
-    for records, numbers in kept if n_rows <= keep_rows else _again(chunks(), label, kinds):
+    for records, numbers in kept if is_kept else _again(chunks(), label, kinds):
         present = set().union(*records)
         arrays = [
             _array([record.get(key) for record in records], kind)
@@ -149,6 +156,9 @@ def _checked(line: str, number: int, label: str) -> dict[str, Any]:
     """Parse one line, or say what is wrong with it."""
     try:
         record = _decode(line)
+        if line.count("[") + line.count("{") > _MANY_LEVELS:
+            # It is read again inside an array, and written: neither may end at the stack's limit.
+            _decode(f"{'[' * _SPARE_LEVELS}{line}{']' * _SPARE_LEVELS}")
         if "\\u" in line and r"\ud" in line.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
     except RecursionError:

@@ -93,7 +93,12 @@ def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ..
                 return codec, name, () if name == "utf-8" else (note,)
         return "utf-8", "utf-8", ()
     try:
-        return codecs.lookup(given).name, given, ()
+        # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
+        "".encode(given)
+        codec = codecs.lookup(given).name
+        # The mark is no part of the first name, whichever way UTF-8 was chosen.
+        marked = codec == "utf-8" and head.startswith(codecs.BOM_UTF8)
+        return "utf-8-sig" if marked else codec, given, ()
     except (LookupError, ValueError):
         # No name at all, with a zero byte or half a character in it, is a ValueError.
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
@@ -141,7 +146,7 @@ def decoded(chunks: Iterable[bytes], codec: str, label: str) -> Iterator[bytes]:
     except KpcaError:
         raise
     except (ValueError, LookupError, AttributeError, TypeError):
-        # Codecs that do not turn bytes into text ("hex"), or leave lone surrogates behind.
+        # Codecs that cannot take text in pieces ("punycode"), or leave lone surrogates behind.
         raise InputError(f"{label}: cannot be read as {codec}; save it as UTF-8.") from None
 
 

@@ -8,7 +8,7 @@ the leading eigenpairs only, or a subset, and name what a projection costs again
 kernel value for each training row, where that has one inner product a component.
 
 Measured on Gaussian rows of ten attributes: all components by LAPACK; ten by Krylov iteration with
-the Gram matrix made anew for every product; ten through 100 landmarks. Memory is the peak of what
+the Gram matrix recomputed for every product; ten through 100 landmarks. Memory is the peak of what
 numpy allocates, times are of the processor. An exponent is the slope between the last two points of
 a curve, where what grows fastest weighs most; in p, m and n on few components, where all grows
 alike, between the first and the last. Times are of this machine and of this moment, the only

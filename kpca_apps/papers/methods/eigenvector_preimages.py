@@ -1,6 +1,6 @@
 """Where the components lie among the rows: pre-images of eigenvectors, by learned regression.
 
-A regression z(t) from projections back to rows (`preimage_ridge`) can be asked for points whose
+A regression z(t) from projections back to rows (`learn_preimage`) can be asked for points whose
 projection is a canonical basis vector: z(s e_a) is an approximate pre-image of mean + s V_a, the
 point at the place s on the axis of component a. Two places on one axis, seen side by side, show
 what the component stands for.

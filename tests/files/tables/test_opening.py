@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import importlib.util
 import io
+import math
 import os
 import re
 import subprocess
@@ -17,11 +18,13 @@ from typing import Any
 
 import openpyxl
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files import limits
 from kpca_apps.files.tables import source as source_module
+from kpca_apps.files.tables.jsonlines import json_pieces
 from kpca_apps.files.tables.opening import read_table, table_from_frame
 from kpca_apps.files.tables.parquet import plain_types
 
@@ -142,6 +145,37 @@ def test_parquet_of_more_cells_than_memory_holds_is_refused(
     monkeypatch.setattr(limits, "available_memory", lambda: 10_000_000)
     with pytest.raises(MemoryLimitError, match="split the file"):
         read_table(path)
+
+
+def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, passes = b'{"a": 1, "b": "x"}\n' * 20_000, []
+
+    def chunks() -> list[bytes]:
+        passes.append(data)
+        return [data]
+
+    found = []
+    for available in (10**9, 10**5):
+        monkeypatch.setattr(limits, "available_memory", lambda n=available: n)
+        found.append(pa.concat_tables(json_pieces(chunks, "table", math.inf, [], [])))
+    assert found[0] == found[1]
+    assert len(passes) == 3
+
+
+@pytest.mark.parametrize("keep_rows", [0, 1])
+def test_json_is_refused_by_its_line_from_some_depth_on(keep_rows: int) -> None:
+    refused = []
+    for depth in (*range(800, 1000), 10_000):
+        line = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
+        try:
+            list(json_pieces(lambda line=line: [line], "table", keep_rows, [], []))
+            refused.append(False)
+        except InputError as error:
+            assert "line 1 is nested too deeply" in str(error)
+            refused.append(True)
+    assert refused == sorted(refused) and refused[-1]
 
 
 def test_json_lines_type_numbers_and_keep_the_rest_as_text(tmp_path: Path) -> None:
@@ -278,8 +312,18 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
             read_table(path, encoding=encoding)
         for suggested in re.findall('Did you mean "(.*)"', str(error.value)):
             codecs.lookup(suggested)
-    with pytest.raises(InputError, match="cannot be read as hex"):
-        read_table(path, encoding="hex")
+    for encoding in ("hex", "zlib", "bz2"):  # turn bytes into bytes, not into text
+        with pytest.raises(ConfigError, match=f'Unknown encoding "{encoding}"'):
+            read_table(path, encoding=encoding)
+    with pytest.raises(InputError, match="cannot be read as punycode"):
+        read_table(path, encoding="punycode")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(codecs.BOM_UTF8 + b"name,size\nada,1\n")
+    for encoding in (None, "utf-8", "UTF8"):
+        assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
 
 
 def test_text_options_do_not_apply_to_binary_formats(tmp_path: Path) -> None:
