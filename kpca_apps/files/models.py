@@ -115,7 +115,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
                 if refusal:
                     raise ModelFileError(f"{label}: {refusal}")
                 return _Reader(archive, entries).model(make, header.model)
-        except ModelFileError:
+        except (ModelFileError, MemoryLimitError, MemoryError):
             raise
         except Exception as error:  # of zip, npy or JSON: numpy raises even what tokenize does
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__

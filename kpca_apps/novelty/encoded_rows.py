@@ -73,5 +73,10 @@ class EncodedFile:
     def rows(self, start: int, stop: int) -> FloatArray:
         """Read the rows from `start` to `stop` - 1, shape (k, d)."""
         count, offset = (stop - start) * self._n_columns, start * self._row_bytes
-        read = np.fromfile(self._path, dtype=np.float64, count=count, offset=offset)
+        try:
+            read = np.fromfile(self._path, dtype=np.float64, count=count, offset=offset)
+        except OSError as error:
+            raise unusable(error) from None
+        if len(read) < count:
+            raise unusable(OSError(None, "it ends too early"))
         return read.reshape(stop - start, self._n_columns)
