@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.files.tables.table import PartedTable, Table
+from kpca_apps.files.tables.table import IntArray, Load, PartedTable, Table
 from kpca_apps.novelty.columns import ColumnOptions
 from kpca_apps.novelty.comparison import compare_table
 from kpca_apps.novelty.explaining import explain_row
@@ -175,17 +175,17 @@ def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> N
 
 @dataclass(frozen=True)
 class DiesOnce:
-    """Rows that end the process that reads them, the first time in the third pass."""
+    """What loads rows, and ends the process that does so, the third time."""
 
-    rows: object
+    load: Load
     marks: Path
 
-    def read(self):
+    def __call__(self) -> tuple[pl.DataFrame, IntArray | None]:
         n_read = len(list(self.marks.iterdir()))
         (self.marks / str(n_read)).touch()
         if n_read == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        return self.rows.read()  # type: ignore[attr-defined]
+        return self.load()
 
 
 def test_a_dask_worker_killed_half_way_loses_nothing(
@@ -194,7 +194,7 @@ def test_a_dask_worker_killed_half_way_loses_nothing(
     pytest.importorskip("distributed")
     table = in_parts(birds, 256)
     (tmp_path / "marks").mkdir()
-    part = replace(table.parts[1], rows=DiesOnce(table.parts[1].rows, tmp_path / "marks"))
+    part = replace(table.parts[1], load=DiesOnce(table.parts[1].load, tmp_path / "marks"))
     killing = replace(table, parts=(table.parts[0], part, *table.parts[2:]))
     with Workers("dask", n_workers=2) as workers:
         result = screen(killing, options=OPTIONS, execution=Execution(workers))[0]
