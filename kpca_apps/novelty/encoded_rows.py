@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.errors import InputError
+from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, unusable
 
 __all__ = ["EncodedFile"]
@@ -75,8 +77,11 @@ class EncodedFile:
         count, offset = (stop - start) * self._n_columns, start * self._row_bytes
         try:
             read = np.fromfile(self._path, dtype=np.float64, count=count, offset=offset)
-        except OSError as error:
-            raise unusable(error) from None
+        except OSError:
+            read = np.empty(0)
         if len(read) < count:
-            raise unusable(OSError(None, "it ends too early"))
+            raise InputError(
+                f"{one_line(str(self._path), 200)}: the encoded rows are no longer there; leave "
+                "temporary files alone while a table is worked on, and run again."
+            )
         return read.reshape(stop - start, self._n_columns)

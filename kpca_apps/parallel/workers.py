@@ -26,7 +26,7 @@ from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
 from kpca_apps.parallel.interrupts import IGNORED_INTERRUPT, interrupts_ignored
 
-__all__ = ["EXECUTORS", "Executor", "Kept", "RowPart", "Workers", "row_parts", "tree_reduce"]
+__all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -41,23 +41,6 @@ IN_FLIGHT = 3
 """Parts for each worker that are sent ahead of the one whose result is waited for."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class RowPart:
-    """Rows ``start`` to ``stop - 1`` of all rows, whoever works on them."""
-
-    number: int
-    start: int
-    stop: int
-
-
-def row_parts(n: int, rows: int) -> list[RowPart]:
-    """Cut ``n`` rows at multiples of ``rows``, whatever the number of workers."""
-    if rows < 1:
-        raise ValueError(f"A part needs at least one row, got {rows}.")
-    starts = range(0, n, rows)
-    return [RowPart(k, start, min(start + rows, n)) for k, start in enumerate(starts)]
 
 
 def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[Result]) -> Result:

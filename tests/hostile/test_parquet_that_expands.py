@@ -78,4 +78,4 @@ def test_what_expands_is_refused_in_little_memory(make: object, tmp_path: Path) 
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    assert int(done.stdout) < 700
+    assert int(done.stdout) < 1000  # MB, what any small file may take

@@ -11,7 +11,8 @@ import pytest
 
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.encoded_rows import EncodedFile
-from kpca_apps.parallel.workers import RowPart, Workers, row_parts
+from kpca_apps.parallel.workers import Workers
+from tests.parallel.parts import RowPart, row_parts
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -48,3 +49,15 @@ def test_a_disk_without_room_is_told_before_anything_is_written(
     with pytest.raises(InputError, match=r"A table of 1,000,000 rows: .* has no room"):
         EncodedFile(1_000_000, 30)
     assert not any(tmp_path.iterdir())
+
+
+def test_rows_that_are_gone_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    file = EncodedFile(10, 2)
+    (path,) = tmp_path.glob("*/rows") or tmp_path.glob(".*/rows")
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="the encoded rows are no longer there"):
+        file.rows(0, 5)
+    path.unlink()
+    with pytest.raises(InputError, match="the encoded rows are no longer there"):
+        file.rows(0, 5)

@@ -15,8 +15,8 @@ from kpca_apps.novelty.fitting import fit_soft, trim
 from kpca_apps.novelty.passes import FeatureSums
 from kpca_apps.novelty.row_source import ArrayRows, map_rows, sample_positions, sum_rows
 from kpca_apps.novelty.views import RawColumns
-from kpca_apps.parallel.workers import row_parts
 from tests.files.model_parts import parts_of
+from tests.parallel.parts import row_parts
 
 KERNEL = RBF(0.3)
 

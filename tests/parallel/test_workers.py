@@ -21,9 +21,10 @@ from kpca_apps.engine.nystroem import (
     subspace_from_sums,
 )
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.parallel.workers import Workers, _Flight, row_parts, tree_reduce
+from kpca_apps.parallel.workers import Workers, _Flight, tree_reduce
 from kpca_apps.temporary import TemporaryPath, retired_path
 from tests.engine.examples import normal_rows
+from tests.parallel.parts import row_parts
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -306,21 +307,6 @@ def test_options_that_contradict_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError, match="Dask is not installed: pip install"):
         Workers("dask")
-
-
-@given(n=st.integers(1, 40), rows=st.integers(1, 50))
-def test_parts_hold_every_row_once_and_do_not_depend_on_the_end(n, rows):
-    parts = row_parts(n, rows)
-    assert [row for part in parts for row in range(part.start, part.stop)] == list(range(n))
-    assert [part.start for part in parts] == [part.start for part in row_parts(n + 7, rows)][
-        : len(parts)
-    ]
-
-
-def test_no_rows_are_no_parts_and_a_part_needs_rows():
-    assert row_parts(0, 5) == []
-    with pytest.raises(ValueError, match="at least one row"):
-        row_parts(5, 0)
 
 
 @given(n=st.integers(1, 70))
