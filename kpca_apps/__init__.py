@@ -29,11 +29,11 @@ if TYPE_CHECKING:
         StoppedError,
     )
     from kpca_apps.files.tables.opening import open_table, read_table
-    from kpca_apps.novelty.detector import KernelPCANovelty
-    from kpca_apps.novelty.model import fit_model, load_model, save_model
-    from kpca_apps.novelty.options import ScreeningOptions
-    from kpca_apps.novelty.parted_rows import Execution
-    from kpca_apps.novelty.screening import score_table, screen_table
+    from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+    from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.screening.screening import score_table, screen_table
+    from kpca_apps.novelty.table.parted_rows import Execution
     from kpca_apps.parallel.workers import Workers
 
 __version__ = "0.1.0"
@@ -72,29 +72,29 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.parted_rows",
+    "Execution": "novelty.table.parted_rows",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
-    "KernelPCANovelty": "novelty.detector",
+    "KernelPCANovelty": "novelty.detector.estimator",
     "KpcaError": "errors",
     "KpcaWarning": "errors",
     "MemoryLimitError": "errors",
     "ModelFileError": "errors",
     "RefusedError": "errors",
-    "ScreeningOptions": "novelty.options",
+    "ScreeningOptions": "novelty.screening.options",
     "StoppedError": "errors",
     "Workers": "parallel.workers",
     "denoise_kpca": "denoise.denoiser",
     "denoise_with_info": "denoise.denoiser",
-    "fit_model": "novelty.model",
-    "load_model": "novelty.model",
+    "fit_model": "novelty.screening.model",
+    "load_model": "novelty.screening.model",
     "measure_noise": "denoise.denoiser",
     "open_table": "files.tables.opening",
     "read_table": "files.tables.opening",
     "run_batch": "denoise.batch.run",
-    "save_model": "novelty.model",
-    "score_table": "novelty.screening",
-    "screen_table": "novelty.screening",
+    "save_model": "novelty.screening.model",
+    "score_table": "novelty.screening.screening",
+    "screen_table": "novelty.screening.screening",
 }
 
 

@@ -75,7 +75,7 @@ def screen(
     The folder written holds a model, and the model holds rows of the table: share it as you would
     share the data.
     """
-    from kpca_apps.novelty.options import resolve_rule
+    from kpca_apps.novelty.screening.options import resolve_rule
 
     told = o.screening_options(context.params)
     resolve_rule(told, clean=reference is not None)
@@ -91,7 +91,7 @@ def screen(
             s.print_plan(console, clean or rows, told, json, execution)
             return
         from kpca_apps.cli.commands import reproduce
-        from kpca_apps.novelty.screening import screen as screen_rows
+        from kpca_apps.novelty.screening.screening import screen as screen_rows
 
         with s.working(console, "Screening", rows, clean):
             result, model = screen_rows(
@@ -150,7 +150,7 @@ def fit(
     would share the data.
     """
     from kpca_apps.files.models import check_model_path
-    from kpca_apps.novelty.options import resolve_rule
+    from kpca_apps.novelty.screening.options import resolve_rule
 
     told = o.screening_options(context.params)
     resolve_rule(told, clean=True)
@@ -162,7 +162,7 @@ def fit(
         if dry_run:
             s.print_plan(console, rows, told, json, execution)
             return
-        from kpca_apps.novelty.model import fit_model, save_model
+        from kpca_apps.novelty.screening.model import fit_model, save_model
 
         with s.working(console, "Fitting", rows):
             fitted = fit_model(rows, told, clean=True, execution=execution)
@@ -209,8 +209,8 @@ def score(
     Rows are flagged by the rule of the model unless another is given.
     """
     from kpca_apps.cli.commands import reproduce
-    from kpca_apps.novelty.model import load_model
-    from kpca_apps.novelty.screening import score_table
+    from kpca_apps.novelty.screening.model import load_model
+    from kpca_apps.novelty.screening.screening import score_table
 
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "novelty", table, force=force)
@@ -252,8 +252,8 @@ def explain(
     config: Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
-    from kpca_apps.novelty.explaining import explain_row
-    from kpca_apps.novelty.model import load_model
+    from kpca_apps.novelty.screening.explaining import explain_row
+    from kpca_apps.novelty.screening.model import load_model
 
     console = Console(quiet)
     if (row is None) == (line is None):
@@ -321,7 +321,7 @@ def compare(
             s.print_plan(console, rows, told, json, execution)
             return
         from kpca_apps.cli.commands import reproduce
-        from kpca_apps.novelty.comparison import compare_table
+        from kpca_apps.novelty.compare.comparison import compare_table
 
         with console.stage("Comparing"):
             result = compare_table(

@@ -12,7 +12,7 @@ import typer
 from kpca_apps.cli.shared import FILES, TALK, option
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.options import ScreeningOptions
+    from kpca_apps.novelty.screening.options import ScreeningOptions
 
 __all__ = ["given_options", "screening_options"]
 
@@ -244,7 +244,7 @@ _COLUMN_NAMES = ("label", "id", "exclude", "categorical", "numeric", "hide", "da
 
 def given_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of `ScreeningOptions` among the parameters of a command, columns apart."""
-    from kpca_apps.novelty.options import ScreeningOptions
+    from kpca_apps.novelty.screening.options import ScreeningOptions
 
     known = {field.name for field in fields(ScreeningOptions)}
     named = {_MODEL_NAMES.get(name, name): value for name, value in params.items()}
@@ -253,8 +253,8 @@ def given_options(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def screening_options(params: Mapping[str, Any]) -> ScreeningOptions:
     """Turn the parameters of a command into what the application is told."""
-    from kpca_apps.novelty.columns import ColumnOptions
-    from kpca_apps.novelty.options import ScreeningOptions
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.table.columns import ColumnOptions
 
     columns: dict[str, Any] = {
         name: params[name] for name in _COLUMN_NAMES if params.get(name) is not None

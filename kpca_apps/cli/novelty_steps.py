@@ -24,11 +24,11 @@ from kpca_apps.files.names import one_line, safe_stem
 
 if TYPE_CHECKING:
     from kpca_apps.files.output import OutputFolder
-    from kpca_apps.novelty.model import NoveltyModel
-    from kpca_apps.novelty.options import ScreeningOptions
-    from kpca_apps.novelty.parted_rows import Execution
     from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
-    from kpca_apps.novelty.table_rows import AnyTable
+    from kpca_apps.novelty.screening.model import NoveltyModel
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.table.parted_rows import Execution
+    from kpca_apps.novelty.table.table_rows import AnyTable
 
 __all__ = [
     "MODEL_FILE",
@@ -59,7 +59,7 @@ def executing(
 
     Each pass shows how far it is on the console, and the clock takes its time.
     """
-    from kpca_apps.novelty.parted_rows import Execution
+    from kpca_apps.novelty.table.parted_rows import Execution
     from kpca_apps.parallel.workers import Workers
 
     kind, jobs, scheduler = _asked(params)
@@ -151,9 +151,9 @@ def print_plan(
     execution: Execution,
 ) -> None:
     """Print what every column becomes, as data."""
-    from kpca_apps.novelty.columns import check_options, infer_plan
-    from kpca_apps.novelty.parted_rows import draw_sample
-    from kpca_apps.novelty.table_rows import column_names
+    from kpca_apps.novelty.table.columns import check_options, infer_plan
+    from kpca_apps.novelty.table.parted_rows import draw_sample
+    from kpca_apps.novelty.table.table_rows import column_names
 
     check_options(told.columns, column_names(table), table.source.name)
     sample = draw_sample(table, told.seed, execution)
@@ -172,7 +172,7 @@ def print_plan(
 
 def adjusted(model: NoveltyModel, table: AnyTable, params: Mapping[str, Any]) -> ScreeningOptions:
     """Options of a model, changed by what stands on the command line."""
-    from kpca_apps.novelty.scoring import inherit_options
+    from kpca_apps.novelty.screening.scoring import inherit_options
 
     hide = tuple(params.get("hide") or ())
     columns = {"label": params.get("label"), "id": params.get("id"), "hide": hide or None}
@@ -191,8 +191,8 @@ def finish(
 ) -> None:
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
-    from kpca_apps.novelty.model import save_model
-    from kpca_apps.novelty.scored_table import write_scored_table
+    from kpca_apps.novelty.screening.model import save_model
+    from kpca_apps.novelty.screening.scored_table import write_scored_table
     from kpca_apps.report.novelty.figures import screening_figures
     from kpca_apps.report.novelty.page import render_screening
     from kpca_apps.report.novelty.text import headline, without_hidden
@@ -266,7 +266,7 @@ def _threshold_text(result: ScreeningResult) -> str:
 
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
-    from kpca_apps.novelty.flagging import rate_statement
+    from kpca_apps.novelty.screening.flagging import rate_statement
     from kpca_apps.report.novelty.text import scores_text
 
     rule, detector = model.rule, model.detector

@@ -30,7 +30,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 FloatArray = NDArray[np.float64]
 OURS = "kpca_apps"

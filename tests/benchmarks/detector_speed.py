@@ -16,7 +16,7 @@ from importlib import import_module
 
 from engine_common import Matrix, cpu_seconds, curved_rows, exp_rate, gemm_rate, machine_line
 
-from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 PEERS = ("IForest", "KNN", "LOF", "OCSVM")
 CLEAN_ROWS, SCORED_ROWS, POINTS, COLUMNS, VIEWS = 5_000, 20_000, 500, 20, 4

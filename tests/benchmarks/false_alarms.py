@@ -15,7 +15,7 @@ import numpy as np
 from adbench_data import clean_split, drawn, load_tables
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 RATES = (0.10, 0.05, 0.01)
 

@@ -31,10 +31,10 @@ import numpy as np
 
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
-from kpca_apps.novelty.explaining import explain_row
-from kpca_apps.novelty.model import fit_model, load_model, save_model
-from kpca_apps.novelty.options import ScreeningOptions
-from kpca_apps.novelty.screening import score_table
+from kpca_apps.novelty.screening.explaining import explain_row
+from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.screening import score_table
 from tests.novelty.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "dictionary")

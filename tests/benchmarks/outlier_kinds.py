@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 KINDS = ("local", "global", "cluster", "dependency")
 SHARE = 0.05

@@ -18,7 +18,7 @@ from adbench_data import load_tables
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.novelty.detector import KernelPCANovelty
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 FloatArray = NDArray[np.float64]
 N_DRAWS, MAX_ROWS = 250, 1_600

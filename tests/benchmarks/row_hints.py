@@ -27,10 +27,10 @@ from real_tables import TABLES, RealTable, load
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.files.tables.opening import open_table
-from kpca_apps.novelty.listing import hint_rows
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening import screen
-from kpca_apps.novelty.table_rows import WholeTableRows, rows_of
+from kpca_apps.novelty.screening.listing import hint_rows
+from kpca_apps.novelty.screening.screening import screen
+from kpca_apps.novelty.table.table_rows import WholeTableRows, rows_of
 
 # What a right hint says, by the kind of fault.
 SAID = {

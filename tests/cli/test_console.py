@@ -20,10 +20,10 @@ from kpca_apps.cli.console import (
     summary_lines,
 )
 from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.novelty.columns import ColumnOptions
-from kpca_apps.novelty.options import ScreeningOptions
 from kpca_apps.novelty.result import OddCell
-from kpca_apps.novelty.screening import screen_table
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of
 

@@ -11,8 +11,8 @@ from typer.main import get_command
 
 from kpca_apps.cli.main import app
 from kpca_apps.cli.novelty_options import CalibrationName, KernelName, screening_options
-from kpca_apps.novelty.columns import ColumnOptions
-from kpca_apps.novelty.options import CALIBRATIONS, KERNELS, ScreeningOptions
+from kpca_apps.novelty.screening.options import CALIBRATIONS, KERNELS, ScreeningOptions
+from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
 
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]

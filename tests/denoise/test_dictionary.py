@@ -281,7 +281,7 @@ def test_examples_are_stored_once(tmp_path, model):
 
 
 def test_a_novelty_command_refuses_a_dictionary(tmp_path, model):
-    from kpca_apps.novelty.model import load_model
+    from kpca_apps.novelty.screening.model import load_model
 
     model.save(tmp_path / "m.kpca")
     with pytest.raises(ModelFileError, match="not a novelty model"):

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from kpca_apps.engine.kernels import Linear
 from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.novelty.columns import infer_plan
-from kpca_apps.novelty.detector import KernelPCANovelty
-from kpca_apps.novelty.encoding import TableEncoder
-from kpca_apps.novelty.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.compare.baselines import standardise
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.views import ColumnViews, RawColumns
 from kpca_apps.novelty.magnitudes import mean_and_sd, units, varies
-from kpca_apps.novelty.profiles import numeric_profile
-from kpca_apps.novelty.rivals import standardise
-from kpca_apps.novelty.views import ColumnViews, RawColumns
+from kpca_apps.novelty.table.columns import infer_plan
+from kpca_apps.novelty.table.encoding import TableEncoder
+from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.table.profiles import numeric_profile
 
 SIZES = st.sampled_from([1e-290, 1e-200, 1e-17, 0.1, 1.0, 1e9, 1e17, 1e160, 1e200, 1e290])
 

@@ -1,0 +1,1 @@
+"""Detectors beside each other on rows of known labels."""

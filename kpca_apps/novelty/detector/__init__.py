@@ -1,0 +1,1 @@
+"""The detector: rows of numbers in, novelty scores, thresholds and reasons out."""

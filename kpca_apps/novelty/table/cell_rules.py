@@ -1,0 +1,390 @@
+"""When a cell is odd whatever the rest of its row says: what a column's own values allow.
+
+A number (or date) is far outside where the tail of the column's own values would put one as far
+out into fewer than 1 of 100 such tables (`column_tails`), and where nothing lies half as near. A
+lost sign is a number whose size is ordinary and whose sign is not. A code for missing values is one
+of the numbers people use for that, 999 or -1, in several cells and far from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.files.tables.dates import DateFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.table.coders import spec_levels
+from kpca_apps.novelty.table.column_tails import Tail
+from kpca_apps.novelty.table.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
+from kpca_apps.novelty.table.spelling import SpellingRule
+
+__all__ = [
+    "KINDS",
+    "CellRules",
+    "NumberRule",
+    "Side",
+    "SignRule",
+    "without_double",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+KINDS = ("", "far above", "far below", "zero", "sign", "placeholder")
+_ABOVE, _BELOW, _ZERO, _SIGN, _CODE = range(1, 6)
+
+# What people write for "no value" in columns of numbers: nines, eights or sevens throughout, or -1.
+CODES = frozenset(
+    sign * float(digit * length)
+    for sign, shortest in ((1, 2), (-1, 1))
+    for digit in "789"
+    for length in range(shortest, 8)
+) | {-1.0}
+MAX_CODES = 3
+# More cells than these beyond its limit are the column's own, of whatever kind they are.
+MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
+# One cell in a thousand may have lost its sign.
+MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
+MIN_CELLS = 50
+# Of a count, 0 is the next step down from 1 or 2, and nothing odd.
+SMALLEST_COUNT = 5
+# Where a column has a few values only, far is twice its width beyond those seen more than once.
+MIN_FEW, WIDTHS = 100, 2.0
+MAX_CLEARNESS = 12.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of a column: where values that are none of its own begin.
+
+    Attributes
+    ----------
+    turn : int
+        1 for the upper end, -1 for the lower one, where values are looked at with signs turned.
+    logs : bool
+        Whether of the logarithms of values, all above 0.
+    ordinary, limit : float
+        The farthest value of the column's own, and that beyond which there are none.
+    tail : Tail or None
+        What says so; ``None`` where the column has a few values only.
+    """
+
+    turn: int
+    logs: bool
+    ordinary: float
+    limit: float
+    tail: Tail | None
+
+    @classmethod
+    def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
+        """Find the end of a column (n,); ``None`` where it has no clear one."""
+        turned = turn * (np.log(values) if logs else values)
+        tail = Tail.fit(turned, times)
+        if tail is not None:
+            side = cls(turn, logs, tail.ordinary, tail.limit, tail)
+        else:
+            distinct, counts = np.unique(turned, return_counts=True)
+            often = distinct[counts > 1]
+            n_once = len(distinct) - len(often)
+            if logs or len(values) < MIN_FEW or len(often) < 2 or n_once > MAX_FAR_CELLS:
+                return None
+            width = float(often[-1] - often[0])
+            side = cls(turn, logs, float(often[-1]), float(often[-1]) + WIDTHS * width, None)
+        n_far = int((turned > side.limit).sum())
+        few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
+        return side if np.isfinite(side.limit) and n_far <= few else None
+
+    def beyond(self, values: FloatArray) -> BoolArray:
+        """Mark the values (n,) beyond this end; NaN are not."""
+        found: BoolArray = self._turned(values) > self.limit
+        return found
+
+    def clearness(self, value: float) -> float:
+        """Say how clearly a value lies beyond: decimal digits of how rarely one would."""
+        turned = self._turned(np.array([value]))
+        if self.tail is None:
+            return 2.0
+        expected = float(self.tail.expected(turned)[0])
+        return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
+
+    @property
+    def reach(self) -> float:
+        """The farthest value of the column's own, as it stands."""
+        turned = self.turn * self.ordinary
+        return float(np.exp(turned)) if self.logs else turned
+
+    def _turned(self, values: FloatArray) -> FloatArray:
+        if not self.logs:
+            return self.turn * values
+        positive = values > 0
+        return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
+
+
+@dataclass(frozen=True)
+class SignRule:
+    """A column of which nearly all numbers have one sign, or are 0.
+
+    Attributes
+    ----------
+    sign : int
+        1 where they are at least 0, -1 where they are at most 0.
+    smallest, largest : float
+        Sizes that are ordinary in it.
+    """
+
+    sign: int
+    smallest: float
+    largest: float
+
+    @classmethod
+    def fit(cls, values: FloatArray) -> SignRule | None:
+        """Find which sign a column has (n,); ``None`` where it has both."""
+        few = max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(values))
+        for sign in (1, -1):
+            turned = sign * values
+            kept = turned[turned >= 0]
+            sizes = kept[kept > 0]
+            if len(values) - len(kept) > few or len(kept) < MIN_CELLS or len(sizes) < MIN_CELLS / 5:
+                continue
+            nearest, middle = float(kept.min()), float(np.median(kept))
+            low, high = np.quantile(sizes, [0.1, 0.999])
+            # A few degrees below 0 go on where the others end: a turned sign leaves a gap.
+            gap = 0.5 * (middle - nearest) - nearest
+            return cls(sign, max(float(low), gap), float(high))
+        return None
+
+    def turned(self, values: FloatArray) -> BoolArray:
+        """Mark the values (n,) of the other sign and of ordinary size."""
+        size = -self.sign * values
+        found: BoolArray = (size >= self.smallest) & (size <= self.largest)
+        return found
+
+
+@dataclass(frozen=True)
+class NumberRule:
+    """What the numbers (or dates, in seconds) of a column allow.
+
+    Attributes
+    ----------
+    sides : tuple of Side
+        Its ends.
+    sign : SignRule or None
+        Its sign, where it has one.
+    codes : tuple of float
+        Codes for missing values that stand in it.
+    middle : tuple of float
+        Between these lie 98 % of its values: what was probably meant does.
+    whole : bool
+        Whether nearly all values are whole.
+    zero : bool
+        Whether 0 is far from its values, all above 0 but for a few that are 0.
+    is_date : bool
+        Whether they are dates.
+    """
+
+    sides: tuple[Side, ...]
+    sign: SignRule | None
+    codes: tuple[float, ...]
+    middle: tuple[float, float]
+    whole: bool
+    zero: bool
+    is_date: bool
+
+    @classmethod
+    def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
+        """Learn the rule.
+
+        Parameters
+        ----------
+        values : (n,) array
+            Of the column, or of rows drawn from it, without gaps.
+        times : float
+            How many times as many rows the whole table has.
+        is_date : bool
+            Whether they are dates, which have neither sign nor codes.
+        """
+        codes: tuple[float, ...] = ()
+        if not is_date:
+            values, codes = _without_codes(values, times)
+        if not len(values):
+            return cls((), None, codes, (0.0, 0.0), False, False, is_date)
+        low, high = np.quantile(values, [0.01, 0.99]).tolist()
+        sign = None if is_date else SignRule.fit(values)
+        kinds = [(1, False), (-1, False)]
+        positive = values[values > 0] if sign is not None and sign.sign > 0 else np.empty(0)
+        sides = [Side.fit(values, turn, logs, times) for turn, logs in kinds]
+        if len(positive) > 0.99 * len(values) and not is_date:
+            sides.append(Side.fit(positive, -1, True, times))
+        whole = bool(np.mean(values == np.round(values)) > 0.99)
+        zero = not is_date and _zero_is_far(values, whole)
+        found = tuple(side for side in sides if side)
+        return cls(found, sign, codes, (low, high), whole, zero, is_date)
+
+    def judge(self, values: FloatArray) -> IntArray:
+        """Return for each value (n,) its place in `KINDS`; 0 for ordinary ones and NaN."""
+        kinds = np.zeros(len(values), dtype=np.int64)
+        for side in self.sides:
+            kinds[side.beyond(values)] = _ABOVE if side.turn > 0 else _BELOW
+        if self.zero:
+            kinds[values == 0] = _ZERO
+        if self.sign is not None:
+            kinds[self.sign.turned(values)] = _SIGN
+        if self.codes:
+            kinds[np.isin(values, self.codes)] = _CODE
+        return kinds
+
+    def side_beyond(self, value: float) -> Side:
+        """Return the end a value lies beyond, the one that says so most clearly."""
+        beyond = [side for side in self.sides if side.beyond(np.array([value]))[0]]
+        return max(beyond, key=lambda side: side.clearness(value))
+
+    def clearness(self, kind: str, value: float) -> float:
+        """Say how clear an oddity is, in decimal digits."""
+        if kind == "placeholder":
+            return 8.0
+        return 4.0 if kind in ("sign", "zero") else self.side_beyond(value).clearness(value)
+
+    def meant(self, value: float) -> float | None:
+        """Return what was probably meant by a number far outside; ``None`` where it is open.
+
+        A year is sought a century away, then one wrong digit away, other numbers some places of the
+        decimal point or a digit typed twice away; only if one alone is usual in the column.
+        """
+        low, high = self.middle
+        if self.is_date:
+            tried = [_in_years(value, _centuries), _in_years(value, _other_digits)]
+        elif self.whole and low >= 1000 and high < 10_000 and high < 2 * low:
+            tried = [_centuries(value), _other_digits(value)]
+        else:
+            tens = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
+            tried = [tens | set(map(float, without_double(value)))]
+        for candidates in tried:
+            usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
+            if usual:
+                return usual.pop() if len(usual) == 1 else None
+        return None
+
+
+@dataclass(frozen=True)
+class CellRules:
+    """What every used column of a table allows.
+
+    Attributes
+    ----------
+    columns : tuple of NumberRule, SpellingRule or None
+        In the order of the plan; ``None`` for free text.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from kpca_apps.files.tables.opening import table_from_frame
+    >>> from kpca_apps.novelty.table.columns import infer_plan
+    >>> winds = [5.0 + i % 30 / 2 + i % 7 for i in range(500)]
+    >>> table = table_from_frame(pl.DataFrame({"wind": [*winds, 1048.0]}))
+    >>> rules = CellRules.fit(table, infer_plan(table), 501)
+    >>> KINDS[rules.columns[0].judge(np.array([1048.0]))[0]]
+    'far above'
+    """
+
+    columns: tuple[NumberRule | SpellingRule | None, ...]
+
+    @classmethod
+    def fit(cls, table: Table, plan: ColumnPlan, n_rows: int) -> CellRules:
+        """Learn the rules from a table of `n_rows` rows, or from rows drawn from it."""
+        return cls(
+            tuple(
+                _rule(table.column(spec.name), spec, n_rows / len(table.frame))
+                for spec in plan.used
+            )
+        )
+
+
+def _rule(column: Column, spec: ColumnSpec, times: float) -> NumberRule | SpellingRule | None:
+    if spec.role in LEVEL_ROLES:
+        return SpellingRule.fit(dict(spec_levels(column, spec).most_frequent()))
+    if spec.format is None:
+        return None
+    values = column.read(spec.format).ordered
+    return NumberRule.fit(values, times, is_date=isinstance(spec.format, DateFormat))
+
+
+def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[float, ...]]:
+    """Take codes for missing values out, if without them nothing else comes near."""
+    codes: list[float] = []
+    for _ in range(MAX_CODES):
+        for turn in (1, -1):
+            if len(values) < MIN_CELLS:
+                break
+            code = turn * float((turn * values).max())
+            rest = values[values != code]
+            if code not in CODES or len(values) - len(rest) < 2 or len(rest) < MIN_CELLS:
+                continue
+            side = Side.fit(rest, turn, False, times)
+            outside = side is not None and bool(side.beyond(np.array([code]))[0])
+            if outside or (code < 0 and (rest >= 0).all()):
+                values = rest
+                codes.append(code)
+    return values, tuple(codes)
+
+
+def _zero_is_far(values: FloatArray, whole: bool) -> bool:
+    """Whether 0 lies as far below the smallest value as that below the middle one."""
+    rest = values[values != 0]
+    few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
+    if len(rest) < MIN_CELLS or len(values) - len(rest) > few:
+        return False
+    # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
+    above = rest[rest > 0]
+    if len(rest) - len(above) > max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(rest)):
+        return False
+    smallest, middle = float(above.min()), float(np.median(above))
+    return 2 * smallest >= middle and (not whole or smallest >= SMALLEST_COUNT)
+
+
+def without_double(value: float) -> list[str]:
+    """Return the size of a number as it reads with a digit that stands twice typed once.
+
+    Examples
+    --------
+    >>> without_double(-1155.0)
+    ['155', '115']
+    """
+    text = repr(abs(value)).removesuffix(".0")
+    shorter = [text[:i] + text[i + 1 :] for i in range(len(text) - 1) if text[i] == text[i + 1]]
+    return [] if "e" in text else list(dict.fromkeys(shorter))
+
+
+def _centuries(year: float) -> set[float]:
+    return {year - 100, year + 100}
+
+
+def _other_digits(year: float) -> set[float]:
+    """Return years of the same digits but for one, or for the order of two."""
+    if year != round(year) or not 1000 <= year < 10_000:
+        return set()
+    text = f"{year:.0f}"
+    replaced = {text[:i] + digit + text[i + 1 :] for i in range(4) for digit in "0123456789"}
+    exchanged = {text[:i] + text[i + 1] + text[i] + text[i + 2 :] for i in range(3)}
+    return {float(number) for number in replaced | exchanged}
+
+
+def _in_years(seconds: float, others: Callable[[float], set[float]]) -> set[float]:
+    """Return the same day of other years, in seconds."""
+    start = datetime(1970, 1, 1)
+    try:
+        moment = start + timedelta(seconds=seconds)
+    except OverflowError:
+        return set()
+    found = set()
+    for year in others(float(moment.year)):
+        # Not every year has the day: the 29th of February, or a year beyond 9999.
+        with suppress(ValueError):
+            found.add((moment.replace(year=int(year)) - start).total_seconds())
+    return found

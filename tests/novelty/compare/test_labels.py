@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.compare.labels import read_labels
+
+
+def labelled(*values: object) -> Table:
+    frame = pl.DataFrame({"class": list(values), "x": list(range(len(values)))}, strict=False)
+    return table_from_frame(frame, "birds.csv")
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "why"),
+    [
+        (("no", "yes", "yes", "no"), "yes", "the word says so"),
+        ((0, 1, 0, 1), "1", "the word says so"),
+        ((True, True, False), "true", "2 of 3 rows would be outliers: most likely another"),
+        (("benign", "Malignant", "Malignant"), "Malignant", "the word says so, though 2 of 3"),
+        (("a", "a", "b"), "b", "it is the rarest"),
+        (("a", "a", "b", "b", "c"), "c", "it is the rarest"),
+        (("a", "b"), "b", "it is the rarest"),
+    ],
+)
+def test_the_value_that_means_outlier(values: tuple[object, ...], positive: str, why: str) -> None:
+    labels = read_labels(labelled(*values), "class")
+    assert labels.positive == positive
+    assert why in labels.note
+    texts = [str(value).lower() for value in values]
+    assert labels.is_outlier.tolist() == [text == positive.lower() for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ((1, 2, 1, 1), "numbers other than 0 and 1"),
+        ((-1, 1, 1, 1), "numbers other than 0 and 1"),
+        ((0.5, 2.25, 7.0), "numbers other than 0 and 1"),
+        (tuple("abcdefghijk"), "11 different values"),
+    ],
+)
+def test_a_value_that_cannot_be_guessed_must_be_told(values: tuple[object, ...], what: str) -> None:
+    table = labelled(*values)
+    with pytest.raises(ConfigError, match=f'"class" holds {what} .*with --positive$'):
+        read_labels(table, "class")
+    told = str(values[0])
+    assert read_labels(table, "class", told).positive == told
+
+
+def test_rows_without_a_label_are_not_judged() -> None:
+    labels = read_labels(labelled("a", None, "NA", "b", "a"), "class", "a")
+    assert labels.known.tolist() == [True, False, False, True, True]
+    assert labels.is_outlier.tolist() == [True, False, False, False, True]
+    assert labels.note == ""
+
+
+def test_one_class_is_refused() -> None:
+    with pytest.raises(InputError, match=r'birds.csv: label column "class" holds only .*"a"'):
+        read_labels(labelled("a", "a", "a"), "class")
+    with pytest.raises(InputError, match="no value at all"):
+        read_labels(labelled("NA", "", "?"), "class")
+
+
+def test_unknown_column_and_value_get_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "class"'):
+        read_labels(labelled("a", "b"), "clas")
+    with pytest.raises(ConfigError, match=r'never says "yess".* Did you mean "yes"'):
+        read_labels(labelled("yes", "no"), "class", "yess")

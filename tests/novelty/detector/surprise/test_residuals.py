@@ -1,0 +1,123 @@
+"""Residuals against regressions fitted one by one, with and without the row."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from kpca_apps.novelty.detector.surprise.residuals import MOST_LEVERAGE, RIDGE, ColumnResiduals
+
+# Rows, features, and how many of these belong to each column.
+TABLES = {
+    "single features": (60, (1, 1, 1, 1, 1)),
+    "groups": (60, (3, 1, 4, 3)),
+    "fewer rows than features": (30, (3, 1) * 12),
+    "as many": (24, (3, 3) * 4),
+}
+
+
+def table_of(name):
+    """Correlated features (n, p) of any size and place, and their groups."""
+    n, sizes = TABLES[name]
+    p, rng = sum(sizes), np.random.default_rng(len(name))
+    features = rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) * 10.0 ** rng.integers(-3, 4, p)
+    features += 100.0 * rng.normal(size=p)
+    # Groups have numbers with gaps: a column may have no feature.
+    return features, np.repeat(2 * np.arange(len(sizes)), sizes)
+
+
+def regressions(features, group, fitted, rows):
+    """Residuals of rows from ridge regressions of each group on the others.
+
+    Held fixed as in the closed form: the deviations by which features are standardised, and the
+    penalty, RIDGE times the number of all rows. The constant is free.
+    """
+    n = len(features)
+    mean, deviation = features.mean(axis=0), features.std(axis=0)
+    Z, z = (features[fitted] - mean) / deviation, (rows - mean) / deviation
+    residuals = np.empty_like(z)
+    for g in np.unique(group):
+        own = group == g
+        model = Ridge(alpha=n * RIDGE, solver="svd").fit(Z[:, ~own], Z[:, own])
+        predicted = model.predict(z[:, ~own]).reshape(len(z), -1)
+        residuals[:, own] = (z[:, own] - predicted) * deviation[own]
+    return residuals
+
+
+def leverages(features, group):
+    """Diagonals of the regressions' hat matrices, of each group, (n, p)."""
+    n = len(features)
+    Z = (features - features.mean(axis=0)) / features.std(axis=0)
+    found = np.empty_like(Z)
+    for g in np.unique(group):
+        others = Z[:, group != g]
+        penalised = others.T @ others + n * RIDGE * np.eye(others.shape[1])
+        hat = others @ np.linalg.solve(penalised, others.T) + 1.0 / n
+        found[:, group == g] = np.diag(hat)[:, None]
+    return found
+
+
+def off_by(found, expected, features):
+    """Largest difference, in standard deviations of the feature."""
+    return (np.abs(found - expected) / features.std(axis=0)).max()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_residuals_of_new_rows_are_those_of_one_regression_a_group(name):
+    features, group = table_of(name)
+    new = features[:9] * 1.5 - 3.0
+    found = ColumnResiduals.fit(features, group).of_new_rows(new)
+    expected = regressions(features, group, np.ones(len(features), dtype=bool), new)
+    assert off_by(found, expected, features) < 1e-8
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
+    """Exact, with deviations and penalty held, where the leverage is not held back."""
+    features, group = table_of(name)
+    n = len(features)
+    found = ColumnResiduals.fit(features, group).of_rows(features, np.ones(n, dtype=bool))
+    brute = np.empty_like(found)
+    for i in range(n):
+        brute[i] = regressions(features, group, np.arange(n) != i, features[[i]])[0]
+    exact = leverages(features, group) < MOST_LEVERAGE
+    assert exact.mean() > 0.75
+    assert off_by(np.where(exact, found, brute), brute, features) < 1e-8
+    # Left out, a row is farther from what is predicted than within.
+    within = ColumnResiduals.fit(features, group).of_new_rows(features)
+    assert (np.abs(found) >= np.abs(within)).all()
+
+
+def test_rows_that_were_not_learned_from_keep_their_plain_residual():
+    features, group = table_of("groups")
+    learned = np.arange(len(features)) % 3 > 0
+    model = ColumnResiduals.fit(features[learned], group)
+    found, plain = model.of_rows(features, learned), model.of_new_rows(features)
+    np.testing.assert_allclose(found[~learned], plain[~learned], rtol=1e-9, atol=1e-9)
+    assert (np.abs(found[learned]) > np.abs(plain[learned])).all()
+
+
+def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 1))
+    features = np.hstack([x, x, np.full((50, 1), 7.0), rng.normal(size=(50, 1))])
+    group, every = np.arange(4), np.ones(50, dtype=bool)
+    model = ColumnResiduals.fit(features, group)
+    left = model.of_rows(features, every)
+    assert np.isfinite(left).all()
+    assert np.abs(left[:, 0]).max() < 0.2 * np.abs(x).max()
+    np.testing.assert_allclose(left[:, 2], 0.0, atol=1e-12)
+    assert np.isfinite(model.of_new_rows(features * 1e6)).all()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_new_row_gets_the_same_bits_in_any_batch(name):
+    features, group = table_of(name)
+    model = ColumnResiduals.fit(features, group)
+    rng = np.random.default_rng(1)
+    rows = features[rng.integers(0, len(features), 500)] + rng.normal(size=(500, len(group)))
+    together = model.of_new_rows(rows)
+    order = rng.permutation(500)
+    np.testing.assert_array_equal(model.of_new_rows(rows[order]), together[order])
+    for start, stop in ((0, 1), (7, 8), (190, 195), (300, 500)):
+        alone = model.of_new_rows(rows[start:stop])
+        np.testing.assert_array_equal(alone, together[start:stop])

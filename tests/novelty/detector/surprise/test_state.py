@@ -1,0 +1,150 @@
+"""A combined score in a model file: the same bits again, and nothing unsound comes in."""
+
+import numpy as np
+import pytest
+
+from kpca_apps.errors import ModelFileError
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.state import DetectorState
+from tests.files.model_parts import from_file, model_from, parts_of
+
+N = 120
+
+
+def table_of(seed):
+    rng = np.random.default_rng(seed)
+    size = rng.normal(size=N)
+    rain = np.where(rng.random(N) < 0.5, 0.0, rng.exponential(size=N))
+    kind = np.eye(3)[rng.integers(0, 3, N)]
+    return np.column_stack([size, size + rng.normal(size=N), rain, rng.random(N) < 0.2, kind])
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["contaminated", "clean"])
+def detector(request):
+    groups = [[0], [1], [2], [3], [4, 5, 6]]
+    parameters = {"contaminated": request.param, "as_is": [4, 5, 6], "groups": groups}
+    return KernelPCANovelty(**parameters, random_state=0).fit(table_of(0))
+
+
+def test_every_part_is_among_the_arrays(detector):
+    arrays = parts_of(detector.combined_)[1]
+    assert all(array.size for array in arrays.values())
+    assert arrays["cells.map.state"].tolist() == [0, 1, 2, 2, 2]
+    assert {name for name in arrays if "states" in name} == {
+        f"cells.states.{i}.{part}" for i in range(3) for part in ("knots", "surprise")
+    }
+
+
+def restored(detector):
+    return from_file(DetectorState.of(detector)).restored()
+
+
+def test_a_score_comes_back_to_the_last_bit(detector):
+    X = np.vstack([table_of(1), 5.0 * table_of(2)])
+    errors = np.random.default_rng(0).gamma(2.0, size=len(X))
+    again = from_file(detector.combined_)
+    np.testing.assert_array_equal(again(X, errors), detector.combined_(X, errors))
+    second = parts_of(again)[1]
+    for name, array in parts_of(detector.combined_)[1].items():
+        np.testing.assert_array_equal(second[name], array)
+    np.testing.assert_array_equal(restored(detector).score_samples(X), detector.score_samples(X))
+
+
+def test_a_table_without_varying_numbers_comes_back_too():
+    """No number has a scale, and no number is there at all."""
+    X = np.column_stack([table_of(3)[:, 3:4], np.full(N, 2.0)])
+    fitted = KernelPCANovelty(random_state=0).fit(X)
+    assert not fitted.combined_.cells.map.number.size
+    again = restored(fitted)
+    np.testing.assert_array_equal(again.score_samples(X), fitted.score_samples(X))
+
+
+def first_set(array, value):
+    other = array.copy()
+    other.flat[0] = value
+    return other
+
+
+# What may befall any array, whatever it means.
+BROKEN = {
+    "missing": lambda array: None,
+    "one short": lambda array: array[:-1],
+    "one long": lambda array: np.concatenate([array, array[-1:]]),
+    "another dimension": lambda array: array[None],
+    "a number": lambda array: array.reshape(-1)[0],
+    "single precision": lambda array: array.astype(np.float32),
+    "text": lambda array: array.astype(str),
+    "objects": lambda array: array.astype(object),
+}
+
+
+def damaged(detector, name, array):
+    model, arrays = parts_of(DetectorState.of(detector))
+    del arrays[name]
+    if array is not None:
+        arrays[name] = array
+    return model_from(DetectorState, model, arrays).restored()
+
+
+def arrays_of(detector):
+    arrays = parts_of(DetectorState.of(detector))[1]
+    return {name: array for name, array in arrays.items() if name.startswith("combined.")}
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_an_array_of_another_kind_or_shape_is_refused(detector, damage):
+    arrays = arrays_of(detector)
+    for name in arrays:
+        if name == "combined.cells.residuals.factor" and damage in ("one short", "one long"):
+            continue  # any number of components may be kept
+        with pytest.raises(ModelFileError):
+            damaged(detector, name, BROKEN[damage](arrays[name]))
+
+
+def test_indices_out_of_range_are_refused(detector):
+    arrays = arrays_of(detector)
+    whole = [name for name in arrays if arrays[name].dtype == np.int64]
+    assert len(whole) == 6
+    for name in whole:
+        for value in (-1, 10**6, -(2**63), 2**63 - 1):
+            with pytest.raises(ModelFileError):
+                damaged(detector, name, first_set(arrays[name], value))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none_are_refused(detector, value):
+    arrays = arrays_of(detector)
+    for name in arrays:
+        if arrays[name].dtype != np.float64 or name == "combined.cells.map.equals":
+            continue
+        if name == "combined.cells.usual" and value == np.inf:
+            continue
+        with pytest.raises(ModelFileError):
+            damaged(detector, name, first_set(arrays[name], value))
+
+
+def test_counts_out_of_order_are_refused(detector):
+    arrays = arrays_of(detector)
+    for name in ("combined.mean.counted.knots", "combined.mean.counted.surprise"):
+        for bad in (arrays[name][::-1].copy(), first_set(arrays[name], 1e9)):
+            with pytest.raises(ModelFileError):
+                damaged(detector, name, bad)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, 1e300, -1e300])
+def test_other_numbers_are_refused_or_lead_to_scores(detector, value):
+    arrays, X = arrays_of(detector), np.vstack([table_of(4), 1e9 * table_of(5)])
+    for name in arrays:
+        if arrays[name].dtype != np.float64:
+            continue
+        for bad in (first_set(arrays[name], value), np.full_like(arrays[name], value)):
+            try:
+                again = damaged(detector, name, bad)
+            except ModelFileError as error:
+                assert "\n" not in str(error)
+                continue
+            try:
+                assert np.isfinite(again.score_samples(X)).all()
+            except ValueError as error:
+                assert "has no score" in str(error)

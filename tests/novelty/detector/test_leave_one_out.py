@@ -1,0 +1,88 @@
+"""Closed forms against brute force: refit without the row, without the landmark."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
+from kpca_apps.novelty.detector.fitting import fit_soft, scores_without_landmarks
+from kpca_apps.novelty.detector.leave_one_out import leave_row_out
+from kpca_apps.novelty.detector.row_source import ArrayRows
+from kpca_apps.novelty.detector.views import RawColumns
+
+
+def soft_score(z, norm, kept, total_ridge):
+    """r + rho M of one row from the sums over other rows, by plain linear algebra."""
+    center = kept.mean(axis=0)
+    scatter = (kept - center).T @ (kept - center)
+    y = z - center
+    inverse = np.linalg.inv(scatter + total_ridge * np.eye(len(z)))
+    return norm - z @ z + total_ridge * (y @ inverse @ y)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(5, 30), st.integers(1, 6), st.floats(1e-4, 10.0))
+def test_leaving_a_row_out_equals_refitting(seed, n, p, rho):
+    z = np.random.default_rng(seed).normal(size=(n, p))
+    norm = (z * z).sum(axis=1) + 0.1
+    center = z.mean(axis=0)
+    covariance = (z - center).T @ (z - center) / n
+    inverse = np.linalg.inv(covariance + rho * np.eye(p))
+    mahalanobis = np.einsum("ij,jk,ik->i", z - center, inverse, z - center)
+    closed = leave_row_out(np.full(n, 0.1), mahalanobis, rho, n)
+    brute = [soft_score(z[i], norm[i], np.delete(z, i, axis=0), n * rho) for i in range(n)]
+    np.testing.assert_allclose(closed, brute, rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(5).normal(size=(120, 3))
+
+
+@pytest.fixture(scope="module")
+def fit(rows):
+    rng = np.random.default_rng(0)
+    views, every = RawColumns.fit(rows, RBF(0.3)), np.ones(len(rows), dtype=bool)
+    return fit_soft(views, ArrayRows(rows), every, ridge=0.01, n_landmarks=40, rng=rng)
+
+
+def scores_refitted(rows, fit, i):
+    """Score of row i by a model without it, and without its landmark if it is one."""
+    landmarks = fit.landmarks[fit.landmarks != i]
+    basis = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks])
+    z = basis.features()(rows)
+    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.errors.rho)
+
+
+def test_training_scores_equal_refitting_without_the_row(rows, fit):
+    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks)
+    brute = [scores_refitted(rows, fit, i) for i in others]
+    np.testing.assert_allclose(fit.scores[others], brute, rtol=1e-9)
+
+
+def test_landmarks_are_scored_without_their_landmark(rows, fit):
+    brute = [scores_refitted(rows, fit, i) for i in fit.landmarks]
+    # rho is held fixed here and there; what remains is the jitter of the Cholesky factor.
+    np.testing.assert_allclose(fit.scores[fit.landmarks], brute, rtol=0, atol=1e-6)
+
+
+def test_a_landmark_in_the_span_would_score_too_low(rows, fit):
+    plain = fit.errors.subspace.reconstruction_error(rows)
+    assert np.all(plain[fit.landmarks] < fit.scores[fit.landmarks])
+
+
+def test_any_row_scored_without_a_landmark_equals_refitting(rows, fit):
+    new = np.random.default_rng(9).normal(size=(8, 3))
+    position = np.arange(8)
+    scores = scores_without_landmarks(fit.errors.subspace, fit.errors.rho, new, position)
+    for x, p, score in zip(new, position, scores, strict=True):
+        basis = LandmarkBasis.from_cholesky(RBF(0.3), np.delete(rows[fit.landmarks], p, axis=0))
+        sums = CovarianceSums.of_rows(basis, rows)
+        refitted = subspace_from_sums(basis, sums, ridge=fit.errors.rho)
+        assert score == pytest.approx(refitted.reconstruction_error(x[None])[0], abs=1e-6)

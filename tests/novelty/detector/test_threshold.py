@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
+
+from kpca_apps.novelty.detector.threshold import (
+    benjamini_hochberg,
+    conformal_p_values,
+    rate_threshold,
+    smallest_rate,
+    top_count,
+)
+
+scores_strategy = st.lists(
+    st.floats(0, 1e6, allow_nan=False, allow_subnormal=False), min_size=1, max_size=60
+).map(np.array)
+
+
+@given(scores_strategy, st.floats(0.001, 0.999), scores_strategy)
+def test_threshold_and_p_values_decide_alike(calibration, alpha, scores):
+    threshold = rate_threshold(calibration, alpha)
+    p_values = conformal_p_values(calibration, scores)
+    # Exactly at p = alpha rounding may decide either way; everywhere else both must agree.
+    clear = ~np.isclose(p_values, alpha, rtol=0, atol=1e-7)
+    assert np.array_equal((scores > threshold)[clear], (p_values < alpha)[clear])
+
+
+@given(scores_strategy, st.floats(0.01, 0.99))
+def test_threshold_flags_at_most_alpha_of_exchangeable_rows(scores, alpha):
+    # Leaving each row out of the pooled scores in turn is the exact conformal argument.
+    flagged = [
+        scores[i] > rate_threshold(np.delete(scores, i), alpha)
+        for i in range(len(scores))
+        if len(scores) > 1
+    ]
+    assert np.mean(flagged or [0]) <= alpha + 1e-9
+
+
+def test_threshold_is_infinite_where_too_few_rows_calibrate():
+    scores = np.arange(1.0, 20.0)
+    assert rate_threshold(scores, smallest_rate(19)) == 19.0
+    assert math.isinf(rate_threshold(scores, 0.049))
+
+
+def test_p_values_count_equal_scores():
+    assert conformal_p_values(np.ones(9), np.array([1.0]))[0] == 1.0
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=50).map(np.array), st.floats(0.01, 0.5))
+def test_benjamini_hochberg_equals_scipy(p_values, rate):
+    adjusted = false_discovery_control(p_values)
+    clear = ~np.isclose(adjusted, rate, rtol=1e-9)
+    assert np.array_equal(benjamini_hochberg(p_values, rate)[clear], (adjusted <= rate)[clear])
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "share", "expected"), [(344, 0.01, 3), (3, 0.01, 1), (10, 0.99, 9), (1000, 0.05, 50)]
+)
+def test_top_count(n_rows, share, expected):
+    assert top_count(n_rows, share) == expected

@@ -1,0 +1,147 @@
+"""Slips planted in rows that are otherwise like the rest are told; ordinary rows get no hint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.detector.attribution import NeighbourRows
+from kpca_apps.novelty.screening.hints import HintFinder, NumberColumn, _Distances
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.table.columns import ColumnOptions
+
+FloatArray = NDArray[np.float64]
+NAMES = ("height", "arm", "hand", "age", "floor")
+
+
+def people(n: int, seed: int = 0) -> FloatArray:
+    """Three lengths that follow one size, an age, and a number on both sides of 0."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(0.1 * rng.normal(size=n))[:, None] * np.array([170.0, 70.0, 18.0])
+    lengths = size * np.exp(0.015 * rng.normal(size=(n, 3)))
+    return np.column_stack([lengths, np.round(rng.uniform(20, 60, n)), rng.normal(size=n)])
+
+
+ROWS = people(1000)
+MEAN, SD = ROWS.mean(axis=0), ROWS.std(axis=0)
+STORED = NeighbourRows(ROWS, (ROWS - MEAN) / SD, np.array([], dtype=np.int64), np.arange(1000))
+FINDER = HintFinder.fit(
+    STORED,
+    [np.array([j]) for j in range(5)],
+    [NumberColumn(name, j, j) for j, name in enumerate(NAMES)],
+)
+
+
+def hints(row: FloatArray) -> tuple[str, ...]:
+    return FINDER.hints(row, (row - MEAN) / SD, own=-1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ((2.54, 1, 1, 1, 1), '"height" fits if divided by 2.54 (inches and centimetres?).'),
+        ((1, 1 / 2.54, 1, 1, 1), '"arm" fits if multiplied by 2.54 (inches and centimetres?).'),
+        ((1, 1, 1000, 1, 1), '"hand" fits if divided by 1000.'),
+        ((0.01, 1, 1, 1, 1), '"height" fits if multiplied by 100.'),
+        ((1, -1, 1, 1, 1), '"arm" fits if its sign is turned.'),
+    ],
+)
+def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
+    told = [hints(row * np.array(change)) for row in people(20, seed=1)]
+    # Rows that keep less to the others than three in four do get none.
+    assert sum(said in one for one in told) >= 14
+    assert all(len(one) <= 1 for one in told)
+
+
+def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
+    stored = NeighbourRows(
+        ROWS * np.array([1, -1, 1, 1, 1]), STORED.standardised, STORED.as_is, STORED.index
+    )
+    finder = HintFinder.fit(stored, [np.array([j]) for j in range(5)], FINDER.columns)
+    told = [finder.hints(row, (row - MEAN) / SD, own=-1) for row in people(20, seed=6)]
+    assert sum(one == ('"arm" fits if its sign is turned.',) for one in told) >= 15
+
+
+def test_exchanged_columns_are_told_once() -> None:
+    rows = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
+    told = [hints(row) for row in rows]
+    assert sum(one == ('"arm" and "hand" fit if exchanged.',) for one in told) >= 15
+
+
+def test_a_digit_typed_twice_is_told() -> None:
+    rows = people(20, seed=3)
+    meant = np.round(rows[:, 0], 1)
+    rows[:, 0] = [float(f"1{value}") for value in meant]
+    told = [" ".join(hints(row)) for row in rows]
+    words = [f"read as {value} (a digit typed twice?)" for value in meant]
+    assert sum(said in one for said, one in zip(words, told, strict=True)) >= 14
+
+
+def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
+    rows = people(300, seed=4)
+    assert sum(bool(hints(row)) for row in rows) == 0
+    # Somebody who is 30 % larger than all others is no slip of a unit.
+    giant = rows[0] * np.array([1.3, 1.3, 1.3, 1, 1])
+    assert hints(giant) == ()
+
+
+def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """500 such rows of 300 columns would take the better part of an hour."""
+    rng = np.random.default_rng(7)
+    n_columns = 40
+    rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))
+    stored = NeighbourRows(rows, rows, np.array([], dtype=np.int64), np.arange(1000))
+    columns = [NumberColumn(f"c{j}", j, j) for j in range(n_columns)]
+    finder = HintFinder.fit(stored, [np.array([j]) for j in range(n_columns)], columns)
+    looked_up: list[NumberColumn] = []
+    expected = _Distances.expected
+
+    def counted(distances: _Distances, column: NumberColumn, *others: Any) -> float:
+        looked_up.append(column)
+        return expected(distances, column, *others)
+
+    monkeypatch.setattr(_Distances, "expected", counted)
+    unlike = rng.uniform(-2, 2, n_columns)
+    assert not any("exchanged" in one for one in finder.hints(unlike, unlike, own=-1))
+    assert len(looked_up) == n_columns
+
+
+def test_few_rows_or_one_column_give_no_hints() -> None:
+    few = NeighbourRows(ROWS[:20], ROWS[:20], np.array([], dtype=np.int64), np.arange(20))
+    columns = [NumberColumn("height", 0, 0)]
+    assert HintFinder.fit(few, [np.array([0]), np.array([1])], columns).columns == ()
+    assert HintFinder.fit(STORED, [np.array([0])], columns).columns == ()
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    rows = people(400, seed=5)
+    rows[17, 0] *= 1000
+    cells = {name: [f"{v:.1f}" for v in rows[:, j]] for j, name in enumerate(NAMES)}
+    for name in ("arm", "hand", "age"):
+        cells[name][33] = ""
+    return pl.DataFrame(cells)
+
+
+def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> None:
+    options = ScreeningOptions(explain=len(frame))
+    told = {row.row: row.hints for row in screen_table(frame, options=options).ranked}
+    assert told[18] == ('"height" fits if divided by 1000.',)
+    assert told[34] == (
+        '"arm", "hand" and "age" are missing, each of which fewer than 1 in 100 rows lack.',
+    )
+
+
+def test_hidden_columns_get_no_hints(frame: pl.DataFrame) -> None:
+    options = ScreeningOptions(columns=ColumnOptions(hide=("height", "arm", "hand")))
+    result = screen_table(frame, options=options)
+    assert not any(
+        "height" in hint or "hand" in hint for row in result.ranked for hint in row.hints
+    )

@@ -1,0 +1,275 @@
+"""A model file that is a sound archive of unsound values: refused in one line, or it works."""
+
+from __future__ import annotations
+
+import copy
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ModelFileError
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.screening.explaining import explain_row
+from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.screening import score_table
+from tests.files.model_parts import Arrays, Document, read_parts, write_parts
+from tests.novelty.tables import frame_of
+
+HOSTILE: tuple[Any, ...] = (
+    None,
+    5,
+    True,
+    "x",
+    [],
+    {},
+    1e300,
+    -1,
+    float("nan"),
+    "l" * 5000,
+    "\ud800",
+    2**70,
+)
+
+
+def mixed(n: int) -> Table:
+    frame = frame_of(n)
+    extra = {
+        "when": [f"{1 + i % 28:02d}/0{1 + i % 9}/2020" for i in range(n)],
+        "price": [f"{i * i % 37 + 1000},{i % 90 + 10} EUR" for i in range(n)],
+        "sick": ["Yes" if i % 3 else "no" for i in range(n)],
+        "note": [f"seen at lake {i % 11} by {'two ' * (i % 5)}people, no {i}" for i in range(n)],
+    }
+    return table_from_frame(frame.with_columns(**{k: pl.Series(v) for k, v in extra.items()}), "m")
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return mixed(24)
+
+
+@pytest.fixture(scope="module")
+def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
+    """Documents of a soft and a hard model."""
+    path = tmp_path_factory.mktemp("sound") / "m.kpca"
+    found = []
+    for options in (ScreeningOptions(), ScreeningOptions(kernel="rbf", n_components=3)):
+        save_model(fit_model(table, options), path)
+        found.append(read_parts(path))
+    return found
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where each value of a document stands: of many alike in a list, the first and the last."""
+    if path:
+        yield path
+    keys = [*value] if isinstance(value, dict) else []
+    if isinstance(value, list) and value:
+        keys = sorted({0, len(value) - 1})
+    for key in keys:
+        yield from leaves(value[key], (*path, key))
+
+
+def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
+    other = copy.deepcopy(document)
+    parent: Any = other
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
+    return other
+
+
+def refused_or_works(path: Path, table: Table) -> None:
+    try:
+        model = load_model(path)
+    except ModelFileError as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 400
+        return
+    result = score_table(model, table)
+    assert np.isfinite(result.scores).all()
+    explain_row(model, table, row="1")
+
+
+def test_the_table_has_every_kind_of_column(table: Table, archives: list[Any]) -> None:
+    columns = archives[0][0]["model"]["encoder"]["plan"]["specs"]
+    roles = {column["role"] for column in columns}
+    assert roles >= {"numeric", "boolean", "categorical", "datetime", "text", "identifier"}
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["soft", "hard"])
+def test_no_value_of_another_kind_fails_later(
+    which: int, archives: list[tuple[Document, Arrays]], table: Table, tmp_path: Path
+) -> None:
+    document, arrays = archives[which]
+    # Each leaf gets one of the values (all of all take minutes); the encoders are the same.
+    parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
+    for number, leaf in enumerate(parts):
+        value = HOSTILE[(5 * number + which) % len(HOSTILE)]
+        write_parts(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
+        refused_or_works(tmp_path / "bad.kpca", table)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "value"),
+    [
+        (("rule", "name"), []),
+        (("rule", "name"), "luck"),
+        (("encoder", "plan", "specs", 0, "name"), 5),
+        (("encoder", "plan", "specs", 0, "why"), 5),
+        (("encoder", "plan", "specs", 1, "name"), "name"),
+        (("encoder", "plan", "specs", 1, "role"), "datetime"),
+        (("encoder", "plan", "specs", 1, "format", "decimal"), "(a+)+"),
+        (("encoder", "coders", 0, "features"), [0, 1]),
+        (("encoder", "coders", 0, "type"), "LevelCoder"),
+        (("encoder", "coders", 0, "notation", "order"), "yyy"),
+        (("options", "share"), "x"),
+        (("options", "share"), 5),
+        (("versions",), []),
+        (("versions", "numpy"), 2),
+        (("source", "n_rows"), 23),
+        (("detector", "calibration"), "split"),
+        (("detector", "threshold"), float("nan")),
+        (("detector", "n_features_in"), 10**12),
+        (("detector", "groups"), [[0]]),
+        (("detector", "parameters", "share"), 2.0),
+        (("detector", "combined", "oddest", "zero"), -1e308),
+        (("detector", "combined", "oddest", "slope"), 1e308),
+    ],
+    ids=str,
+)
+def test_values_that_no_fit_leads_to_are_one_line(
+    leaf: tuple[Any, ...], value: object, archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[0]
+    write_parts(tmp_path / "bad.kpca", changed(document, ("model", *leaf), value), arrays)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; fit the mod"):
+        load_model(tmp_path / "bad.kpca")
+
+
+@pytest.mark.parametrize("name", ["mean", "scale", "precision"])
+def test_moments_that_are_none_are_refused(
+    name: str, archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[0]
+    sound = arrays[f"encoder.imputer.{name}"]
+    for bad in (sound[:-1], sound * np.nan, sound.astype(np.int64), np.zeros_like(sound)):
+        if name == "mean" and not bad.any() and bad.shape == sound.shape:
+            continue  # means may be zero
+        write_parts(tmp_path / "bad.kpca", document, {**arrays, f"encoder.imputer.{name}": bad})
+        with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file"):
+            load_model(tmp_path / "bad.kpca")
+
+
+def test_a_hard_cut_of_huge_numbers_is_refused(
+    archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    """The first row has a score, others have none."""
+    document, arrays = archives[1]
+    bad = arrays["detector.subspace.mean_weights"].copy()
+    bad[3] = -1e308
+    changed = {**arrays, "detector.subspace.mean_weights": bad}
+    write_parts(tmp_path / "bad.kpca", document, changed)
+    with pytest.raises(ModelFileError, match="mean_weights holds values that no fit leads to"):
+        load_model(tmp_path / "bad.kpca")
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("landmarks", lambda a: np.arange(len(a) + 9)),
+        ("landmarks", lambda a: a[::-1].copy()),
+        ("views.widths", lambda a: np.full_like(a, 1e-320)),
+        ("views.scales.sd", np.zeros_like),
+        ("combined.cells.usual", np.zeros_like),
+        ("combined.cells.map.scale", np.zeros_like),
+        ("combined.cells.map.moments", np.zeros_like),
+        ("combined.cells.residuals.deviation", lambda a: np.full_like(a, 1e-308)),
+        ("combined.cells.residuals.factor", lambda a: np.full_like(a, 1e150)),
+        ("combined.cells.alone.exponents", lambda a: np.full_like(a, 1e308)),
+        ("combined.cells.given_others.knots", lambda a: a[:, ::-1].copy()),
+        ("combined.error.counted.surprise", lambda a: a - 1e308),
+        ("combined.weights", lambda a: np.full_like(a, 1e308)),
+        ("combined.cells.share", lambda a: -a),
+        ("combined.cells.map.number", lambda a: np.full_like(a, a[0])),
+        ("combined.cells.map.polynomial", lambda a: np.full_like(a, a[0])),
+        ("combined.cells.map.equals", lambda a: np.full_like(a, np.inf)),
+    ],
+)
+def test_a_score_that_some_rows_would_not_have_is_refused_at_once(
+    name: str, damage: Callable[..., Any], archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[0]
+    bad = {**arrays, f"detector.{name}": damage(arrays[f"detector.{name}"])}
+    write_parts(tmp_path / "bad.kpca", document, bad)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file"):
+        load_model(tmp_path / "bad.kpca")
+
+
+def test_features_without_columns_get_no_memory(
+    archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    """One group of 100,000 features would be predicted with a matrix of 80 GB."""
+    document, arrays = archives[0]
+    part, added = "detector.combined.cells", 100_000
+    last = np.full(added, arrays[f"{part}.map.group"][-1])
+    bad = {**arrays}
+    for name, more in (
+        ("map.group", last),
+        ("residuals.mean", np.zeros(added)),
+        ("residuals.deviation", np.ones(added)),
+    ):
+        bad[f"{part}.{name}"] = np.r_[arrays[f"{part}.{name}"], more]
+    bad[f"{part}.residuals.factor"] = np.zeros((0, len(bad[f"{part}.map.group"])))
+    write_parts(tmp_path / "bad.kpca", document, bad)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file"):
+        load_model(tmp_path / "bad.kpca")
+
+
+LINEAR = {"type": "Linear"}
+
+
+def image_state(kind: str, height: int, width: int, **value: float) -> Document:
+    return {"type": kind, "kernel": LINEAR, "height": height, "width": width, **value}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        lambda d: image_state("ImageIntensity", 1, d, resolution=10_000),
+        lambda d: image_state("ImageIntensity", 1, d, resolution=10**9),
+        lambda d: image_state("ImageIntensity", 10**8, 10**8, resolution=3),
+        lambda d: image_state("SmoothedImage", 15_000, 1, sigma=1.0),
+        lambda d: image_state("SmoothedImage", 1, 2000, sigma=1.0),
+        lambda d: image_state("OverRegions", 10**9, 10**9, size=1, step=1),
+        lambda d: {"type": "MappedInputs", "kernel": LINEAR, "matrix": None},
+        lambda d: {"type": "MappedInputs", "kernel": LINEAR, "matrix": [[1e300] * d]},
+        lambda d: {"type": "Iterated", "kernel": LINEAR, "points": [1.0, 2.0]},
+        lambda d: {"type": "Iterated", "kernel": LINEAR, "points": [[1e200] * d]},
+    ],
+)
+def test_a_kernel_that_asks_for_too_much_is_refused_before_it_gets_any(
+    state: Callable[[int], Document], archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    """Refused where it is made, or where its first score is no number; without a warning."""
+    document, arrays = archives[0]
+    width = arrays["detector.subspace.points"].shape[1]
+    path = tmp_path / "m.kpca"
+    bad = changed(document, ("model", "detector", "subspace", "kernel"), state(width))
+    write_parts(path, bad, arrays)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError) as caught:
+            load_model(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+    assert peak < 20e6

@@ -1,0 +1,262 @@
+"""A table read in parts gives what the same table gives in memory, whoever works on it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from kpca_apps.errors import InputError
+from kpca_apps.files.tables.opening import open_table, read_table
+from kpca_apps.files.tables.table import IntArray, Load, PartedTable, Table
+from kpca_apps.novelty.compare.comparison import compare_table
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening.explaining import explain_row
+from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.scored_table import write_scored_table
+from kpca_apps.novelty.screening.screening import score_table, screen, screen_table
+from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.novelty.table.parted_rows import Execution
+from kpca_apps.parallel.workers import Workers
+from kpca_apps.report.result_json import result_to_json
+
+# Workers of Dask are closed while their connections still speak.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+ONLY_IN_PARTS = ("read", "rows drawn for columns and figures")
+
+
+def mixed(n_rows: int, seed: int = 0) -> pl.DataFrame:
+    """Rows on a ring with categories, gaps, faults and dates; every fiftieth row is odd."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 6, n_rows)
+    planted = np.arange(n_rows) % 50 == 20
+    radius = np.where(planted, 3.0, 1.0)
+    x = [f"{value:.4f}" for value in radius * np.cos(angle) + 0.05 * rng.normal(size=n_rows)]
+    y = [f"{value:.4f}" for value in radius * np.sin(angle) + 0.05 * rng.normal(size=n_rows)]
+    x[5], x[n_rows - 3], y[7] = "1O.5", "?!", ""
+    return pl.DataFrame(
+        {
+            "bird": [f"b{row}" for row in range(n_rows)],
+            "x": x,
+            "y": y,
+            "kind": rng.choice(["rook", "crow", "daw"], n_rows),
+            "age": [None if row % 37 == 5 else row % 11 for row in range(n_rows)],
+            "seen": [f"2020-0{1 + row % 9}-{1 + row % 28:02d}" for row in range(n_rows)],
+            "planted": planted.astype(int),
+        }
+    )
+
+
+OPTIONS = ScreeningOptions(
+    share=0.02, columns=ColumnOptions(id="bird", exclude=("planted",)), explain=5, seed=3
+)
+LABELLED = replace(OPTIONS, columns=ColumnOptions(id="bird", label="planted"))
+
+
+@pytest.fixture(scope="module")
+def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("birds") / "birds.csv"
+    mixed(700).write_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(birds: Path) -> ScreeningResult:
+    return screen_table(read_table(birds), options=OPTIONS)
+
+
+@pytest.fixture(autouse=True)
+def no_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kpca_apps.novelty.compare.baselines.RIVALS", ())
+
+
+def in_parts(path: Path, part_rows: int = 128) -> PartedTable:
+    table = open_table(path, in_memory_rows=50, part_rows=part_rows)
+    assert isinstance(table, PartedTable)
+    return table
+
+
+def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1e-10) -> None:
+    np.testing.assert_allclose(parted.scores, whole.scores, rtol=0, atol=atol)
+    np.testing.assert_array_equal(parted.flagged, whole.flagged)
+    np.testing.assert_array_equal(parted.ranks, whole.ranks)
+    if whole.p_values is not None:
+        np.testing.assert_allclose(parted.p_values, whole.p_values, rtol=0, atol=atol)
+    settings = {k: v for k, v in parted.settings.items() if k not in ONLY_IN_PARTS}
+    assert settings.keys() == whole.settings.keys()
+    assert set(whole.warnings) <= set(parted.warnings)
+    for one, other in zip(whole.ranked, parted.ranked, strict=True):
+        assert (one.row, one.line, one.id, one.cells) == (
+            other.row,
+            other.line,
+            other.id,
+            other.cells,
+        )
+        assert one.hints == other.hints
+        assert [(r.column, r.seen, r.expected) for r in one.reasons] == [
+            (r.column, r.seen, r.expected) for r in other.reasons
+        ]
+    assert (parted.odd_cells, parted.n_odd_cells) == (whole.odd_cells, whole.n_odd_cells)
+    for profile, of_parts in zip(whole.columns, parted.columns, strict=True):
+        assert (profile.role, profile.n_missing) == (of_parts.role, of_parts.n_missing)
+
+
+def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
+    whole = screen_table(read_table(birds), options=LABELLED)
+    parted = screen_table(in_parts(birds), options=LABELLED)
+    assert_same(whole, parted)
+    assert any(
+        "2 cells are no numbers and count as missing, first on line 7" in w for w in parted.warnings
+    )
+    assert next(w for w in parted.warnings if w not in whole.warnings).startswith(
+        "The table has 700 rows and is read in parts"
+    )
+    assert parted.settings["read"] == "in parts of 128 rows"
+    assert parted.evaluations[0].methods[0].auroc == pytest.approx(
+        whole.evaluations[0].methods[0].auroc, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("rule", [{"fdr": 0.2}, {"count": 9}])
+def test_a_reference_and_a_table_may_both_be_in_parts(
+    birds: Path, tmp_path: Path, rule: dict[str, float]
+) -> None:
+    clean = tmp_path / "clean.csv"
+    mixed(400, seed=1).filter(pl.col("planted") == 0).drop("planted").write_csv(clean)
+    told = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    whole = screen_table(read_table(birds), reference=read_table(clean), options=told)
+    parted = screen_table(in_parts(birds), reference=in_parts(clean), options=told)
+    assert_same(whole, parted)
+
+
+def test_a_sample_teaches_columns_and_landmarks_and_all_rows_the_rest(
+    birds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.novelty.detector.row_source.SAMPLE_ROWS", 300)
+    result = screen_table(in_parts(birds), options=LABELLED)
+    assert (result.n_rows, result.settings["rows drawn for columns and figures"]) == (700, 300)
+    planted = pl.read_csv(birds)["planted"].to_numpy()
+    assert roc_auc_score(planted, result.scores) > 0.95
+    assert sorted(result.ranks) == list(range(1, 701))
+    missing = {column.name: column.n_missing for column in result.columns}
+    assert (missing["x"], missing["y"], missing["age"]) == (2, 1, 19)
+    assert "300 rows drawn from it are judged" in result.evaluations[0].setting
+
+
+def written(result: ScreeningResult, table: PartedTable, path: Path, workers: Workers) -> bytes:
+    write_scored_table(table, result, path, Execution(workers))
+    return path.read_bytes() + result_to_json(result).encode()
+
+
+def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Path) -> None:
+    bytes_of = []
+    for n_workers in (1, 2, 4):
+        with Workers("threads", n_workers=n_workers) as workers:
+            table = in_parts(birds)
+            result, _ = screen(table, options=OPTIONS, execution=Execution(workers))
+            bytes_of.append(written(result, table, tmp_path / "scored.csv", workers))
+    assert bytes_of[0] == bytes_of[1] == bytes_of[2]
+
+
+def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> None:
+    with Workers("processes", n_workers=2) as workers:
+        assert_same(
+            whole, screen(in_parts(birds, 256), options=OPTIONS, execution=Execution(workers))[0]
+        )
+
+
+@dataclass(frozen=True)
+class DiesOnce:
+    """What loads rows, and ends the process that does so, the third time."""
+
+    load: Load
+    marks: Path
+
+    def __call__(self) -> tuple[pl.DataFrame, IntArray | None]:
+        n_read = len(list(self.marks.iterdir()))
+        (self.marks / str(n_read)).touch()
+        if n_read == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.load()
+
+
+def test_a_dask_worker_killed_half_way_loses_nothing(
+    birds: Path, whole: ScreeningResult, tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    table = in_parts(birds, 256)
+    (tmp_path / "marks").mkdir()
+    part = replace(table.parts[1], load=DiesOnce(table.parts[1].load, tmp_path / "marks"))
+    killing = replace(table, parts=(table.parts[0], part, *table.parts[2:]))
+    with Workers("dask", n_workers=2) as workers:
+        result = screen(killing, options=OPTIONS, execution=Execution(workers))[0]
+    assert len(list((tmp_path / "marks").iterdir())) > 3
+    assert_same(whole, result)
+
+
+def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "changing.parquet"
+    mixed(300).write_parquet(path)
+    table = in_parts(path)
+    mixed(299).write_parquet(path)
+    words = r"Rows 1 to 128: .*changing\.parquet: the file was changed"
+    with pytest.raises(InputError, match=words):
+        screen_table(table)
+
+
+def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
+    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("screening.model", "detector.row_source"):
+        monkeypatch.setattr(f"kpca_apps.novelty.{module}.SAMPLE_ROWS", 300)
+    told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    model = fit_model(in_parts(birds), told)
+    assert len(model.training_scores) == 700
+    save_model(model, tmp_path / "m.kpca")
+    again = load_model(tmp_path / "m.kpca")
+    assert len(again.training_scores) == 0
+    result = score_table(again, in_parts(birds))
+    assert any(
+        "too many rows for their leave-one-out scores to be saved" in w for w in result.warnings
+    )
+    monkeypatch.undo()
+    new = score_table(again, read_table(birds))
+    np.testing.assert_allclose(result.scores, new.scores, rtol=0, atol=1e-12)
+
+
+def test_one_row_of_many_is_explained(birds: Path) -> None:
+    model = fit_model(read_table(birds), OPTIONS, clean=False)
+    for how in ({"row": "b411"}, {"row": "412"}, {"line": 413}):
+        whole, _ = explain_row(model, read_table(birds), **how)  # type: ignore[arg-type]
+        parted, _ = explain_row(model, in_parts(birds), **how)  # type: ignore[arg-type]
+        assert parted == whole
+        assert whole.row == 412
+
+
+def test_a_comparison_draws_rows_from_a_large_table(
+    birds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.novelty.detector.row_source.SAMPLE_ROWS", 300)
+    result = compare_table(in_parts(birds), LABELLED)
+    assert result.evaluations[0].n_rows == 300
+    assert result.warnings[0] == (
+        "The table has 700 rows; the methods were compared on 300 drawn from them."
+    )
+
+
+def test_a_large_table_in_memory_is_cut_into_parts(
+    birds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.novelty.table.parted_rows.SAMPLE_ROWS", 300)
+    table = read_table(birds)
+    assert isinstance(table, Table)
+    result = screen_table(table, options=OPTIONS)
+    assert result.settings["read"] == "in parts of 700 rows"

@@ -1,0 +1,130 @@
+"""Odd cells of a whole table, and of its parts put together, are the same, bounded and told."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps import screen_table
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.result import OddCell
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.table.cell_rules import CellRules
+from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
+from kpca_apps.novelty.table.encoding import TableEncoder
+from kpca_apps.novelty.table.odd_cells import MAX_A_COLUMN
+from kpca_apps.report.result_json import result_to_json
+
+N = 600
+
+
+def cells() -> dict[str, list[str]]:
+    rng = np.random.default_rng(0)
+    return {
+        "height": [f"{value:.1f}" for value in rng.normal(170, 9, N)],
+        "age": [f"{value:.0f}" for value in rng.uniform(18, 80, N)],
+        "town": rng.choice(["Amsterdam", "Rotterdam", "Utrecht"], N).tolist(),
+        "seen": [f"2023-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)],
+    }
+
+
+PLANTED = {
+    ("height", 3): "1702.5",
+    ("height", 7): "17O.5",
+    ("height", 8): "16?",
+    ("age", 11): "-44",
+    ("age", 50): "-999",
+    ("age", 51): "-999",
+    ("age", 590): "-999",
+    ("town", 20): "Amstrdam",
+    ("town", 400): "utrecht",
+    ("seen", 30): "2923-04-05",
+    ("seen", 31): "2023-02-31",
+}
+
+
+def damaged() -> Table:
+    columns = cells()
+    for (name, row), text in PLANTED.items():
+        columns[name][row] = text
+    table = table_from_frame(pl.DataFrame(columns), "people.csv")
+    return Table(table.frame, np.arange(N) + 2, table.source)
+
+
+def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[list[OddCell], int]:
+    plan = infer_plan(table, ColumnOptions(**told))
+    encoder = TableEncoder.fit(table, plan, contaminated=True)
+    rules = CellRules.fit(table, plan, table.frame.height)
+    lines = table.lines
+    parts = [
+        Table(table.frame[i:j], None if lines is None else lines[i:j], table.source)
+        for i, j in pairwise(cuts)
+    ]
+    faults = reduce(
+        add, [encoder.faults(p, i, rules) for p, i in zip(parts, cuts[:-1], strict=True)]
+    )
+    listed, n_cells = encoder.odd_cells(faults, rules, in_lines=lines is not None)
+    return list(listed), n_cells
+
+
+def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
+    listed, n_cells = found_in(damaged(), [0, N])
+    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
+    assert told == {
+        ("height", 3): ("far above", "1702.5", "170.2", 1),
+        ("height", 7): ("unreadable", "17O.5", "170.5", 1),
+        ("height", 8): ("unreadable", "16?", "", 1),
+        ("age", 11): ("sign", "-44", "44", 1),
+        ("age", 50): ("placeholder", "-999", "", 3),
+        ("town", 20): ("misspelt", "Amstrdam", "Amsterdam", 1),
+        ("town", 400): ("misspelt", "utrecht", "Utrecht", 1),
+        ("seen", 30): ("date", "2923-04-05", "2023-04-05", 1),
+        ("seen", 31): ("unreadable", "2023-02-31", "", 1),
+    }
+    assert n_cells == len(PLANTED)
+    assert all(cell.line == cell.row + 1 for cell in listed)
+    code = next(cell for cell in listed if cell.kind == "placeholder")
+    assert code.more_places == (53, 592)
+
+
+def test_a_table_without_odd_cells_lists_none() -> None:
+    assert found_in(table_from_frame(pl.DataFrame(cells())), [0, N]) == ([], 0)
+
+
+@settings(max_examples=5, deadline=None)
+@given(cuts=st.lists(st.integers(1, N - 1), max_size=5))
+def test_parts_add_up_to_the_whole(cuts: list[int]) -> None:
+    assert found_in(damaged(), sorted({0, N, *cuts})) == found_in(damaged(), [0, N])
+
+
+@settings(max_examples=4, deadline=None)
+@given(cut=st.integers(1, N - 1))
+def test_one_bad_column_does_not_fill_the_list(cut: int) -> None:
+    columns = cells()
+    for row in range(0, 300, 6):
+        columns["age"][row] = f"{row % 90}?"
+    columns["height"][1] = "1702.5"
+    table = table_from_frame(pl.DataFrame(columns))
+    listed, n_cells = found_in(table, [0, cut, N])
+    assert (listed, n_cells) == found_in(table, [0, N])
+    assert n_cells == 51
+    assert sum(cell.column == "age" for cell in listed) == MAX_A_COLUMN
+    assert any(cell.seen == "1702.5" for cell in listed)
+
+
+def test_values_of_hidden_columns_are_not_told() -> None:
+    options = ScreeningOptions(columns=ColumnOptions(hide=("height", "town")))
+    result = screen_table(damaged(), options=options)
+    assert {cell.seen for cell in result.odd_cells if cell.column in ("height", "town")} == {
+        "(hidden)"
+    }
+    text = result_to_json(result)
+    assert not any(secret in text for secret in ("1702.5", "Amstrdam", "utrecht", "17O"))
+    assert any(cell.seen == "-999" for cell in result.odd_cells)
