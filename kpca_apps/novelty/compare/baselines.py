@@ -1,4 +1,4 @@
-"""The methods Hoffmann compared kernel PCA with, and two of today's, behind one small face.
+"""The methods Hoffmann compared kernel PCA with, and two of today's.
 
 References
 ----------
@@ -8,7 +8,7 @@ Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007, sectio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,9 @@ from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels.bandwidth import median_squared_distance
-from kpca_apps.novelty.compare.evaluation import judge
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
-from kpca_apps.novelty.result import Curves
 
-__all__ = ["RIVALS", "Rival", "judge_rivals", "standardise"]
+__all__ = ["BASELINES", "Baseline", "BaselineScores", "score_by_baselines", "standardise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -32,54 +30,41 @@ MAX_FIT_ROWS = 5_000
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A method to compare with.
-
-    Attributes
-    ----------
-    name : str
-        As a reader would call it.
-    settings : str
-        The parameters it runs with.
-    scores : callable
-        ``scores(fit_rows, scored_rows, seed)``: higher = more novel; where both are the same
-        object, the rows are scored as members of the rows fitted.
-    quadratic : bool
-        Whether its cost grows with the square of the rows fitted.
-    """
+class Baseline:
+    """A method to compare with."""
 
     name: str
-    settings: str
+    settings: str  # the parameters it runs with
+    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel; where both are the same object,
+    # the rows are scored as members of the rows fitted.
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
-    quadratic: bool = True
+    quadratic: bool = True  # whether its cost grows with the square of the rows fitted
 
 
-def judge_rivals(
-    fit: FloatArray,
-    scored: FloatArray,
-    is_outlier: NDArray[np.bool_],
-    known: NDArray[np.bool_],
-    seed: int,
-) -> tuple[Curves, ...]:
-    """Fit every rival on some rows and judge it on others.
+@dataclass(frozen=True)
+class BaselineScores:
+    """What a baseline made of some rows."""
 
-    Parameters
-    ----------
-    fit : (n, d) array
-        Rows to fit on, scaled.
-    scored : (m, d) array
-        Rows to score; the same object where the rows fitted are scored.
-    is_outlier, known : (m,) bool array
-        Their labels, and which of them are known: only those rows are judged.
-    seed : int
-        Of every random draw.
+    name: str
+    scores: FloatArray  # (m,), higher = more novel
+    seconds: float  # fit and score
+    note: str  # its settings, and what else a reader must know
 
-    Returns
-    -------
-    tuple of Curves
-        In the order of `RIVALS`.
+
+def score_by_baselines(fit: FloatArray, scored: FloatArray, seed: int) -> Iterator[BaselineScores]:
+    """Fit every baseline on some rows (n, d), scaled, and score others (m, d), or the same object.
+
+    In the order of `BASELINES`; `seed` is that of every random draw.
     """
-    return tuple(_judge(rival, fit, scored, is_outlier, known, seed) for rival in RIVALS)
+    for baseline in BASELINES:
+        rows, note = fit, baseline.settings
+        if baseline.quadratic and len(fit) > MAX_FIT_ROWS:
+            rng = np.random.default_rng(seed)
+            rows = fit[np.sort(rng.choice(len(fit), MAX_FIT_ROWS, replace=False))]
+            note += f"; fitted on {MAX_FIT_ROWS:,} drawn rows"
+        start = time.perf_counter()
+        scores = baseline.scores(rows, scored, seed)
+        yield BaselineScores(baseline.name, scores, time.perf_counter() - start, note)
 
 
 def standardise(
@@ -87,33 +72,14 @@ def standardise(
 ) -> tuple[FloatArray, FloatArray]:
     """Scale columns to mean 0 and standard deviation 1 on the rows fitted, indicators excepted.
 
-    Indicators of categories come scaled as our own model sees them, so rivals get the same. Where
-    both are the same object, so are the results.
+    Indicators of categories come scaled as our own model sees them, so baselines get the same.
+    Where both are the same object, so are the results.
     """
     mean, sd = mean_and_sd(fit)
     plain = np.isin(np.arange(fit.shape[1]), as_is) | ~varies(fit)
     mean, sd = np.where(plain, 0.0, mean), np.where(plain, 1.0, sd)
     scaled = (fit - mean) / sd
     return scaled, scaled if scored is fit else (scored - mean) / sd
-
-
-def _judge(
-    rival: Rival,
-    fit: FloatArray,
-    scored: FloatArray,
-    is_outlier: NDArray[np.bool_],
-    known: NDArray[np.bool_],
-    seed: int,
-) -> Curves:
-    note = rival.settings
-    if rival.quadratic and len(fit) > MAX_FIT_ROWS:
-        rng = np.random.default_rng(seed)
-        fit = fit[np.sort(rng.choice(len(fit), MAX_FIT_ROWS, replace=False))]
-        note += f"; fitted on {MAX_FIT_ROWS:,} drawn rows"
-    start = time.perf_counter()
-    scores = rival.scores(fit, scored, seed)
-    seconds = time.perf_counter() - start
-    return judge(rival.name, is_outlier[known], scores[known], seconds=seconds, note=note)
 
 
 def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
@@ -152,10 +118,10 @@ def _local_outlier_factor(fit: FloatArray, scored: FloatArray, seed: int) -> Flo
     return -np.asarray(model.score_samples(scored))
 
 
-RIVALS = (
-    Rival("Linear PCA", "residual beyond 90 % of the variance", _linear_pca, quadratic=False),
-    Rival("One-class SVM", "RBF, gamma = 1 / median squared distance, nu = 0.1", _one_class_svm),
-    Rival("Parzen density", "Gaussian, Silverman's width", _parzen),
-    Rival("Isolation forest", "100 trees", _isolation_forest, quadratic=False),
-    Rival("Local outlier factor", "20 neighbours", _local_outlier_factor),
+BASELINES = (
+    Baseline("Linear PCA", "residual beyond 90 % of the variance", _linear_pca, quadratic=False),
+    Baseline("One-class SVM", "RBF, gamma = 1 / median squared distance, nu = 0.1", _one_class_svm),
+    Baseline("Parzen density", "Gaussian, Silverman's width", _parzen),
+    Baseline("Isolation forest", "100 trees", _isolation_forest, quadratic=False),
+    Baseline("Local outlier factor", "20 neighbours", _local_outlier_factor),
 )

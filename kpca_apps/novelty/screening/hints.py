@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.detector.attribution import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.table.cell_rules import NumberRule, without_double
 from kpca_apps.novelty.table.column_tails import Tail
 from kpca_apps.novelty.table.specs import quoted

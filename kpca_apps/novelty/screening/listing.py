@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.tables.numbers import NumberFormat
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.detector.attribution import ColumnDrop, NeighbourRows
+from kpca_apps.novelty.detector.reasons import ColumnDrop, NeighbourRows
 from kpca_apps.novelty.detector.row_source import SAMPLE_ROWS
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.hints import HintFinder, NumberColumn, missing_hint

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.detector.attribution import NeighbourRows
+from kpca_apps.novelty.detector.reasons import NeighbourRows
 from kpca_apps.novelty.screening.hints import HintFinder, NumberColumn, _Distances
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.table.columns import ColumnOptions

@@ -75,7 +75,7 @@ def whole(birds: Path) -> ScreeningResult:
 
 @pytest.fixture(autouse=True)
 def no_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.compare.baselines.RIVALS", ())
+    monkeypatch.setattr("kpca_apps.novelty.compare.baselines.BASELINES", ())
 
 
 def in_parts(path: Path, part_rows: int = 128) -> PartedTable:
