@@ -7,8 +7,7 @@ Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007, sectio
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.svm import OneClassSVM
 from kpca_apps.engine.kernels.bandwidth import median_squared_distance
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
-__all__ = ["BASELINES", "Baseline", "BaselineScores", "score_by_baselines", "standardise"]
+__all__ = ["BASELINES", "Baseline", "standardise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -40,31 +39,16 @@ class Baseline:
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
     quadratic: bool = True  # whether its cost grows with the square of the rows fitted
 
+    def run(self, fit: FloatArray, scored: FloatArray, seed: int) -> tuple[FloatArray, str]:
+        """Fit on rows (n, d), scaled, and score others (m, d), or the same object.
 
-@dataclass(frozen=True)
-class BaselineScores:
-    """What a baseline made of some rows."""
-
-    name: str
-    scores: FloatArray  # (m,), higher = more novel
-    seconds: float  # fit and score
-    note: str  # its settings, and what else a reader must know
-
-
-def score_by_baselines(fit: FloatArray, scored: FloatArray, seed: int) -> Iterator[BaselineScores]:
-    """Fit every baseline on some rows (n, d), scaled, and score others (m, d), or the same object.
-
-    In the order of `BASELINES`; `seed` is that of every random draw.
-    """
-    for baseline in BASELINES:
-        rows, note = fit, baseline.settings
-        if baseline.quadratic and len(fit) > MAX_FIT_ROWS:
-            rng = np.random.default_rng(seed)
-            rows = fit[np.sort(rng.choice(len(fit), MAX_FIT_ROWS, replace=False))]
-            note += f"; fitted on {MAX_FIT_ROWS:,} drawn rows"
-        start = time.perf_counter()
-        scores = baseline.scores(rows, scored, seed)
-        yield BaselineScores(baseline.name, scores, time.perf_counter() - start, note)
+        Also what a reader must know: the settings, and whether it was fitted on drawn rows.
+        """
+        if not self.quadratic or len(fit) <= MAX_FIT_ROWS:
+            return self.scores(fit, scored, seed), self.settings
+        drawn = np.random.default_rng(seed).choice(len(fit), MAX_FIT_ROWS, replace=False)
+        scores = self.scores(fit[np.sort(drawn)], scored, seed)
+        return scores, f"{self.settings}; fitted on {MAX_FIT_ROWS:,} drawn rows"
 
 
 def standardise(

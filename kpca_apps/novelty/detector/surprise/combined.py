@@ -40,16 +40,7 @@ from kpca_apps.novelty.detector.surprise.additive import (
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, eight_digits
 
-__all__ = [
-    "LARGEST",
-    "CellModel",
-    "CombinedScore",
-    "CombinedScores",
-    "RowSurprise",
-    "TwoTails",
-    "UpperTail",
-    "usual_rows",
-]
+__all__ = ["LARGEST", "CombinedScore", "CombinedScores", "usual_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -324,14 +315,16 @@ class CellModel:
         Numpy adds a single column in another order than columns side by side, but not lines: sums
         over the cells of a row are taken of lines, to the same bits in any batch.
         """
-        n = len(rows.features)
-        # Of each number given the others, of each number alone, of each state.
-        given_others, alone = (
-            self.given_others(errors) * rows.free,
-            self.alone(rows.value) * rows.free,
-        )
+        n, free = len(rows.features), rows.free
         states = [tail(of_state) for tail, of_state in zip(self.states, improbability, strict=True)]
-        cells = np.concatenate([given_others, alone, np.reshape(states, (len(states), n))])
+        # Of each number given the others, of each number alone, of each state.
+        cells = np.concatenate(
+            [
+                self.given_others(errors) * free,
+                self.alone(rows.value) * free,
+                np.reshape(states, (len(states), n)),
+            ]
+        )
         if not len(cells):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
         first, *others = self._by_group
@@ -341,7 +334,7 @@ class CellModel:
         top = cells.max(axis=0)
         odds = np.exp(cells - top)
         middle, distance = self.usual
-        scatter = np.log1p(((errors - middle) / distance) ** 2) * rows.free
+        scatter = np.log1p(((errors - middle) / distance) ** 2) * free
         return RowSurprise(
             mean=largest.T.copy().sum(axis=1) / len(largest),
             oddest=top + np.log(odds.T.copy().sum(axis=1) / len(cells)),
