@@ -139,8 +139,8 @@ def test_no_value_of_another_kind_fails_later(
         (("detector", "n_features_in"), 10**12),
         (("detector", "groups"), [[0]]),
         (("detector", "parameters", "share"), 2.0),
-        (("detector", "combined", "oddest", "zero"), -1e308),
-        (("detector", "combined", "oddest", "slope"), 1e308),
+        (("detector", "combined", "oddest_zero"), -1e308),
+        (("detector", "combined", "oddest_slope"), 1e308),
     ],
     ids=str,
 )
