@@ -205,7 +205,9 @@ class UpperTail:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Surprise of scores (r,)."""
-        counted = np.interp(scores, self.knots, self.surprise)
+        counted: FloatArray = np.interp(scores, self.knots, self.surprise)
+        if self.slope == 0.0:
+            return counted
         counted += self.slope * np.maximum(scores - self.knots[-1], 0.0)
         surprise: FloatArray = np.maximum(counted, self.slope * (scores - self.zero) - ALLOWED)
         return surprise
