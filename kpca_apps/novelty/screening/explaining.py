@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
-from kpca_apps.novelty.screening.listing import explain_rows, hint_rows, list_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.scoring import adapted, inherit_options, judge
-from kpca_apps.novelty.screening.screening import describe, scored_rows
+from kpca_apps.novelty.screening.ranked_list import list_rows
+from kpca_apps.novelty.screening.run import describe, inherit_options, rows_to_score
+from kpca_apps.novelty.screening.verdict import score_rows
 from kpca_apps.novelty.table.naming import naming_column
 from kpca_apps.novelty.table.parted_rows import Execution
 from kpca_apps.novelty.table.specs import quoted
@@ -34,49 +34,20 @@ def explain_row(
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> tuple[RankedRow, ScreeningResult]:
-    """Say which columns make one row of a table odd.
+    """One row with its rank in the table and all its reasons, and the table scored without others.
 
-    Parameters
-    ----------
-    model : NoveltyModel
-        The model.
-    table : Table or PartedTable
-        The table that holds the row.
-    row : str, optional
-        The row's text in the column that names the rows (see `naming_column`) where there is one
-        and it is found there; else its number, 1 = first.
-    line : int, optional
-        The line of the file it starts on, instead.
-    options : ScreeningOptions, optional
-        As in `score_table`.
-    execution : Execution, optional
-        Who works on a table that is read in parts.
-
-    Returns
-    -------
-    row : RankedRow
-        The row with all its reasons and its rank in the table.
-    result : ScreeningResult
-        The table scored, without reasons for other rows.
-
-    Raises
-    ------
-    InputError
-        If no row, or more than one, is meant.
+    It is named by its `row`, the text in the column that names the rows (see `naming_column`)
+    where there is one and it is found there, else its number, 1 = first; or by the `line` of the
+    file it starts on.
     """
     options = replace(options or inherit_options(model, table), explain=0)
-    model = adapted(model, table, options)
-    rows = scored_rows(model, table, options, execution)
+    model, rows = rows_to_score(model, table, options, execution)
     id_column = naming_column(rows, options.columns.id)
     position = np.array([_find_row(rows, id_column, row, line)])
-    judged = judge(model, rows, options)
-    result = describe(model, judged, options, None, "")
-    found, matrix = rows.take(position), rows.encoded(position)
-    reasons = explain_rows(model, found, matrix, judged.own(position))
-    hints = hint_rows(model, rows, found, matrix, position)
-    hidden = frozenset(column.name for column in result.columns if column.hidden)
-    ranked = list_rows(found, position, id_column, hidden, judged, reasons, hints)
-    return ranked[0], result
+    verdict = score_rows(model, rows, options)
+    result = describe(model, verdict, options, None, "")
+    (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
+    return listed, result
 
 
 def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
@@ -95,7 +66,18 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
         return int(found[0])
     if len(found) == 0:
         raise InputError(f"{name}: no {what}")
-    raise InputError(f"{name}: {len(found)} rows are a {what}: {_which(rows, found)}")
+    # Where the rows of one id are, and how to name one of them.
+    first = found[:MAX_PLACES]
+    lines = rows.take(first).lines
+    kind, places = ("row", first + 1) if lines is None else ("line", lines)
+    more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
+    instead = f"name one, as with --line {places[0]}"
+    if lines is None:
+        instead = "name the rows by another column with --id"
+    raise InputError(
+        f"{name}: {len(found)} rows are a {what}: {kind}s {', '.join(map(str, places))}{more}; "
+        f"{instead}"
+    )
 
 
 def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
@@ -110,14 +92,3 @@ def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArr
         what = f"{what}; {numbered}"
     number = int(row) if row.isdecimal() and len(row) < 19 else 0
     return np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64), what
-
-
-def _which(rows: TableRows, found: NDArray[np.int64]) -> str:
-    """Say where rows of one id are, and how to name one of them."""
-    lines = rows.take(found[:MAX_PLACES]).lines
-    kind, places = ("row", found[:MAX_PLACES] + 1) if lines is None else ("line", lines)
-    shown = ", ".join(map(str, places))
-    more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
-    if lines is None:
-        return f"{kind}s {shown}{more}; name the rows by another column with --id"
-    return f"{kind}s {shown}{more}; name one, as with --line {places[0]}"

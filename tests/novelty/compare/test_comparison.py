@@ -8,7 +8,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.compare.baselines import RIVALS
 from kpca_apps.novelty.compare.comparison import OURS, compare_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated
 

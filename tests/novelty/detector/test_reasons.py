@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.novelty.screening.listing import explain_rows
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen, screen_table
+from kpca_apps.novelty.screening.ranked_list import explain_rows
+from kpca_apps.novelty.screening.run import screen, screen_table
 from tests.novelty.tables import correlated
 
 # Passengers of the Titanic (British Board of Trade, 1912): died and survived, by class, sex, age.

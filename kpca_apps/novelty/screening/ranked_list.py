@@ -1,0 +1,129 @@
+"""The ranked list: the oddest rows with their reasons, in the words of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.detector.attribution import ColumnDrop
+from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
+from kpca_apps.novelty.screening.hints import hint_rows
+from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.verdict import Verdict
+
+__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "with_reason_shares"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Reasons below this share are noise to a reader, unless a row has no larger one.
+MIN_SHARE = 0.05
+# Columns whose cells a listed row carries, besides those among its reasons; the scored table has
+# all of them, and a report of a wide table stays small.
+MAX_CELLS = 60
+
+
+def list_rows(
+    model: NoveltyModel,
+    verdict: Verdict,
+    table: Table,
+    positions: IntArray,
+    n_explained: int,
+    id_column: str | None,
+) -> tuple[RankedRow, ...]:
+    """Put some rows into words, those of `table`; reasons and hints for the first of them.
+
+    `positions` are their places in the table that was scored, of which `id_column` names the rows.
+    """
+    explained = positions[:n_explained]
+    reasons: list[tuple[Reason, ...]] = []
+    hints: list[tuple[str, ...]] = []
+    if n_explained:
+        matrix = verdict.rows.encoded(explained)
+        reasons = explain_rows(model, table, matrix, verdict.training_positions(explained))
+        hints = hint_rows(model, verdict.rows, table, matrix, explained)
+    hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
+    shown = [name for name in table.frame.columns if name not in hidden]
+    listed = []
+    for place, position in enumerate(positions.tolist()):
+        why = reasons[place] if place < n_explained else ()
+        names = {*shown[:MAX_CELLS], *(reason.column for reason in why)}
+        p_values = verdict.p_values
+        listed.append(
+            RankedRow(
+                rank=int(verdict.ranks[position]),
+                row=position + 1,
+                line=None if table.lines is None else int(table.lines[place]),
+                id=None if id_column is None else table.column(id_column).text(place),
+                score=float(verdict.scores[position]),
+                p_value=None if p_values is None else float(p_values[position]),
+                flagged=bool(verdict.flagged[position]),
+                reasons=why,
+                explained=place < n_explained,
+                hints=hints[place] if place < n_explained else (),
+                cells=tuple((n, table.column(n).text(place)) for n in shown if n in names),
+                rarity=verdict.rarity_of(position),
+            )
+        )
+    return tuple(listed)
+
+
+def explain_rows(
+    model: NoveltyModel, table: Table, matrix: FloatArray, own: IntArray
+) -> list[tuple[Reason, ...]]:
+    """Reasons of some rows in the words of the table, most important first.
+
+    `matrix` (r, d) are the first rows of `table`, encoded, and `own` (r,) their positions among
+    the training rows, -1 for new ones. Empty where every column reads what is expected there.
+    """
+    hidden = {coder.spec.name for coder in model.encoder.coders if coder.spec.hidden}
+    explained = []
+    for row, drops in enumerate(model.detector.explain(matrix, training_rows=own)):
+        reasons = [
+            _reason(model, table, row, drop)
+            for drop in drops
+            if drop.share * max(len(drop.together), 1) >= MIN_SHARE
+            or drop.group in (drops[0].group, *drops[0].together)
+        ]
+        # Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
+        off = [one for one in reasons if one.seen != one.expected or one.column in hidden]
+        off = off or reasons
+        names = {reason.column for reason in off}
+        sets = [tuple(name for name in reason.together if name in names) for reason in off]
+        explained.append(
+            tuple(
+                replace(reason, together=together if len(together) > 1 else ())
+                for reason, together in zip(off, sets, strict=True)
+            )
+        )
+    return explained
+
+
+def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Reason:
+    seen, seen_value = model.encoder.seen(table, row, drop.group)
+    expected, expected_value = model.encoder.describe(drop.group, drop.expected)
+    groups = model.encoder.groups
+    return Reason(
+        column=groups[drop.group].name,
+        share=drop.share,
+        seen=seen,
+        expected=expected,
+        seen_value=seen_value,
+        expected_value=expected_value,
+        together=tuple(groups[group].name for group in drop.together),
+    )
+
+
+def with_reason_shares(
+    columns: Sequence[ColumnProfile], ranked: Sequence[RankedRow]
+) -> tuple[ColumnProfile, ...]:
+    """Fill in each column's share of the reasons of the flagged rows that are explained."""
+    totals: dict[str, float] = {}
+    for reason in (reason for row in ranked if row.flagged for reason in row.reasons):
+        totals[reason.column] = totals.get(reason.column, 0.0) + reason.share
+    whole = sum(totals.values()) or 1.0
+    return tuple(replace(c, reason_share=totals.get(c.name, 0.0) / whole) for c in columns)
