@@ -252,8 +252,8 @@ def explain(
     config: Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
-    from kpca_apps.novelty.screening.explaining import explain_row
     from kpca_apps.novelty.screening.model import load_model
+    from kpca_apps.novelty.screening.run import explain_row
 
     console = Console(quiet)
     if (row is None) == (line is None):

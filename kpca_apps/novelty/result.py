@@ -13,31 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.table import SourceInfo
-
-__all__ = [
-    "CategoryProfile",
-    "ColumnProfile",
-    "ComparisonResult",
-    "ComponentMap",
-    "Curves",
-    "DuplicateRows",
-    "Evaluation",
-    "NumericProfile",
-    "OddCell",
-    "Pattern",
-    "RankedRow",
-    "Reason",
-    "RepeatedRows",
-    "ScoreContours",
-    "ScoreDistribution",
-    "ScoreMark",
-    "ScoreScale",
-    "ScreeningResult",
-    "SourceInfo",
-    "TailShare",
-    "ThresholdInfo",
-]
+from kpca_apps.files.tables.table import SourceInfo as SourceInfo  # for the reports, too
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

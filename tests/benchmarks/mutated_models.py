@@ -31,10 +31,9 @@ import numpy as np
 
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import score_table
+from kpca_apps.novelty.screening.run import explain_row, score_table
 from tests.novelty.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "dictionary")

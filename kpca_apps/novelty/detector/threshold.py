@@ -77,11 +77,6 @@ def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     It is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the model has
     not adapted to, or infinity where that exceeds n: Vovk, Gammerman & Shafer, Algorithmic
     Learning in a Random World, 2005, proposition 2.3.
-
-    >>> rate_threshold(np.arange(1.0, 100.0), alpha=0.05)
-    95.0
-    >>> rate_threshold(np.arange(1.0, 11.0), alpha=0.05)
-    inf
     """
     n = len(calibration_scores)
     # The tiny subtraction keeps (n + 1)(1 - alpha) = 95.00000000000001 from counting as 96.
@@ -126,12 +121,6 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     It is the highest score that is not flagged. Scores tie where they agree to eight digits: rows
     that are alike but for rounding, or beyond the reach of a bounded kernel, are flagged together.
     Where that would be all rows, those that tie stand out from none: only scores above theirs do.
-
-    >>> choice_threshold(np.arange(100.0), count=5)
-    94.0
-    >>> scores = np.array([0.0, 1.0, 1.0, 1.0])
-    >>> (scores > choice_threshold(scores, count=2)).sum()
-    np.int64(3)
     """
     place = len(scores) - count
     last = eight_digits(np.partition(scores, place)[place])

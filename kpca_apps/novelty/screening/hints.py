@@ -11,10 +11,8 @@ repairs do as well, nothing is told: the evidence is not clear.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +27,7 @@ from kpca_apps.novelty.table.column_tails import Tail
 from kpca_apps.novelty.table.specs import quoted
 from kpca_apps.novelty.table.table_rows import TableRows
 
-__all__ = ["HintFinder", "NumberColumn", "hint_rows"]
+__all__ = ["HintFinder", "hint_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -86,23 +84,18 @@ def hint_rows(
     ordinary is learned from all `rows` of their table, or from a clean reference of the model.
     """
     encoder, views = model.encoder, model.detector.views_
-    if model.clean:
-        neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
-    else:
+    neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
+    if not model.clean:
         drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
-        ordinary, as_is = rows.sample[drawn], np.array(encoder.as_is, dtype=np.int64)
-        scaled = views.standardised(ordinary)
-        neighbours, own = (
-            NeighbourRows(ordinary, scaled, as_is, rows.sample_index[drawn]),
-            positions,
-        )
-    columns = [
-        NumberColumn(group.name, place, group.columns[0])
-        for place, (coder, group) in enumerate(zip(encoder.coders, encoder.groups, strict=True))
+        raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions
+        neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)
+    names = {
+        place: coder.spec.name
+        for place, coder in enumerate(encoder.coders)
         if isinstance(coder.spec.format, NumberFormat) and not coder.spec.hidden
-    ]
+    }
     groups = [np.array(group.columns) for group in encoder.groups]
-    finder = HintFinder(neighbours, groups, columns if len(columns) <= MAX_COLUMNS else [])
+    finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {})
     found = [
         finder.hints(row, scaled, int(position))
         for row, scaled, position in zip(matrix, views.standardised(matrix), own, strict=True)
@@ -114,35 +107,44 @@ def hint_rows(
         if not spec.hidden and spec.n_missing / n_learned < RARELY_MISSING:
             for row in np.flatnonzero(table.column(spec.name).read(spec.format).missing):
                 missing[row].append(quoted(spec.name))
-    for place, names in enumerate(missing[: len(found)]):
-        if len(names) > 1:
-            which = f"{', '.join(names[:-1])} and {names[-1]}"
+    for place, lacking in enumerate(missing[: len(found)]):
+        if len(lacking) > 1:
+            which = f"{', '.join(lacking[:-1])} and {lacking[-1]}"
             found[place] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
     return found
 
 
-class NumberColumn(NamedTuple):
-    """A column of numbers: its group among the groups of columns, its column of the matrix."""
+class _Column:
+    """A column of numbers, and how far the model's own rows lie from what is expected in it."""
 
-    name: str
-    group: int
-    column: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Scale:
-    """How far the model's own rows lie from what is expected of them, in one column."""
-
-    column: NumberColumn
-    low: float  # smallest value of these rows
-    high: float
-    logs: bool  # whether distances are taken between logarithms
-    fitting: float  # a distance that is common
+    fitting: float  # a distance that is common among these rows
     clear_fitting: float
-    farthest: float  # a distance that nearly none exceeds
-    tail: Tail | None
-    rule: NumberRule
-    mostly_one: bool  # whether most values are the same
+    farthest: float  # one that hardly any row exceeds
+    tail: Tail | None  # of their distances
+
+    def __init__(self, name: str, group: int, place: int, values: FloatArray) -> None:
+        self.name, self.group, self.place = name, group, place  # place: in the matrix
+        self.low, self.high = float(values.min()), float(values.max())
+        self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
+        self.rule = NumberRule.fit(values, 1.0)
+        _, counts = np.unique(values, return_counts=True)
+        self.mostly_one = 2 * int(counts.max()) >= len(values)
+
+    def learn(self, distances: FloatArray) -> bool:
+        """Learn from the distances of some rows, unless too few of them are finite."""
+        finite = distances[np.isfinite(distances)]
+        if len(finite) < MIN_ROWS / 2:
+            return False
+        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
+        self.fitting, self.clear_fitting, self.farthest = np.quantile(finite, shares).tolist()
+        self.tail = Tail.fit(finite)
+        return True
+
+    def distance(self, value: float, expected: float) -> float:
+        """How far a value is from what is expected."""
+        if not self.in_logs:
+            return abs(value - expected)
+        return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def is_odd(self, value: float) -> bool:
         """Whether a value is odd whatever the rest of its row says."""
@@ -152,7 +154,7 @@ class _Scale:
         """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
         if self.is_odd(value):
             return True
-        distance = _distance(value, expected, self.logs)
+        distance = self.distance(value, expected)
         if distance <= TIMES_FARTHEST * self.farthest:
             return False
         if self.tail is None or not np.isfinite(distance):
@@ -160,65 +162,36 @@ class _Scale:
         return bool(self.tail.expected(np.array([distance]))[0] < MAX_EXPECTED)
 
 
-def _distance(value: float, expected: float, logs: bool) -> float:
-    if not logs:
-        return abs(value - expected)
-    return abs(math.log(value) - math.log(expected)) if value > 0 and expected > 0 else math.inf
-
-
 class HintFinder:
-    """Tells what may have gone wrong with rows, by ordinary rows that it is made of.
+    """Tells what may have gone wrong with rows, by the ordinary rows that it is made of.
 
-    >>> rng = np.random.default_rng(0)
-    >>> size = rng.normal(size=300)
-    >>> rows = np.exp(0.1 * size[:, None] + 0.01 * rng.normal(size=(300, 3))) * [100, 60, 30]
-    >>> standardised = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    >>> stored = NeighbourRows(rows, standardised, np.array([], dtype=int), np.arange(300))
-    >>> columns = [NumberColumn(name, j, j) for j, name in enumerate(["height", "arm", "hand"])]
-    >>> finder = HintFinder(stored, [np.array([j]) for j in range(3)], columns)
-    >>> wrong = rows[0] * [2.54, 1, 1]
-    >>> finder.hints(wrong, (wrong - rows.mean(axis=0)) / rows.std(axis=0), own=0)
-    ('"height" fits if divided by 2.54 (inches and centimetres?).',)
+    `groups` are the columns of the matrix that stand for one column of the table, and `names`
+    those groups that hold numbers, by their position.
     """
 
     def __init__(
-        self, neighbours: NeighbourRows, groups: Sequence[IntArray], columns: Sequence[NumberColumn]
+        self, neighbours: NeighbourRows, groups: Sequence[IntArray], names: Mapping[int, str]
     ) -> None:
         self.compared = GroupDistances(neighbours, groups, FARTHEST)
-        self.scales: list[_Scale] = []
-        values = {c: neighbours.rows[:, c.column] for c in columns}
-        columns = [c for c in columns if len(np.unique(values[c])) >= MIN_STEPS]
+        self.columns: list[_Column] = []
         n_rows = len(neighbours.rows)
-        if n_rows < MIN_ROWS or len(groups) < 2 or not columns:
+        if n_rows < MIN_ROWS or len(groups) < 2:
             return
+        columns = []
+        for group, name in names.items():
+            place = int(groups[group][0])
+            values = neighbours.rows[:, place]
+            if len(np.unique(values)) >= MIN_STEPS:
+                columns.append(_Column(name, group, place, values))
         picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
-        logs = {c: bool(np.mean(values[c] > 0) >= POSITIVE_SHARE) for c in columns}
-        found = np.empty((len(columns), len(picked)))
-        for place, row in enumerate(picked):
+        distances = np.empty((len(columns), len(picked)))
+        for i, row in enumerate(picked if columns else ()):
             around = _Surroundings(self.compared, neighbours.standardised[row])
-            for j, c in enumerate(columns):
-                expected = around.expected(c, (c.group,), int(neighbours.index[row]))
-                found[j, place] = _distance(float(values[c][row]), expected, logs[c])
-        for c, distances in zip(columns, found, strict=True):
-            finite = distances[np.isfinite(distances)]
-            if len(finite) < MIN_ROWS / 2:
-                continue
-            shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
-            fitting, clear_fitting, farthest = np.quantile(finite, shares).tolist()
-            _, counts = np.unique(values[c], return_counts=True)
-            scale = _Scale(
-                column=c,
-                low=float(values[c].min()),
-                high=float(values[c].max()),
-                logs=logs[c],
-                fitting=fitting,
-                clear_fitting=clear_fitting,
-                farthest=farthest,
-                tail=Tail.fit(finite),
-                rule=NumberRule.fit(values[c], 1.0),
-                mostly_one=2 * int(counts.max()) >= n_rows,
-            )
-            self.scales.append(scale)
+            for j, column in enumerate(columns):
+                expected = around.expected(column, (column.group,), int(neighbours.index[row]))
+                value = float(neighbours.rows[row, column.place])
+                distances[j, i] = column.distance(value, expected)
+        self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
     def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
         """Say what may have gone wrong with a row, a sentence each.
@@ -226,53 +199,49 @@ class HintFinder:
         The row (d,) is given encoded, and scaled for distances; `own` is its position among the
         training rows, -1 for a new one.
         """
-        if not self.scales:
+        if not self.columns:
             return ()
         around = _Surroundings(self.compared, standardised)
-        off: list[tuple[_Scale, float, float]] = []
-        for scale in self.scales:
-            value = float(row[scale.column.column])
-            expected = around.expected(scale.column, (scale.column.group,), own)
-            if scale.is_off(value, expected):
-                off.append((scale, value, expected))
+        off: list[tuple[_Column, float, float]] = []
+        for column in self.columns:
+            value = float(row[column.place])
+            expected = around.expected(column, (column.group,), own)
+            if column.is_off(value, expected):
+                off.append((column, value, expected))
         found: list[str] = []
-        exchanged: list[_Scale] = []
-        for scale, _, _ in off if len(off) <= MAX_OFF else ():
-            partner = None
-            if scale not in exchanged:
-                partner = self._exchanged_with(scale, row, around, own)
+        exchanged: list[_Column] = []
+        for column, _, _ in off if len(off) <= MAX_OFF else ():
+            if column in exchanged:
+                continue
+            partner = self._exchanged_with(column, row, around, own)
             if partner is not None:
-                exchanged += [scale, partner]
-                pair = [one.column.name for one in self.scales if one in (scale, partner)]
-                found.append(f"{' and '.join(map(quoted, pair))} fit if exchanged.")
-        for scale, value, expected in off:
-            if scale not in exchanged:
-                found += _repaired(scale, value, expected)
+                exchanged += [column, partner]
+                pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
+                found.append(f"{' and '.join(pair)} fit if exchanged.")
+        for column, value, expected in off:
+            if column not in exchanged:
+                found += _repaired(column, value, expected)
         return tuple(found)
 
     def _exchanged_with(
-        self, scale: _Scale, row: FloatArray, around: _Surroundings, own: int
-    ) -> _Scale | None:
+        self, column: _Column, row: FloatArray, around: _Surroundings, own: int
+    ) -> _Column | None:
         """Return the column whose value fits here while this one's fits there."""
-        value = float(row[scale.column.column])
-        best: tuple[float, _Scale] | None = None
-        for other in self.scales:
-            theirs = float(row[other.column.column])
-            if (
-                other is scale
-                or theirs == value
-                # Of two columns that are 0 nearly everywhere, either value fits in either.
-                or (scale.mostly_one and other.mostly_one)
-                # Exchanged values must be possible at all before neighbours are looked for.
-                or not other.low <= value <= other.high
-                or not scale.low <= theirs <= scale.high
-            ):
+        value = float(row[column.place])
+        best: tuple[float, _Column] | None = None
+        for other in self.columns:
+            theirs = float(row[other.place])
+            # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
+            # values must be possible at all before neighbours are looked for.
+            is_possible = other.low <= value <= other.high and column.low <= theirs <= column.high
+            both_mostly_one = column.mostly_one and other.mostly_one
+            if other is column or theirs == value or both_mostly_one or not is_possible:
                 continue
             ratios = []
-            for at, before, after in ((scale, value, theirs), (other, theirs, value)):
-                expected = around.expected(at.column, (scale.column.group, other.column.group), own)
-                near, fits = _distance(after, expected, at.logs), at.clear_fitting
-                if near > min(fits, PART_OF_WAY * _distance(before, expected, at.logs)):
+            for at, before, after in ((column, value, theirs), (other, theirs, value)):
+                expected = around.expected(at, (column.group, other.group), own)
+                near, fits = at.distance(after, expected), at.clear_fitting
+                if near > min(fits, PART_OF_WAY * at.distance(before, expected)):
                     break
                 ratios.append(near / fits if fits > 0 else 0.0)
             if len(ratios) == 2 and (best is None or max(ratios) < best[0]):
@@ -287,35 +256,35 @@ class _Surroundings:
         self.neighbours, self.parts = compared.neighbours, compared.squares(standardised)
         self.total = self.parts.sum(axis=0)
 
-    def expected(self, column: NumberColumn, left_out: tuple[int, ...], own: int) -> float:
+    def expected(self, column: _Column, left_out: tuple[int, ...], own: int) -> float:
         """Return what the rows nearest in the groups that are not left out suggest."""
         others = self.total - self.parts[list(left_out)].sum(axis=0)
         others[self.neighbours.index == own] = np.inf
         (nearest,) = nearest_rows(others[None])
         # Several times faster than a median of few numbers.
-        values, k = np.sort(self.neighbours.rows[nearest, column.column]), len(nearest)
+        values, k = np.sort(self.neighbours.rows[nearest, column.place]), len(nearest)
         return float(values[(k - 1) // 2] + values[k // 2]) / 2
 
 
-def _repaired(scale: _Scale, value: float, expected: float) -> list[str]:
+def _repaired(column: _Column, value: float, expected: float) -> list[str]:
     """Say which repairs of one cell make it fit, if these are few."""
     fitting: dict[float, tuple[float, str]] = {}
-    sign = scale.rule.sign
+    sign = column.rule.sign
     repairs = [*_repairs(value)]
     if value < 0 or (sign is not None and sign.sign * value < 0):
         repairs.insert(0, (-value, "its sign is turned"))
-    if scale.logs and scale.fitting <= CLOSE_FOR_UNITS:
+    if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
         repairs += _in_other_units(value)
     for repaired, words in repairs:
-        distance = _distance(repaired, expected, scale.logs)
-        is_clear = repaired == -value or scale.is_odd(value)
-        fits = scale.clear_fitting if is_clear else scale.fitting
-        if distance <= min(fits, PART_OF_WAY * _distance(value, repaired, scale.logs)):
+        distance = column.distance(repaired, expected)
+        is_clear = repaired == -value or column.is_odd(value)
+        fits = column.clear_fitting if is_clear else column.fitting
+        if distance <= min(fits, PART_OF_WAY * column.distance(value, repaired)):
             fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
     if not 0 < len(fitting) <= MAX_ALTERNATIVES:
         return []
     said = ", or ".join(words for _, words in sorted(fitting.values()))
-    return [f"{quoted(scale.column.name)} fits if {said}."]
+    return [f"{quoted(column.name)} fits if {said}."]
 
 
 def _repairs(value: float) -> Iterator[tuple[float, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import binom
@@ -43,20 +43,8 @@ CLAUSES = {
 }
 
 
-@dataclass(frozen=True)
-class _Odd:
-    """A flagged row, its place on the list, and its first reason's columns in table order."""
-
-    row: int
-    place: int
-    reasons: tuple[Reason, ...]
-
-
 def find_patterns(
-    ranked: Sequence[RankedRow],
-    columns: Sequence[ColumnProfile],
-    listed: Table,
-    sample: Table,
+    ranked: Sequence[RankedRow], columns: Sequence[ColumnProfile], listed: Table, sample: Table
 ) -> tuple[Pattern, ...]:
     """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
 
@@ -65,37 +53,56 @@ def find_patterns(
     """
     order = {column.name: number for number, column in enumerate(columns)}
     hidden = {column.name for column in columns if column.hidden}
-    by_reason: dict[tuple[tuple[str, ...], tuple[str, ...]], list[_Odd]] = {}
-    for place, row in enumerate(ranked):
-        if row.flagged and row.reasons:
-            reasons = tuple(sorted(row.reason_sets[0], key=lambda r: order.get(r.column, -1)))
-            names = tuple(reason.column for reason in reasons)
-            kinds = tuple("hidden" if r.column in hidden else _kind(r) for r in reasons)
-            by_reason.setdefault((names, kinds), []).append(_Odd(row.row, place, reasons))
     dates = {
         column.name
         for column in columns
         if isinstance(column.distribution, NumericProfile) and column.distribution.is_date
     }
-    commons = _Commons(columns, listed, sample)
+    by_reason: dict[tuple[tuple[str, ...], tuple[str, ...]], list[RankedRow]] = {}
+    for row in ranked:
+        if row.flagged and row.reasons:
+            # Its first reason alone, the columns in the order of the table.
+            first = sorted(row.reason_sets[0], key=lambda r: order.get(r.column, -1))
+            names = tuple(reason.column for reason in first)
+            kinds = tuple("hidden" if r.column in hidden else _kind(r) for r in first)
+            odd = replace(row, reasons=tuple(first))
+            by_reason.setdefault((names, kinds), []).append(odd)
+    shown = [name for name in listed.frame.columns if name in order and name not in hidden]
     found = []
     for (names, kinds), rows in by_reason.items():
-        for clause, odd in _alike(kinds, rows, is_date=names[0] in dates):
-            common = commons.of(odd, names)
-            shared = ""
+        for clause, alike in _alike(kinds, rows, is_date=names[0] in dates):
+            sentence = f"{len(alike):,} rows: {clause}"
+            others = [name for name in shown if name not in names]
+            common = _common(alike, others, listed, sample)
             if common is not None:
                 column, value, n_sharing = common
-                who = "all" if n_sharing == len(odd) else f"{n_sharing:,} of them"
-                shared = f", {who} with {quoted(column)} {one_line(value, 40)}"
-            found.append(
-                Pattern(
-                    rows=tuple(one.row for one in odd),
-                    columns=names,
-                    sentence=f"{len(odd):,} rows: {clause}{shared}.",
-                    common=None if common is None else common[:2],
-                )
-            )
+                who = "all" if n_sharing == len(alike) else f"{n_sharing:,} of them"
+                sentence += f", {who} with {quoted(column)} {one_line(value, 40)}"
+            positions = tuple(row.row for row in alike)
+            shared = None if common is None else common[:2]
+            found.append(Pattern(positions, names, f"{sentence}.", shared))
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
+
+
+def _common(
+    rows: list[RankedRow], others: list[str], listed: Table, sample: Table
+) -> tuple[str, str, int] | None:
+    """Column, value and number of rows that share it; None where none stands out."""
+    places, n = [row.rank - 1 for row in rows], len(rows)
+    best, rarest = None, BY_CHANCE
+    for name in others:
+        texts = listed.column(name).texts.gather(places).to_list()
+        value, n_sharing = Counter(texts).most_common(1)[0]
+        if value is None or n_sharing < MOST * n:
+            continue
+        n_other = max(sample.frame.height - n, 1)
+        n_having = int((sample.column(name).texts == value).sum())
+        share = (max(n_having - n_sharing, 0) + 1) / (n_other + 1)
+        chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
+        if share <= FEW and chance < rarest:
+            shown = listed.column(name).text(places[texts.index(value)])
+            best, rarest = (name, shown, n_sharing), chance
+    return best
 
 
 def _kind(reason: Reason) -> str:
@@ -110,8 +117,8 @@ def _kind(reason: Reason) -> str:
 
 
 def _alike(
-    kinds: tuple[str, ...], rows: list[_Odd], *, is_date: bool
-) -> Iterator[tuple[str, list[_Odd]]]:
+    kinds: tuple[str, ...], rows: list[RankedRow], *, is_date: bool
+) -> Iterator[tuple[str, list[RankedRow]]]:
     """Divide rows of the same columns and kinds into patterns, each with what is odd of them."""
     if {*kinds} <= {"above", "below"}:
         for same in _same_values(rows):
@@ -125,19 +132,19 @@ def _alike(
         yield _clauses(rows, kinds), rows
 
 
-def _without(rows: list[_Odd], taken: list[_Odd]) -> list[_Odd]:
-    places = {odd.place for odd in taken}
-    return [odd for odd in rows if odd.place not in places]
+def _without(rows: list[RankedRow], taken: list[RankedRow]) -> list[RankedRow]:
+    ranks = {odd.rank for odd in taken}
+    return [odd for odd in rows if odd.rank not in ranks]
 
 
-def _same_values(rows: list[_Odd]) -> Iterator[list[_Odd]]:
+def _same_values(rows: list[RankedRow]) -> Iterator[list[RankedRow]]:
     """Rows that read the same in all columns of the reason, where that is no coincidence.
 
     Among numbers off to the same side, some agree. Told are those that are half of all rows, and
     those at the far end, as zeros, limits of an instrument and codes for "unknown" are.
     """
 
-    def outwards(odd: _Odd) -> tuple[float, ...]:
+    def outwards(odd: RankedRow) -> tuple[float, ...]:
         # Values of the reason, larger the farther they lie to the side they are off to.
         return tuple(
             reason.seen_value if reason.side == "above" else -reason.seen_value
@@ -145,7 +152,7 @@ def _same_values(rows: list[_Odd]) -> Iterator[list[_Odd]]:
             if isinstance(reason.seen_value, float)
         )
 
-    by_value: dict[tuple[str, ...], list[_Odd]] = {}
+    by_value: dict[tuple[str, ...], list[RankedRow]] = {}
     for odd in rows:
         by_value.setdefault(tuple(reason.seen for reason in odd.reasons), []).append(odd)
     farthest = max(map(outwards, rows))
@@ -155,9 +162,9 @@ def _same_values(rows: list[_Odd]) -> Iterator[list[_Odd]]:
             yield same
 
 
-def _like_factors(rows: list[_Odd], *, is_date: bool) -> Iterator[tuple[str, list[_Odd]]]:
+def _like_factors(rows: list[RankedRow], *, is_date: bool) -> Iterator[tuple[str, list[RankedRow]]]:
     """Rows whose value is about the same multiple of what was expected, or as long before it."""
-    sized: list[tuple[float, _Odd]] = []
+    sized: list[tuple[float, RankedRow]] = []
     for odd in rows:
         seen, expected = odd.reasons[0].seen_value, odd.reasons[0].expected_value
         if isinstance(seen, float) and isinstance(expected, float):
@@ -170,27 +177,26 @@ def _like_factors(rows: list[_Odd], *, is_date: bool) -> Iterator[tuple[str, lis
         for part in np.split(np.arange(len(of_sign)), gaps):
             if len(part) < MIN_ROWS or sizes[part].max() > LARGEST_SPREAD * sizes[part].min():
                 continue
-            like = sorted((of_sign[place][1] for place in part), key=lambda odd: odd.place)
+            like = sorted((of_sign[i][1] for i in part), key=lambda odd: odd.rank)
             size = sign * float(np.median(sizes[part]))
-            side = like[0].reasons[0].side
-            words = _years_apart(size, side) if is_date else _multiple(size)
+            words = _how_far(size, like[0].reasons[0].side, is_date=is_date)
             if words:
                 yield f"{words} what the rest suggests", like
 
 
-def _multiple(size: float) -> str:
-    """Say what multiple of what was expected is read; empty where "above" or "below" does."""
+def _how_far(size: float, side: str, *, is_date: bool) -> str:
+    """Say what multiple of what was expected is read, or how many years lie between dates.
+
+    Empty where "above" or "below" says it as well.
+    """
+    if is_date:
+        years = size / YEAR
+        return f"about {_rounded(years)} years {AFTER[side]}" if years >= 2 else ""
     if size >= SMALLEST_FACTOR:
         return f"about {_rounded(size)} times"
     if 0 < size <= 1 / SMALLEST_FACTOR:
         return f"about 1/{_rounded(1 / size)} of"
     return "of the opposite sign of" if 1 / SMALLEST_FACTOR < -size < SMALLEST_FACTOR else ""
-
-
-def _years_apart(seconds: float, side: str) -> str:
-    """Say how many years lie between dates and what was expected; empty if fewer than two."""
-    years = seconds / YEAR
-    return f"about {_rounded(years)} years {AFTER[side]}" if years >= 2 else ""
 
 
 def _rounded(size: float) -> str:
@@ -199,16 +205,22 @@ def _rounded(size: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
-def _clauses(rows: list[_Odd], kinds: Sequence[str]) -> str:
+def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
     """Say what is odd of the columns of some rows, once of columns that are odd alike."""
     names: dict[str, list[str]] = {}
     for place, kind in enumerate(kinds):
-        clause = _clause(kind, [odd.reasons[place] for odd in rows])
-        names.setdefault(clause, []).append(rows[0].reasons[place].column)
+        reasons = [odd.reasons[place] for odd in rows]
+        clause = CLAUSES.get(kind, f"is {kind}")
+        if kind == "same" or kind.startswith("reads "):
+            expected = {reason.expected for reason in reasons}
+            clause = f"reads {one_line(reasons[0].seen, 40)}"
+            if len(expected) == 1:
+                clause += f" where {one_line(expected.pop(), 40)} was expected"
+        names.setdefault(clause, []).append(reasons[0].column)
     clauses = [_said_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:
-        higher = _said_of(names[ABOVE], "is above")
-        clauses.append(f"{higher} and {_all_of(names[BELOW])} {BELOW.removeprefix('is ')}")
+        higher, lower = _said_of(names[ABOVE], "is above"), _all_of(names[BELOW])
+        clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
     else:
         clauses += [_said_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
     return ", ".join(clauses)
@@ -226,42 +238,3 @@ def _said_of(names: Sequence[str], clause: str) -> str:
 def _all_of(names: Sequence[str]) -> str:
     *others, last = map(quoted, names)
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _clause(kind: str, reasons: list[Reason]) -> str:
-    """Say what is odd of one column of some rows."""
-    if kind == "same" or kind.startswith("reads "):
-        expected = {reason.expected for reason in reasons}
-        of_one = f" where {one_line(expected.pop(), 40)} was expected" if len(expected) == 1 else ""
-        return f"reads {one_line(reasons[0].seen, 40)}{of_one}"
-    return CLAUSES.get(kind, f"is {kind}")
-
-
-class _Commons:
-    """What values of other columns the rows of a pattern share."""
-
-    def __init__(self, columns: Sequence[ColumnProfile], listed: Table, sample: Table) -> None:
-        self.listed, self.sample = listed, sample
-        self.names = [c.name for c in columns if not c.hidden and c.name in listed.frame.columns]
-        self.counts: dict[str, dict[str, int]] = {}
-
-    def of(self, rows: list[_Odd], names: tuple[str, ...]) -> tuple[str, str, int] | None:
-        """Column, value and number of rows that share it; None where none stands out."""
-        places, n = [odd.place for odd in rows], len(rows)
-        others = [name for name in self.names if name not in names]
-        best, rarest = None, BY_CHANCE
-        for name in others:
-            texts = self.listed.column(name).texts.gather(places).to_list()
-            value, n_sharing = Counter(texts).most_common(1)[0]
-            if value is None or n_sharing < MOST * n:
-                continue
-            if name not in self.counts:
-                self.counts[name] = dict(self.sample.column(name).levels.most_frequent())
-            n_other = max(self.sample.frame.height - n, 1)
-            n_having = max(self.counts[name].get(value, 0) - n_sharing, 0)
-            share = (n_having + 1) / (n_other + 1)
-            chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
-            if share <= FEW and chance < rarest:
-                shown = self.listed.column(name).text(places[texts.index(value)])
-                best, rarest = (name, shown, n_sharing), chance
-        return best

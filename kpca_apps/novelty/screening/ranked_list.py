@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.detector.attribution import ColumnDrop
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.hints import hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
@@ -44,15 +43,19 @@ def list_rows(
     hints: list[tuple[str, ...]] = []
     if n_explained:
         matrix = verdict.rows.encoded(explained)
-        reasons = explain_rows(model, table, matrix, verdict.training_positions(explained))
+        own = explained if verdict.in_training else np.full(n_explained, -1)
+        reasons = explain_rows(model, table, matrix, own)
         hints = hint_rows(model, verdict.rows, table, matrix, explained)
     hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
     shown = [name for name in table.frame.columns if name not in hidden]
+    rarity, rarities, p_values = verdict.rarity, verdict.rarities, verdict.p_values
     listed = []
     for place, position in enumerate(positions.tolist()):
+        rare = None
+        if rarity is not None and rarities is not None:
+            rare = rarity.describe(float(rarities[position]))
         why = reasons[place] if place < n_explained else ()
         names = {*shown[:MAX_CELLS], *(reason.column for reason in why)}
-        p_values = verdict.p_values
         listed.append(
             RankedRow(
                 rank=int(verdict.ranks[position]),
@@ -66,7 +69,7 @@ def list_rows(
                 explained=place < n_explained,
                 hints=hints[place] if place < n_explained else (),
                 cells=tuple((n, table.column(n).text(place)) for n in shown if n in names),
-                rarity=verdict.rarity_of(position),
+                rarity=rare,
             )
         )
     return tuple(listed)
@@ -80,20 +83,24 @@ def explain_rows(
     `matrix` (r, d) are the first rows of `table`, encoded, and `own` (r,) their positions among
     the training rows, -1 for new ones. Empty where every column reads what is expected there.
     """
-    hidden = {coder.spec.name for coder in model.encoder.coders if coder.spec.hidden}
+    encoder, names = model.encoder, [group.name for group in model.encoder.groups]
+    hidden = {coder.spec.name for coder in encoder.coders if coder.spec.hidden}
     explained = []
     for row, drops in enumerate(model.detector.explain(matrix, training_rows=own)):
-        reasons = [
-            _reason(model, table, row, drop)
-            for drop in drops
-            if drop.share * max(len(drop.together), 1) >= MIN_SHARE
-            or drop.group in (drops[0].group, *drops[0].together)
-        ]
+        reasons = []
+        for drop in drops:
+            is_first = drop.group in (drops[0].group, *drops[0].together)
+            if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
+                seen, seen_value = encoder.seen(table, row, drop.group)
+                expected, expected_value = encoder.describe(drop.group, drop.expected)
+                together = tuple(names[group] for group in drop.together)
+                values = seen, expected, seen_value, expected_value
+                reasons.append(Reason(names[drop.group], drop.share, *values, together))
         # Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
         off = [one for one in reasons if one.seen != one.expected or one.column in hidden]
         off = off or reasons
-        names = {reason.column for reason in off}
-        sets = [tuple(name for name in reason.together if name in names) for reason in off]
+        left = {reason.column for reason in off}
+        sets = [tuple(name for name in reason.together if name in left) for reason in off]
         explained.append(
             tuple(
                 replace(reason, together=together if len(together) > 1 else ())
@@ -101,21 +108,6 @@ def explain_rows(
             )
         )
     return explained
-
-
-def _reason(model: NoveltyModel, table: Table, row: int, drop: ColumnDrop) -> Reason:
-    seen, seen_value = model.encoder.seen(table, row, drop.group)
-    expected, expected_value = model.encoder.describe(drop.group, drop.expected)
-    groups = model.encoder.groups
-    return Reason(
-        column=groups[drop.group].name,
-        share=drop.share,
-        seen=seen,
-        expected=expected,
-        seen_value=seen_value,
-        expected_value=expected_value,
-        together=tuple(groups[group].name for group in drop.together),
-    )
 
 
 def with_reason_shares(

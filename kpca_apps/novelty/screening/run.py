@@ -1,4 +1,4 @@
-"""A table in, a ranked list with reasons and a threshold out, and the scored table written."""
+"""A table in, a ranked list with reasons and a threshold out; or one row; or the scored table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.result import Evaluation, ScreeningResult
+from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
@@ -29,10 +29,10 @@ from kpca_apps.novelty.table.duplicates import find_duplicates
 from kpca_apps.novelty.table.naming import id_note, naming_column
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
 from kpca_apps.novelty.table.specs import ColumnSpec, quoted
-from kpca_apps.novelty.table.table_rows import AnyTable, TableRows, column_names
+from kpca_apps.novelty.table.table_rows import AnyTable, RowQuery, TableRows, column_names
 
 __all__ = [
-    "describe",
+    "explain_row",
     "inherit_options",
     "rows_to_score",
     "score_table",
@@ -49,6 +49,8 @@ Found = Mapping[str, NDArray[Any] | None]
 MIN_LISTED = 100
 # Flagged rows that are explained however few were asked for: some seconds' work.
 MAX_FLAGGED_EXPLAINED = 500
+# Rows of one id that a message lists.
+MAX_PLACES = 20
 SAME_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
@@ -123,8 +125,6 @@ def _as_table(given: TableLike) -> AnyTable:
         return given
     if isinstance(given, str | Path):
         return open_table(given)
-    if isinstance(given, pl.DataFrame):
-        return table_from_frame(given)
     if hasattr(given, "__arrow_c_stream__"):
         return table_from_frame(pl.DataFrame(given))
     raise InputError(f"a table must be a path, a Table or a data frame, got {type(given).__name__}")
@@ -143,7 +143,7 @@ def screen(
     if reference is None:
         model, rows = fit_table(table, options, clean=False, execution=execution)
         verdict = score_rows(model, rows, options)
-        return describe(model, verdict, options, rows, command), model
+        return _describe(model, verdict, options, rows, command), model
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
     extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
@@ -202,7 +202,7 @@ def score_table(
     """
     options = options or inherit_options(model, table)
     model, rows = rows_to_score(model, table, options, execution)
-    return describe(model, score_rows(model, rows, options), options, fitted_on, command)
+    return _describe(model, score_rows(model, rows, options), options, fitted_on, command)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -267,7 +267,76 @@ def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
     check_options(of_rows, column_names(table), table.source.name)
 
 
-def describe(
+def explain_row(
+    model: NoveltyModel,
+    table: AnyTable,
+    *,
+    row: str | None = None,
+    line: int | None = None,
+    options: ScreeningOptions | None = None,
+    execution: Execution | None = None,
+) -> tuple[RankedRow, ScreeningResult]:
+    """One row with its rank in the table and all its reasons, and the table scored without others.
+
+    It is named by its `row`, the text in the column that names the rows (see `naming_column`)
+    where there is one and it is found there, else its number, 1 = first; or by the `line` of the
+    file it starts on.
+    """
+    options = replace(options or inherit_options(model, table), explain=0)
+    model, rows = rows_to_score(model, table, options, execution)
+    id_column = naming_column(rows, options.columns.id)
+    position = np.array([_find_row(rows, id_column, row, line)])
+    verdict = score_rows(model, rows, options)
+    result = _describe(model, verdict, options, None, "")
+    (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
+    return listed, result
+
+
+def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
+    """Position of the one row that is meant."""
+    name = rows.source.name
+    if (row is None) == (line is None):
+        raise ConfigError("say which row to explain: either its id or number, or its line")
+    if line is not None:
+        if rows.sample_table.lines is None:
+            raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
+        found = rows.find(RowQuery(line=line))
+        what = f"row that starts on line {line}"
+    else:
+        found, what = _named_rows(rows, id_column, str(row).strip())
+    if len(found) == 1:
+        return int(found[0])
+    if len(found) == 0:
+        raise InputError(f"{name}: no {what}")
+    # Where the rows of one id are, and how to name one of them.
+    first = found[:MAX_PLACES]
+    lines = rows.take(first).lines
+    kind, places = ("row", first + 1) if lines is None else ("line", lines)
+    more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
+    instead = f"name one, as with --line {places[0]}"
+    if lines is None:
+        instead = "name the rows by another column with --id"
+    raise InputError(
+        f"{name}: {len(found)} rows are a {what}: {kind}s {', '.join(map(str, places))}{more}; "
+        f"{instead}"
+    )
+
+
+def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
+    """Positions of the rows of that id, or else of that number; and what was looked for."""
+    numbered = f"rows are numbered from 1 to {rows.n_rows}"
+    what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
+    if id_column is not None:
+        found = rows.find(RowQuery(column=id_column, text=row))
+        what = f"row with {quoted(id_column)} {quoted(row)}"
+        if len(found):
+            return found, what
+        what = f"{what}; {numbered}"
+    number = int(row) if row.isdecimal() and len(row) < 19 else 0
+    return np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64), what
+
+
+def _describe(
     model: NoveltyModel,
     verdict: Verdict,
     options: ScreeningOptions,

@@ -18,7 +18,7 @@ from kpca_apps.novelty.detector.threshold import (
     rate_threshold,
     smallest_rate,
 )
-from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare, ThresholdInfo
+from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
@@ -57,16 +57,6 @@ class Verdict:
     rarity: Rarity | None  # what `rarities` come from
     scale: ScoreScale | None
     warnings: tuple[str, ...]
-
-    def rarity_of(self, position: int) -> TailShare | None:
-        """How rare the score of one row is, in words too."""
-        if self.rarity is None or self.rarities is None:
-            return None
-        return self.rarity.describe(float(self.rarities[position]))
-
-    def training_positions(self, positions: IntArray) -> IntArray:
-        """Positions of some rows among the training rows, -1 for new ones."""
-        return positions if self.in_training else np.full(len(positions), -1)
 
 
 def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Verdict:
