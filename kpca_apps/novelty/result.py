@@ -1,7 +1,6 @@
-"""What a screening found: plain, frozen result objects.
+"""What a screening found: frozen objects of numbers and text, never tables, models or files.
 
-They are all a report, a JSON file or a terminal summary may look at. They hold numbers and text,
-never tables, models or files, so that every view of a result is a pure function of it.
+They are all that a report, a JSON file or a terminal summary looks at.
 """
 
 from __future__ import annotations
@@ -65,9 +64,7 @@ class ColumnProfile:
     why: str  # one clause: the rule that decided ("4 distinct strings")
     n_missing: int  # cells without a value
     n_distinct: int  # distinct values among the rest
-    # Shares of the reasons that name it, over those of all reasons, among the flagged rows that
-    # are explained, 0..1.
-    reason_share: float = 0.0
+    reason_share: float = 0.0  # its part in the reasons of flagged rows that are explained, 0..1
     distribution: NumericProfile | CategoryProfile | None = None  # None: unused, hidden, free text
 
 
@@ -76,19 +73,17 @@ class Reason:
     """One column's part in making a row odd."""
 
     column: str
-    # How far the score drops when the expected value replaces the one seen, over the sum of these
-    # drops for all columns told of the row, 0..1; the drop of several columns replaced together is
-    # divided evenly among them. 0 where no replacement lowers the score: the column told is then
-    # the one farthest from what is expected.
+    # Drop of the score when the expected value replaces the one seen, over the sum of these drops
+    # for all columns listed, 0..1; that of columns replaced together is divided evenly among them.
+    # 0 where no replacement lowers the score: then the column is farthest from what is expected.
     share: float
     seen: str  # the value in the row, as text to show
     expected: str  # the one its neighbours suggest
-    # The same as numbers (numeric, boolean, dates in seconds) or level names (categorical); None
-    # where missing or not to be drawn (free text, hidden).
+    # Numbers (dates in seconds) or names of levels; None where missing, free text or hidden.
     seen_value: float | str | None = None
     expected_value: float | str | None = None
-    # Columns that are odd as a set, this one among them: one alone does not explain the row. Empty
-    # where the column is odd by itself. Reasons of one set follow each other.
+    # Columns that are odd as a set, this one among them, whose reasons follow each other; empty
+    # where the column is odd by itself.
     together: tuple[str, ...] = ()
 
     @property
@@ -104,9 +99,8 @@ class Reason:
 class TailShare:
     """How rare a score is among rows like the usual ones."""
 
-    # Share of such rows that would score at least as high, 0..1, smaller for every higher score.
-    # Where the words begin with "about" or "<" it is extrapolated: it orders rows, and is no
-    # frequency that was seen.
+    # Of such rows that would score at least as high, 0..1, smaller for every higher score. Where
+    # the words begin with "about" or "<" it is extrapolated: no frequency that was seen.
     share: float
     words: str  # the same as "1 in N", as far as the rows bear it
 
@@ -139,9 +133,7 @@ class RankedRow:
     score: float  # higher = more novel
     p_value: float | None  # share of normal rows expected to score as high; None: no reference
     flagged: bool  # whether the score exceeds the threshold
-    # What explains the row first, then by share; empty where the row reads in every column what is
-    # expected there, or reasons were not asked for this far down (see `explained`).
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[Reason, ...] = ()  # what explains the row first, then by share
     explained: bool = False  # whether reasons were computed for this row
     hints: tuple[str, ...] = ()  # what may have gone wrong with it: a sentence each
     cells: tuple[tuple[str, str], ...] = ()  # name and text as it stands, for shown columns
@@ -172,9 +164,7 @@ class Pattern:
     rows: tuple[int, ...]  # positions in the table, 1 = first row of data; the oddest first
     columns: tuple[str, ...]  # of the reason
     sentence: str  # what is odd of them and what they share, in one line
-    # Another column and the value that all of these rows, or nine of ten, have in it, while few of
-    # the other rows do.
-    common: tuple[str, str] | None = None
+    common: tuple[str, str] | None = None  # another column, and the value most have, others not
 
     def without_values(self) -> Pattern:
         """Leave only how many rows it is, and in which columns."""
@@ -207,8 +197,7 @@ class ThresholdInfo:
     rule: str  # "share", "count", "alpha" or "fdr"
     setting: float  # the number given (or defaulted) for the rule
     value: float  # rows with a score above it are flagged; may be inf
-    # "leave-one-out" (approximate), "split" (finite-sample guarantee) or None (a choice).
-    calibration: str | None
+    calibration: str | None  # "leave-one-out", "split" (guaranteed) or None (a choice)
     n_calibration: int  # rows it was calibrated on; 0 for a choice
     statement: str  # one plain sentence saying what it means
     rarity: TailShare | None = None  # of a score at the threshold, as in `RankedRow`
@@ -338,8 +327,7 @@ class DuplicateRows:
     # explain; without those of `common`.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  # the first 20 of them
-    # Columns in which alone so many rows differ from others that this is how the table is made,
-    # and how many rows.
+    # Columns in which alone so many rows, counted here, differ that the table is made that way.
     common: tuple[tuple[str, int], ...] = ()
     n_compared: int = 0  # rows among which near repeats were sought: all, or a drawn sample
     statement: str = ""  # all this in a few plain sentences; empty where no row repeats another
@@ -372,8 +360,7 @@ class ScreeningResult:
     odd_cells: tuple[OddCell, ...] = ()  # clearest first: at most 50, and 10 a column
     n_odd_cells: int = 0  # cells of the table that are odd by themselves, listed or not
     patterns: tuple[Pattern, ...] = ()  # rows odd for the same reason; those of most rows first
-    # (n,), without a reference: how rare each score is (`TailShare.share`); None for a hard cut.
-    rarities: FloatArray | None = None
+    rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, hard cut
     scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
 

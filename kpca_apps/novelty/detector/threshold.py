@@ -1,9 +1,9 @@
 """The rule that flags rows: a threshold, above which rows are flagged and no others.
 
-A threshold is calibrated on rows known to be normal, or plainly called a choice. A quantile of
-in-sample scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on average.
-Scores are calibrated instead on leave-one-out scores (approximate) or on rows held back (split
-conformal: Vovk, Gammerman & Shafer 2005, guaranteed for exchangeable rows).
+It is calibrated on rows known to be normal, or plainly called a choice. A quantile of in-sample
+scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on average. Leave-one-out
+scores calibrate instead (approximate), or rows held back (split conformal, guaranteed for
+exchangeable rows: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005).
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     """Threshold that a normal row exceeds with probability at most `alpha`, in (0, 1).
 
     It is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the model has
-    not adapted to, or infinity where that exceeds n: Vovk, Gammerman & Shafer, Algorithmic
-    Learning in a Random World, 2005, proposition 2.3.
+    not adapted to, or infinity where that exceeds n (Vovk et al. 2005, proposition 2.3).
     """
     n = len(calibration_scores)
     # The tiny subtraction keeps (n + 1)(1 - alpha) = 95.00000000000001 from counting as 96.

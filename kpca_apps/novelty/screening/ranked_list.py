@@ -48,7 +48,7 @@ def list_rows(
         hints = hint_rows(model, verdict.rows, table, matrix, explained)
     hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
     shown = [name for name in table.frame.columns if name not in hidden]
-    rarity, rarities, p_values = verdict.rarity, verdict.rarities, verdict.p_values
+    rarity, rarities, p_values = model.detector.rarity_, verdict.rarities, verdict.p_values
     listed = []
     for place, position in enumerate(positions.tolist()):
         rare = None

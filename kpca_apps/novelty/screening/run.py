@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
+from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
@@ -212,18 +212,16 @@ def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> Scr
     nothing. A rule replaces the model's.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
-    columns = model.options.columns
-    of_columns: dict[str, Any] = {
-        name: column if column in column_names(table) else None
-        for name, column in (("label", columns.label), ("id", columns.id))
-    }
-    of_columns |= {name: changed.pop(name) for name in ("label", "id", "hide") if name in changed}
-    inherited: dict[str, Any] = {"columns": replace(columns, **of_columns)}
-    if of_columns["label"] is None or of_columns["label"] != columns.label:
-        inherited["positive"] = None
+    base, columns, names = model.options, model.options.columns, column_names(table)
+    label = changed.pop("label", columns.label if columns.label in names else None)
+    id_column = changed.pop("id", columns.id if columns.id in names else None)
+    hide = changed.pop("hide", columns.hide)
+    if label is None or label != columns.label:
+        base = replace(base, positive=None)
     if changed.keys() & set(RULES):
-        inherited |= dict.fromkeys(RULES)
-    return replace(model.options, **(inherited | changed))
+        changed = dict.fromkeys(RULES) | changed
+    columns = replace(columns, label=label, id=id_column, hide=hide)
+    return replace(base, columns=columns, **changed)
 
 
 def rows_to_score(
@@ -359,11 +357,44 @@ def _describe(
     id_column = naming_column(rows, options.columns.id)
     ranked = list_rows(model, verdict, table, listed, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
-    evaluations: tuple[Evaluation, ...] = ()
+    evaluations = []
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
-        evaluations = (evaluate_scores(model, rows, labels, sampled, fitted_on),)
-    detector, threshold = model.detector, verdict.threshold
+        evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
+    return ScreeningResult(
+        source=rows.source,
+        reference=None if fitted_on is rows else model.source,
+        scores=verdict.scores,
+        p_values=verdict.p_values,
+        flagged=verdict.flagged,
+        ranks=verdict.ranks,
+        threshold=verdict.threshold,
+        ranked=ranked,
+        columns=with_reason_shares(columns, ranked),
+        patterns=find_patterns(ranked, columns, table, rows.sample_table),
+        map=map_rows(model, verdict, listed),
+        contours=score_grid(model, verdict),
+        evaluations=tuple(evaluations),
+        warnings=(
+            *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
+            *filter(None, [id_note(rows, options.columns.id, id_column)]),
+        ),
+        settings=_settings(model, verdict, columns, n_explained),
+        versions=library_versions(),
+        command=command,
+        odd_cells=odd_cells,
+        n_odd_cells=n_odd_cells,
+        rarities=verdict.rarities,
+        scale=verdict.scale,
+        duplicates=find_duplicates(rows),
+    )
+
+
+def _settings(
+    model: NoveltyModel, verdict: Verdict, columns: Sequence[ColumnProfile], n_explained: int
+) -> dict[str, str | float | int | bool | None]:
+    """Every resolved parameter that the result depends on."""
+    detector, threshold, rows = model.detector, verdict.threshold, verdict.rows
     missed, score = detector.landmark_miss_, "kernel PCA error"
     settings: dict[str, str | float | int | bool | None] = {
         "fitted on": "a clean reference" if model.clean else "a table that may hold outliers",
@@ -388,33 +419,7 @@ def _describe(
         settings["cells of listed rows"] = (
             f"those of the first {MAX_CELLS} of {n_shown} columns, and of the reasons"
         )
-    return ScreeningResult(
-        source=rows.source,
-        reference=None if fitted_on is rows else model.source,
-        scores=verdict.scores,
-        p_values=verdict.p_values,
-        flagged=verdict.flagged,
-        ranks=verdict.ranks,
-        threshold=threshold,
-        ranked=ranked,
-        columns=with_reason_shares(columns, ranked),
-        patterns=find_patterns(ranked, columns, table, rows.sample_table),
-        map=map_rows(model, verdict, listed),
-        contours=score_grid(model, verdict),
-        evaluations=evaluations,
-        warnings=(
-            *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
-            *filter(None, [id_note(rows, options.columns.id, id_column)]),
-        ),
-        settings=settings,
-        versions=library_versions(),
-        command=command,
-        odd_cells=odd_cells,
-        n_odd_cells=n_odd_cells,
-        rarities=verdict.rarities,
-        scale=verdict.scale,
-        duplicates=find_duplicates(rows),
-    )
+    return settings
 
 
 def _notes(

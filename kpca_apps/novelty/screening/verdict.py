@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     conformal_p_values,
@@ -54,7 +53,6 @@ class Verdict:
     ranks: IntArray
     flagged: BoolArray
     threshold: ThresholdInfo
-    rarity: Rarity | None  # what `rarities` come from
     scale: ScoreScale | None
     warnings: tuple[str, ...]
 
@@ -67,9 +65,8 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     detector, calibration_scores = model.detector, model.detector.calibration_scores_
-    in_training = rows.source.sha256 == model.source.sha256 and rows.source.n_rows == len(
-        model.training_scores
-    )
+    has_scores = rows.source.n_rows == len(model.training_scores)
+    in_training = has_scores and rows.source.sha256 == model.source.sha256
     if in_training:
         scores, warnings = model.training_scores, model.warnings
     else:
@@ -102,7 +99,6 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         ranks=ranks,
         flagged=flagged,
         threshold=threshold,
-        rarity=rarity,
         scale=scale,
         warnings=(*warnings, *too_few),
     )
@@ -192,7 +188,13 @@ def flag(
         else:
             statement = _list_statement(setting, n_flagged, value, n, n_calibration, calibration)
         if math.isinf(value):
-            warnings = (_too_few_rows(rule, n_calibration),)
+            # The smallest n with 1 / (n + 1) <= alpha.
+            enough = math.ceil(1.0 / setting - 1e-9) - 1
+            instead = f"give at least {enough:,}, or a larger --alpha."
+            if rule.name == "fdr":
+                instead = "give more of them, a larger --fdr, or a false-alarm rate (--alpha)."
+            few = f"{n_calibration:,} reference rows are too few for {rule.name} {setting:.3g}"
+            warnings = (f"{few}: {instead}",)
     elif chosen_before is not None:
         statement = (
             f"A choice: the threshold that {rule.name} {setting:.3g} set on the table the model "
@@ -271,16 +273,6 @@ def _calibrated_on(n_calibration: int, calibration: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
-
-
-def _too_few_rows(rule: Rule, n_calibration: int) -> str:
-    """Say what to do where the clean rows are too few to flag anything."""
-    few = f"{n_calibration:,} reference rows are too few for {rule.name} {rule.setting:.3g}"
-    if rule.name == "alpha":
-        # The smallest n with 1 / (n + 1) <= alpha.
-        enough = math.ceil(1.0 / rule.setting - 1e-9) - 1
-        return f"{few}: give at least {enough:,}, or a larger --alpha."
-    return f"{few}: give more of them, a larger --fdr, or a false-alarm rate (--alpha)."
 
 
 def _p_value_scale(calibration_scores: FloatArray) -> ScoreScale:

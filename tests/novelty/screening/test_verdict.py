@@ -287,3 +287,18 @@ def test_warnings_of_the_reference_are_told_from_those_of_the_table() -> None:
     model = fit_model(table_from_frame(gaps, "clean.csv"), ScreeningOptions(alpha=0.1))
     verdict = verdict_by(model, correlated(20, seed=1), ScreeningOptions(alpha=0.1))
     assert any(text.startswith("In clean.csv, the reference: ") for text in verdict.warnings)
+
+
+def test_p_values_come_with_the_scores_of_round_ones() -> None:
+    model = fit_model(correlated(99), ScreeningOptions(alpha=0.1))
+    scale = verdict_by(model, correlated(20, seed=1), ScreeningOptions()).scale
+    assert scale is not None
+    assert scale.statement == (
+        "p-value: the share of rows like the reference that would score so high; 99 of them show "
+        "no share below 0.01."
+    )
+    calibration = np.sort(model.detector.calibration_scores_)
+    assert [(mark.score, mark.words) for mark in scale.marks] == [
+        (calibration[89], "0.1"),
+        (calibration[98], "0.01"),
+    ]
