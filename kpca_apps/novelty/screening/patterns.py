@@ -217,16 +217,16 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
             if len(expected) == 1:
                 clause += f" where {one_line(expected.pop(), 40)} was expected"
         names.setdefault(clause, []).append(reasons[0].column)
-    clauses = [_said_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
+    clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:
-        higher, lower = _said_of(names[ABOVE], "is above"), _all_of(names[BELOW])
+        higher, lower = _say_of(names[ABOVE], "is above"), _all_of(names[BELOW])
         clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
     else:
-        clauses += [_said_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
+        clauses += [_say_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
     return ", ".join(clauses)
 
 
-def _said_of(names: Sequence[str], clause: str) -> str:
+def _say_of(names: Sequence[str], clause: str) -> str:
     """Say one clause of one column, or of several."""
     if len(names) > 1:
         verb, rest = clause.split(" ", 1)
