@@ -91,7 +91,7 @@ def screen(
             s.print_plan(console, clean or rows, told, json, execution)
             return
         from kpca_apps.cli.commands import reproduce
-        from kpca_apps.novelty.screening.screening import screen as screen_rows
+        from kpca_apps.novelty.screening.run import screen as screen_rows
 
         with s.working(console, "Screening", rows, clean):
             result, model = screen_rows(
@@ -210,7 +210,7 @@ def score(
     """
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening.model import load_model
-    from kpca_apps.novelty.screening.screening import score_table
+    from kpca_apps.novelty.screening.run import score_table
 
     console, clock = Console(quiet), Clock()
     folder = s.open_folder(out, "novelty", table, force=force)
@@ -252,8 +252,8 @@ def explain(
     config: Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
-    from kpca_apps.novelty.screening.explaining import explain_row
     from kpca_apps.novelty.screening.model import load_model
+    from kpca_apps.novelty.screening.run import explain_row
 
     console = Console(quiet)
     if (row is None) == (line is None):

@@ -172,7 +172,7 @@ def print_plan(
 
 def adjusted(model: NoveltyModel, table: AnyTable, params: Mapping[str, Any]) -> ScreeningOptions:
     """Options of a model, changed by what stands on the command line."""
-    from kpca_apps.novelty.screening.scoring import inherit_options
+    from kpca_apps.novelty.screening.run import inherit_options
 
     hide = tuple(params.get("hide") or ())
     columns = {"label": params.get("label"), "id": params.get("id"), "hide": hide or None}
@@ -192,7 +192,7 @@ def finish(
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.novelty.screening.model import save_model
-    from kpca_apps.novelty.screening.scored_table import write_scored_table
+    from kpca_apps.novelty.screening.run import write_scored_table
     from kpca_apps.report.novelty.figures import screening_figures
     from kpca_apps.report.novelty.page import render_screening
     from kpca_apps.report.novelty.text import headline, without_hidden
@@ -266,7 +266,7 @@ def _threshold_text(result: ScreeningResult) -> str:
 
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
-    from kpca_apps.novelty.screening.flagging import rate_statement
+    from kpca_apps.novelty.screening.verdict import rate_statement
     from kpca_apps.report.novelty.text import scores_text
 
     rule, detector = model.rule, model.detector

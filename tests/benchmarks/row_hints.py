@@ -28,8 +28,8 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.files.tables.opening import open_table
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.listing import hint_rows
-from kpca_apps.novelty.screening.screening import screen
+from kpca_apps.novelty.screening.hints import hint_rows
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table.table_rows import WholeTableRows, rows_of
 
 # What a right hint says, by the kind of fault.

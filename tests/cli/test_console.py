@@ -22,7 +22,7 @@ from kpca_apps.cli.console import (
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of

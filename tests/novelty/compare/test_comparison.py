@@ -11,7 +11,7 @@ from kpca_apps.novelty.compare.baselines import BASELINES, standardise
 from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, compare_table, curves_of
 from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated
 

@@ -8,10 +8,9 @@ from scipy.stats import expon, gamma, genpareto
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen, screen_table
+from kpca_apps.novelty.screening.run import explain_row, screen, screen_table
 from tests.files.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 from tests.novelty.tables import correlated
 

@@ -11,9 +11,9 @@ from kpca_apps.novelty.detector.reasons import (
     NeighbourRows,
     rows_without_strays,
 )
-from kpca_apps.novelty.screening.listing import explain_rows
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen, screen_table
+from kpca_apps.novelty.screening.ranked_list import explain_rows
+from kpca_apps.novelty.screening.run import screen, screen_table
 from tests.novelty.tables import correlated
 
 NONE = np.array([], dtype=np.int64)

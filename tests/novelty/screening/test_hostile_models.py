@@ -15,10 +15,9 @@ import pytest
 from kpca_apps.errors import ModelFileError
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import score_table
+from kpca_apps.novelty.screening.run import explain_row, score_table
 from tests.files.model_parts import Arrays, Document, read_parts, write_parts
 from tests.novelty.tables import frame_of
 

@@ -15,7 +15,7 @@ from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import parted
 from kpca_apps.novelty.result import DuplicateRows
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table import duplicates as module
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.duplicates import find_duplicates

@@ -4,10 +4,9 @@ import polars as pl
 import pytest
 
 from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import explain_row, screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import frame_of
 

@@ -13,7 +13,7 @@ from kpca_apps.files.tables.opening import read_table, table_from_frame
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.screening.model import fit_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import score_table, screen, screen_table
+from kpca_apps.novelty.screening.run import inherit_options, score_table, screen, screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated, frame_of
 
@@ -283,3 +283,23 @@ def test_a_table_of_duplicates_is_ranked_in_its_own_order() -> None:
     result = score_table(fit_model(correlated(60)), table)
     first = [result.ranks[i::30] for i in range(30)]
     assert all((np.diff(ranks) > 0).all() for ranks in first)
+
+
+TO_INHERIT = ScreeningOptions(
+    alpha=0.1, columns=ColumnOptions(label="kind", id="name"), positive="odd", seed=4
+)
+
+
+def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> None:
+    model = fit_model(correlated(60, odd=5), TO_INHERIT)
+    assert inherit_options(model, correlated(10)) == TO_INHERIT
+    bare = inherit_options(model, table_from_frame(frame_of(10).drop("kind", "name")))
+    assert (bare.columns.label, bare.columns.id, bare.positive) == (None, None, None)
+    assert (bare.alpha, bare.seed) == (0.1, 4)
+
+
+def test_what_is_told_anew_replaces_what_is_inherited() -> None:
+    model = fit_model(correlated(60, odd=5), TO_INHERIT)
+    told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
+    assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)
+    assert (told.columns.id, told.columns.label, told.columns.hide) == ("colour", "kind", ("bill",))

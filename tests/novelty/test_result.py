@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.distribution import ScoreDistribution
+from kpca_apps.novelty.result import ScoreDistribution
 
 
 def summary(scores: np.ndarray, n_flagged: int) -> ScoreDistribution:

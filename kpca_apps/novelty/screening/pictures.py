@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import ComponentMap, ScoreContours
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.ranking import top_rows
-from kpca_apps.novelty.screening.scoring import Judged
+from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.table_rows import TableRows
 
 __all__ = ["map_rows", "score_grid"]
@@ -21,25 +20,11 @@ N_VARIANCES = 30
 GRID = 60
 
 
-def map_rows(model: NoveltyModel, judged: Judged, listed: IntArray) -> ComponentMap:
-    """Place a drawn sample of rows, and every listed one, on the leading two kernel components.
-
-    Parameters
-    ----------
-    model : NoveltyModel
-        The fitted model; its seed draws the sample.
-    judged : Judged
-        The rows and their ranks and flags.
-    listed : (r,) int array
-        Positions of the rows in the ranked list.
-
-    Returns
-    -------
-    ComponentMap
-    """
-    drawn, matrix = _drawn(judged.rows, listed, model.options.seed)
+def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
+    """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
+    drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix)
-    ranks = judged.ranks[drawn]
+    ranks = verdict.ranks[drawn]
     subspace = model.detector.subspace_
     # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
     kept = model.detector.views_.transform(model.detector.neighbours_.rows)
@@ -50,38 +35,31 @@ def map_rows(model: NoveltyModel, judged: Judged, listed: IntArray) -> Component
         x=points[:, 0],
         y=points[:, 1],
         rank=np.where(ranks <= len(listed), ranks, 0),
-        flagged=np.asarray(judged.flagged[drawn]),
-        n_rows=judged.rows.n_rows,
+        flagged=np.asarray(verdict.flagged[drawn]),
+        n_rows=verdict.rows.n_rows,
         variances=subspace.variances[:N_VARIANCES],
         gains=subspace.gain[:N_VARIANCES],
         explained=(float(leading[0]), float(leading[1])),
     )
 
 
-def score_grid(model: NoveltyModel, judged: Judged) -> ScoreContours | None:
+def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
     """Scores on a grid over the two columns of a table; ``None`` unless it uses two numeric ones.
 
-    Parameters
-    ----------
-    model : NoveltyModel
-        The fitted model.
-    judged : Judged
-        The rows; of those flagged, the first 1,500 of the list are drawn.
-
-    Returns
-    -------
-    ScoreContours or None
+    Beside a sample of the rows, the first 1,500 of those flagged are drawn.
     """
     used = model.encoder.plan.used
     if len(used) != 2 or any(spec.role != "numeric" for spec in used):
         return None
     # A column with gaps brings an indicator of them, which is 0 all over the picture.
     first, second = (group.columns[0] for group in model.encoder.groups)
-    flagged = top_rows(judged.ranks, MAX_DRAWN)
-    flagged = flagged[judged.flagged[flagged]]
-    drawn, matrix = _drawn(judged.rows, flagged, model.options.seed)
-    held = np.vstack([judged.rows.sample, matrix])
-    x, y = (_grid_lines(held[:, column]) for column in (first, second))
+    flagged = top_rows(verdict.ranks, MAX_DRAWN)
+    flagged = flagged[verdict.flagged[flagged]]
+    drawn, matrix = _drawn(verdict.rows, flagged, model.options.seed)
+    held = np.vstack([verdict.rows.sample, matrix])
+    low, high = held.min(axis=0), held.max(axis=0)
+    margin = 0.05 * (high - low)
+    x, y = (np.linspace((low - margin)[j], (high + margin)[j], GRID) for j in (first, second))
     grid = np.zeros((GRID * GRID, matrix.shape[1]))
     grid[:, first], grid[:, second] = np.tile(x, GRID), np.repeat(y, GRID)
     return ScoreContours(
@@ -92,7 +70,7 @@ def score_grid(model: NoveltyModel, judged: Judged) -> ScoreContours | None:
         scores=-model.detector.score_samples(grid).reshape(GRID, GRID),
         points_x=matrix[:, first],
         points_y=matrix[:, second],
-        points_flagged=np.asarray(judged.flagged[drawn]),
+        points_flagged=np.asarray(verdict.flagged[drawn]),
     )
 
 
@@ -102,15 +80,8 @@ def _drawn(rows: TableRows, kept: IntArray, seed: int) -> tuple[IntArray, FloatA
     drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
     positions = np.union1d(drawn, kept)
     place = np.searchsorted(index, positions).clip(max=len(index) - 1)
-    held = index[place] == positions
+    is_held = index[place] == positions
     matrix = rows.sample[place]
-    if not held.all():
-        matrix[~held] = rows.encoded(positions[~held])
+    if not is_held.all():
+        matrix[~is_held] = rows.encoded(positions[~is_held])
     return positions, matrix
-
-
-def _grid_lines(values: FloatArray) -> FloatArray:
-    low, high = float(values.min()), float(values.max())
-    margin = 0.05 * (high - low)
-    lines: FloatArray = np.linspace(low - margin, high + margin, GRID)
-    return lines
