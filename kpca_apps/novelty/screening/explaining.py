@@ -14,10 +14,9 @@ from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.scoring import adapted, inherit_options, judge
 from kpca_apps.novelty.screening.screening import describe, scored_rows
-from kpca_apps.novelty.table.naming import naming_column
+from kpca_apps.novelty.table.columns import quoted
 from kpca_apps.novelty.table.parted_rows import Execution
-from kpca_apps.novelty.table.specs import quoted
-from kpca_apps.novelty.table.table_rows import AnyTable, RowQuery, TableRows
+from kpca_apps.novelty.table.rows import AnyTable, RowQuery, TableRows, naming_column
 
 __all__ = ["explain_row"]
 

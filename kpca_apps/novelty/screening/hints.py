@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.detector.attribution import GroupDistances, NeighbourRows, nearest_rows
-from kpca_apps.novelty.table.cell_rules import NumberRule, without_double
-from kpca_apps.novelty.table.column_tails import Tail
-from kpca_apps.novelty.table.specs import quoted
+from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
 
 __all__ = ["HintFinder", "NumberColumn", "missing_hint"]
 

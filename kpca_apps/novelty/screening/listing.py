@@ -16,7 +16,7 @@ from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.hints import HintFinder, NumberColumn, missing_hint
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.scoring import Judged
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.rows import TableRows
 
 __all__ = ["MAX_CELLS", "explain_rows", "hint_rows", "list_rows", "share_of_reasons"]
 

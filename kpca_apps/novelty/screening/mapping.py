@@ -9,7 +9,7 @@ from kpca_apps.novelty.result import ComponentMap, ScoreContours
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.ranking import top_rows
 from kpca_apps.novelty.screening.scoring import Judged
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.rows import TableRows
 
 __all__ = ["map_rows", "score_grid"]
 

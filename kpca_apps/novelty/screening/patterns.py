@@ -22,8 +22,8 @@ from kpca_apps.novelty.result import (
     RankedRow,
     Reason,
 )
-from kpca_apps.novelty.table.coders import MISSING
-from kpca_apps.novelty.table.specs import quoted
+from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.novelty.table.encoding import MISSING
 
 __all__ = ["find_patterns"]
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.rows import TableRows
 
 __all__ = ["novelty_order", "novelty_ranks", "rank_rows", "top_rows"]
 

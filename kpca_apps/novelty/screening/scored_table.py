@@ -14,7 +14,7 @@ from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind
 from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts
-from kpca_apps.novelty.table.table_rows import AnyTable
+from kpca_apps.novelty.table.rows import AnyTable
 
 __all__ = ["write_scored_table"]
 

@@ -22,9 +22,8 @@ from kpca_apps.novelty.screening.flagging import (
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions, resolve_rule
 from kpca_apps.novelty.screening.ranking import rank_rows
-from kpca_apps.novelty.table.columns import ColumnOptions, check_options
-from kpca_apps.novelty.table.specs import ColumnSpec, quoted
-from kpca_apps.novelty.table.table_rows import AnyTable, TableRows, column_names
+from kpca_apps.novelty.table.columns import ColumnOptions, ColumnSpec, check_options, quoted
+from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names
 
 __all__ = ["Judged", "adapted", "check_names", "inherit_options", "judge", "knows"]
 

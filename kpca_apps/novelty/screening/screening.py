@@ -35,9 +35,15 @@ from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.ranking import top_rows
 from kpca_apps.novelty.screening.scoring import Judged, adapted, check_names, inherit_options, judge
 from kpca_apps.novelty.table.duplicates import find_duplicates
-from kpca_apps.novelty.table.naming import id_note, naming_column
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
-from kpca_apps.novelty.table.table_rows import AnyTable, TableRows, column_names, rows_of
+from kpca_apps.novelty.table.rows import (
+    AnyTable,
+    TableRows,
+    column_names,
+    id_note,
+    naming_column,
+    rows_of,
+)
 
 __all__ = ["describe", "score_table", "scored_rows", "screen", "screen_table"]
 

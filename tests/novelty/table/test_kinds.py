@@ -8,7 +8,7 @@ import pytest
 from kpca_apps.files.tables.dates import read_dates
 from kpca_apps.files.tables.numbers import read_numbers
 from kpca_apps.files.tables.values import Column
-from kpca_apps.novelty.table.notation import Notation
+from kpca_apps.novelty.table.kinds import Notation
 from tests.files.model_parts import from_file
 
 
@@ -33,7 +33,7 @@ def test_numbers(cells: list[str], value: float, text: str) -> None:
     format = Column(series).number_format()
     assert format is not None
     notation = Notation.of(Column(series), format)
-    assert notation.number(value, format) == text
+    assert notation.write(value, format) == text
     assert read_numbers(pl.Series([text]), format)[0] == pytest.approx(value, rel=1e-3)
 
 
@@ -53,7 +53,7 @@ def test_dates(cells: list[str], text: str) -> None:
     format = Column(series).date_format()
     assert format is not None
     at = read_dates(pl.Series(["2008-11-03"]), format)[0][0]
-    assert Notation.of(Column(series), format).date(at, format) == text
+    assert Notation.of(Column(series), format).write(at, format) == text
     assert read_dates(pl.Series([text]), format)[0][0] == at
 
 
@@ -62,8 +62,8 @@ def test_a_time_of_day_is_kept_and_a_typed_column_is_plain() -> None:
     format = Column(series).date_format()
     assert format is not None
     notation = Notation.of(Column(series), format)
-    assert notation.date(86400.0 + 3661, format) == "02.01.1970 01:01:01"
-    assert notation.date(1e18, format).endswith("days after 1970-01-01")
+    assert notation.write(86400.0 + 3661, format) == "02.01.1970 01:01:01"
+    assert notation.write(1e18, format).endswith("days after 1970-01-01")
     assert Notation.of(Column(pl.Series([1.0])), format) == Notation()
 
 
