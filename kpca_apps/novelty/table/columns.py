@@ -29,6 +29,7 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line, suggest
@@ -51,6 +52,8 @@ __all__ = [
     "listed",
     "quoted",
 ]
+
+FloatArray = NDArray[np.float64]
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
@@ -113,6 +116,12 @@ class ColumnSpec:
     def has_levels(self) -> bool:
         """Whether the model sees its levels."""
         return self.used and KINDS[self.role].features is None
+
+    def features(self, column: Column) -> FloatArray:
+        """All features of its kind of each cell, (n, k), NaN where missing."""
+        features = KINDS[self.role].features
+        assert features is not None
+        return features(column, self.format)
 
     def levels(self, column: Column) -> Levels:
         """Levels of the column; truth words in lower case, so that Yes and yes are one."""

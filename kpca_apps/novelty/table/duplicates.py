@@ -16,7 +16,7 @@ hour, a size), and no mistake in these rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -55,8 +55,8 @@ class EqualRows:
     groups: tuple[IntArray, ...]  # positions in the first groups, in order of their first rows
 
 
-def equal_rows(hashes: HashArray, n_listed: int) -> EqualRows:
-    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups.
+def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
+    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all.
 
     >>> found = equal_rows(np.array([7, 5, 7, 9, 5, 7], dtype=np.uint64), 1)
     >>> found.n_repeats, found.n_groups, found.groups[0].tolist()
@@ -187,7 +187,7 @@ def _near_groups(
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])
-        for places in _runs(hashes[different])
+        for places in equal_rows(hashes[different]).groups
         if log_expected[different[places[0]]] < unlikely
     ]
     # One row of each such group stands for it from here on.
@@ -199,7 +199,7 @@ def _near_groups(
         rest = log_expected[kept] - column.log_shares[kept]
         groups = [
             _NearGroup(number, kept[places])
-            for places in _runs(hashes[kept] - column.hashes[kept])
+            for places in equal_rows(hashes[kept] - column.hashes[kept]).groups
             if rest[places[0]] < unlikely
         ]
         n_rows = sum(len(group.places) for group in groups)
@@ -214,14 +214,6 @@ def _near_groups(
 def _most(rows: TableRows) -> int:
     """Rows of the sample that may differ from others in one cell by mistake."""
     return max(_COMMON_ROWS, int(_COMMON_SHARE * rows.sample_table.frame.height))
-
-
-def _runs(hashes: HashArray) -> Iterator[IntArray]:
-    """Yield the places of hashes that occur more than once, a group each."""
-    order = np.argsort(hashes, kind="stable")
-    cuts = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
-    for k in np.flatnonzero(np.diff(cuts) > 1):
-        yield order[cuts[k] : cuts[k + 1]]
 
 
 def _equal_rows_in_table(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:

@@ -50,7 +50,7 @@ class ValueCoder:
     @classmethod
     def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
         """Choose the features that vary in the column."""
-        values = _features(column, spec)
+        values = spec.features(column)
         seen = values[~np.isnan(values[:, 0])]
         # Times of day are taken from days since 1970, and are as exact as those.
         is_date = isinstance(spec.format, DateFormat)
@@ -71,7 +71,7 @@ class ValueCoder:
 
     def encode(self, column: Column) -> FloatArray:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
-        values = _features(column, self.spec)[:, list(self.features)]
+        values = self.spec.features(column)[:, list(self.features)]
         if not self.gap:
             return values
         return np.column_stack([values, np.isnan(values[:, 0])])
@@ -80,11 +80,13 @@ class ValueCoder:
         """Write an expected value as text, as the column would, and as a number to draw."""
         if self.gap and values[-1] > 0.5:
             return MISSING, None
-        kind = KINDS[self.spec.role]
+        kind, format = KINDS[self.spec.role], self.spec.format
+        if format is not None:
+            value = float(values[0]) * kind.unit
+            return self.notation.write(value, format), value
         features = np.full(kind.n_features, np.nan)
         features[list(self.features)] = values[: self.n_values]
-        assert kind.write is not None
-        return kind.write(features, self.spec.format, self.notation)
+        return kind.describe(features) if kind.describe else "", None
 
     def seen(self, column: Column, row: int) -> tuple[str, float | str | None]:
         """Write the value of one row as it stands in the table, and as a number to draw."""
@@ -94,12 +96,6 @@ class ValueCoder:
         if readings.unreadable[row]:
             return f"{text} (not a {KINDS[self.spec.role].noun})", None
         return text, None if self.spec.format is None else float(readings.values[row])
-
-
-def _features(column: Column, spec: ColumnSpec) -> FloatArray:
-    features = KINDS[spec.role].features
-    assert features is not None
-    return features(column, spec.format)
 
 
 @dataclass(frozen=True)

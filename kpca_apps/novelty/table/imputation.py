@@ -114,7 +114,7 @@ class ConditionalMeanImputer:
         mean = np.where(seen, kept, 0.0).sum(axis=0) / count
         scale = np.sqrt((np.where(seen, kept - mean, 0.0) ** 2).sum(axis=0) / count)
         scale[~varying] = 1.0
-        z = _clipped(x, mean, scale)
+        z = np.clip((x - mean) / scale, -_CLIP, _CLIP)
         mean, scale = mean * unit, np.where(varying, scale * unit, 1.0)
         zeros = np.where(seen, z, 0.0)
         precision: FloatArray | LowRankPrecision
@@ -130,7 +130,8 @@ class ConditionalMeanImputer:
     @one_blas_thread()
     def fill(self, x: FloatArray) -> FloatArray:
         """Fill what is missing (NaN) in x (n, d), leaving what is observed as it is."""
-        z = _conditional_means(_clipped(x, self.mean, self.scale), self.precision)
+        z = np.clip((x - self.mean) / self.scale, -_CLIP, _CLIP)
+        z = _conditional_means(z, self.precision)
         return np.where(np.isnan(x), self.mean + self.scale * z, x)
 
 
@@ -147,10 +148,6 @@ def _without_absurd(x: FloatArray) -> FloatArray:
     margin = _ABSURD * (high - low)
     absurd = (margin > 0) & ((x < low - margin) | (x > high + margin))
     return np.where(absurd, np.clip(x, low, high), x)
-
-
-def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    return np.clip((x - mean) / scale, -_CLIP, _CLIP)
 
 
 def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
@@ -189,16 +186,11 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
         for start in range(0, rows_of_m.size, size):
             rows = rows_of_m[start : start + size]
             where = np.nonzero(gaps[rows])[1].reshape(rows.size, m)
-            filled[rows[:, None], where] = (
-                precision.missing(filled[rows], where)
-                if isinstance(precision, LowRankPrecision)
-                else _missing(precision, filled[rows], where)
-            )
+            if isinstance(precision, LowRankPrecision):
+                filled[rows[:, None], where] = precision.missing(filled[rows], where)
+                continue
+            system = precision[where[:, :, None], where[:, None, :]]
+            pull = -np.einsum("ij,nj->ni", precision, filled[rows])
+            right = np.take_along_axis(pull, where, axis=1)[:, :, None]
+            filled[rows[:, None], where] = np.linalg.solve(system, right)[:, :, 0]
     return filled
-
-
-def _missing(precision: FloatArray, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-    system = precision[where[:, :, None], where[:, None, :]]
-    pull = -np.einsum("ij,nj->ni", precision, filled)
-    right = np.take_along_axis(pull, where, axis=1)
-    return np.linalg.solve(system, right[:, :, None])[:, :, 0]

@@ -118,43 +118,32 @@ def _n_cells(levels: Levels, pattern: str) -> int:
 def _commonest(levels: Levels, pattern: str) -> str:
     """Return the text a pattern captures in most cells; empty where most have none."""
     found = levels.texts.str.extract(pattern).fill_null("").alias("found")
-    counts = (
-        pl.DataFrame({"found": found, "n": levels.counts}).group_by("found").agg(pl.col("n").sum())
-    )
+    cells = pl.DataFrame({"found": found, "n": levels.counts})
+    counts = cells.group_by("found").agg(pl.col("n").sum())
     return str(counts.sort(["n", "found"], descending=[True, False])["found"][0])
-
-
-Features = Callable[[Column, ValueFormat | None], FloatArray]
-Write = Callable[[FloatArray, ValueFormat | None, Notation], tuple[str, float | None]]
 
 
 @dataclass(frozen=True)
 class ColumnKind:
     """What the model makes of the cells of one kind of column.
 
-    Without features the column is one of levels: an indicator each (`coders.LevelCoder`).
+    Without features the column is one of levels: an indicator each (`encoding.LevelCoder`).
     """
 
     role: str  # as in plans, models, reports and JSON
     format: type[ValueFormat] | None = None  # how cells are read; None: as text
     noun: str = ""  # what a readable cell is, in messages
     n_features: int = 0
-    # Of each cell, (n, n_features), NaN where missing. The first is the value itself; of the
-    # others those that vary in a column are kept.
-    features: Features | None = None
-    # Writes expected features, NaN where not kept, and gives a value to draw: None for text.
-    write: Write | None = None
+    # Of each cell, (n, n_features), NaN where missing: the first is its value, and of the others
+    # those that vary in a column are kept.
+    features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
+    unit: float = 1.0  # of the first feature, in what the format reads
+    # Describes features (NaN where not kept) of text; a value of a format has its notation.
+    describe: Callable[[FloatArray], str] | None = None
 
 
 def _number(column: Column, format: ValueFormat | None) -> FloatArray:
     return column.read(format).values[:, None]
-
-
-def _write_number(
-    features: FloatArray, format: ValueFormat | None, notation: Notation
-) -> tuple[str, float | None]:
-    assert format is not None
-    return notation.write(float(features[0]), format), float(features[0])
 
 
 def _date_features(column: Column, format: ValueFormat | None) -> FloatArray:
@@ -166,12 +155,6 @@ def _date_features(column: Column, format: ValueFormat | None) -> FloatArray:
     return np.column_stack([days, np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
 
 
-def _write_date(
-    features: FloatArray, format: ValueFormat | None, notation: Notation
-) -> tuple[str, float | None]:
-    return _write_number(features * _DAY, format, notation)
-
-
 def _text_features(column: Column, format: ValueFormat | None) -> FloatArray:
     """Length, words, and shares of digits, upper case and punctuation among the characters."""
     length = column.texts.str.len_chars().cast(pl.Float64)
@@ -181,21 +164,19 @@ def _text_features(column: Column, format: ValueFormat | None) -> FloatArray:
     return np.column_stack([feature.fill_null(np.nan).to_numpy() for feature in features])
 
 
-def _write_text(
-    features: FloatArray, format: ValueFormat | None, notation: Notation
-) -> tuple[str, float | None]:
-    text, n_words = f"about {features[0]:.0f} characters", f"{features[1]:.0f}"
+def _describe_text(features: FloatArray) -> str:
+    length, n_words = f"about {features[0]:.0f} characters", f"{features[1]:.0f}"
     if np.isnan(features[1]):
-        return text, None
-    return f"{text}, {n_words} {'word' if n_words == '1' else 'words'}", None
+        return length
+    return f"{length}, {n_words} {'word' if n_words == '1' else 'words'}"
 
 
 KINDS = {
     kind.role: kind
     for kind in (
-        ColumnKind("numeric", NumberFormat, "number", 1, _number, _write_number),
-        ColumnKind("datetime", DateFormat, "date", 5, _date_features, _write_date),
-        ColumnKind("text", None, "text", 5, _text_features, _write_text),
+        ColumnKind("numeric", NumberFormat, "number", 1, _number),
+        ColumnKind("datetime", DateFormat, "date", 5, _date_features, unit=_DAY),
+        ColumnKind("text", None, "text", 5, _text_features, describe=_describe_text),
         ColumnKind("categorical"),
         ColumnKind("boolean"),  # levels that differ in case alone are one
     )

@@ -105,27 +105,24 @@ class OddValues:
         else:
             values = _unusual(column, spec, rule, first_row, places)
         found = _merged(values)
-        return cls(_clearest(found), sum(value.n_cells for value in found))
+        return cls(found[:MAX_A_COLUMN], sum(value.n_cells for value in found))
 
     def __add__(self, other: OddValues) -> OddValues:
         """Put together the values of both parts, of which `other` comes later in the table."""
         found = _merged((*self.values, *other.values))
-        return OddValues(_clearest(found), self.n_cells + other.n_cells)
+        return OddValues(found[:MAX_A_COLUMN], self.n_cells + other.n_cells)
 
 
-def _merged(values: Iterable[OddValue]) -> list[OddValue]:
-    """Put equal values together, given in the order of the table."""
+def _merged(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
+    """Put equal values, given in the order of the table, together; the clearest first."""
     found: dict[tuple[str, str], OddValue] = {}
     for value in values:
         key = value.kind, value.seen
         found[key] = found[key] + value if key in found else value
-    return list(found.values())
-
-
-def _clearest(values: list[OddValue]) -> tuple[OddValue, ...]:
     # By the value alone, not by where it stands: that would differ from part to part.
-    ordered = sorted(values, key=lambda value: (-value.clearness, value.kind, value.seen))
-    return tuple(ordered[:MAX_A_COLUMN])
+    return tuple(
+        sorted(found.values(), key=lambda value: (-value.clearness, value.kind, value.seen))
+    )
 
 
 def _unusual(
@@ -198,15 +195,15 @@ def _in_words(
         assert rule is not None and format is not None
         sentence, suggestion = _of_number(value, rule, format, notation)
         kind = "date" if rule.is_date else kind
-    words = (value.seen, sentence, suggestion)
+    seen = value.seen
     if spec.hidden:
-        words = ("(hidden)", "The values of the column are hidden.", "")
+        seen, sentence, suggestion = "(hidden)", "The values of the column are hidden.", ""
     return OddCell(
         column=spec.name,
         kind=kind,
-        seen=words[0],
-        sentence=words[1],
-        suggestion=words[2],
+        seen=seen,
+        sentence=sentence,
+        suggestion=suggestion,
         row=value.rows[0],
         line=value.places[0] if in_lines else None,
         n_cells=value.n_cells,

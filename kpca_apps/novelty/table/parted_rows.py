@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
@@ -185,66 +185,55 @@ class EncodedFile:
         return read.reshape(stop - start, self._n_columns)
 
 
-class _Cells(NamedTuple):
-    """What the cells of a part, or of a whole table, hold."""
+class _EncodedPart(NamedTuple):
+    """The rows of a part, and what their cells hold."""
 
+    matrix: FloatArray  # (n, d); kept by a worker of Dask, or empty once it is in a file
     faults: CellFaults
     hashes: HashArray  # (n,), of the rows
 
-
-class _EncodedPart(NamedTuple):
-    """The rows of a part, kept by a worker of Dask."""
-
-    matrix: FloatArray
-    cells: _Cells
+    def rows(self, start: int, stop: int) -> FloatArray:
+        """Return the rows, which are those of the part: as `EncodedFile` does."""
+        return self.matrix
 
 
 @dataclass(frozen=True)
 class _PartEncoder:
-    """Makes numbers of the cells of a part, and says what they hold."""
-
     encoder: TableEncoder
     rules: tuple[CellRule, ...]
 
     def __call__(self, part: TablePart) -> _EncodedPart:
         table = part.read()
         faults = CellFaults.of(table, self.encoder.plan, self.rules, part.start)
-        cells = _Cells(faults, hash_rows(table, self.encoder))
-        return _EncodedPart(self.encoder.matrix(table), cells)
+        return _EncodedPart(self.encoder.matrix(table), faults, hash_rows(table, self.encoder))
 
 
 def _encode_part(part: TablePart, encode: _PartEncoder) -> _EncodedPart:
     return encode(part)
 
 
-def _write_part(task: _Task, file: EncodedFile, encode: _PartEncoder) -> _Cells:
-    matrix, cells = encode(task.part)
-    file.write(task.part.start, matrix)
-    return cells
+def _write_part(task: _Task, file: EncodedFile, encode: _PartEncoder) -> _EncodedPart:
+    encoded = encode(task.part)
+    file.write(task.part.start, encoded.matrix)
+    return _without_rows(task, encoded)
 
 
-def _cells_of_part(task: _Task, encoded: _EncodedPart) -> _Cells:
-    return encoded.cells
+def _without_rows(task: _Task, encoded: _EncodedPart) -> _EncodedPart:
+    return encoded._replace(matrix=np.empty((0, 0)))
 
 
-def _rows_of_part(task: _Task, encoded: EncodedFile | _EncodedPart) -> FloatArray:
-    if isinstance(encoded, EncodedFile):
-        return encoded.rows(task.part.start, task.part.stop)
-    return encoded.matrix
-
-
-def _map_part(
-    task: _Task, encoded: EncodedFile | _EncodedPart, function: RowFunction
-) -> FloatArray:
-    return map_rows(function, _rows_of_part(task, encoded), task.in_use)
-
-
-def _sum_part(task: _Task, encoded: EncodedFile | _EncodedPart, function: RowSums[Sums]) -> Sums:
-    return sum_rows(function, _rows_of_part(task, encoded), task.in_use)
+def _use_part(
+    task: _Task,
+    encoded: EncodedFile | _EncodedPart,
+    function: Callable[[FloatArray, BoolArray | None], Result],
+) -> Result:
+    return function(encoded.rows(task.part.start, task.part.stop), task.in_use)
 
 
 def _pick_part(task: _Task, encoded: EncodedFile | _EncodedPart) -> FloatArray:
-    return _rows_of_part(task, encoded)[task.places] if len(task.places) else np.empty((0, 0))
+    if not len(task.places):
+        return np.empty((0, 0))
+    return encoded.rows(task.part.start, task.part.stop)[task.places]
 
 
 def _find_part(task: _Task, query: RowQuery) -> IntArray:
@@ -327,14 +316,16 @@ class PartedRows(TableRows):
         """Return one number a row, shape (n,), mapped from a temporary file."""
         values: FloatArray = row_values(self.n_rows, np.float64)
         start = 0
-        for part in self._pass(function.purpose, _map_part, self._tasks(in_use), function):
+        work = partial(map_rows, function)
+        for part in self._pass(function.purpose, _use_part, self._tasks(in_use), work):
             values[start : start + len(part)] = part
             start += len(part)
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the rows in use."""
-        found = self._pass("Learning from rows", _sum_part, self._tasks(in_use), function)
+        work = partial(sum_rows, function)
+        found = self._pass("Learning from rows", _use_part, self._tasks(in_use), work)
         total: Sums = tree_reduce(add, found)
         return total
 
@@ -357,12 +348,12 @@ class PartedRows(TableRows):
     @cached_property
     def faults(self) -> CellFaults:
         """What is wrong with the cells of all rows."""
-        return self._encoded[1].faults
+        return self._encoded[1]
 
     @cached_property
     def hashes(self) -> HashArray:
         """A hash of the used cells of each row."""
-        return self._encoded[1].hashes
+        return self._encoded[2]
 
     def _tasks(self, in_use: BoolArray | None = None) -> Iterator[_Task]:
         for part in self._table.parts:
@@ -373,34 +364,31 @@ class PartedRows(TableRows):
         self, what: str, function: Callable[..., Result], tasks: Iterable[_Task], *shared: object
     ) -> Iterator[Result]:
         """Go over the encoded rows of all parts, which are encoded here if they are not yet."""
-        kept, _ = self._encoded
+        kept = self._encoded[0]
         if isinstance(kept, Kept):
             return self._execution.over(what, function, tasks, self.n_rows, *shared, kept=kept)
         return self._execution.over(what, function, tasks, self.n_rows, kept, *shared)
 
     @cached_property
-    def _encoded(self) -> tuple[EncodedFile | Kept, _Cells]:
+    def _encoded(self) -> tuple[EncodedFile | Kept, CellFaults, HashArray]:
         """Encode all rows, once: into a file, or where Dask's workers keep them."""
         work, encode = self._execution, _PartEncoder(self.encoder, self.rules)
         where: EncodedFile | Kept
         if work.workers.executor == "dask":
             where = work.workers.keep(_encode_part, self._table.parts, encode)
-            found = work.over(
-                "Reading rows", _cells_of_part, self._tasks(), self.n_rows, kept=where
-            )
+            parts = work.over("Reading rows", _without_rows, self._tasks(), self.n_rows, kept=where)
         else:
-            width = sum(coder.width for coder in self.encoder.coders)
-            where = EncodedFile(self.n_rows, width)
+            where = EncodedFile(self.n_rows, sum(coder.width for coder in self.encoder.coders))
             tasks = self._tasks()
-            found = work.over("Reading rows", _write_part, tasks, self.n_rows, where, encode)
+            parts = work.over("Reading rows", _write_part, tasks, self.n_rows, where, encode)
         faults: CellFaults | None = None
         hashes, start = row_values(self.n_rows, np.uint64), 0
-        for part in found:
+        for part in parts:
             faults = part.faults if faults is None else faults + part.faults
             hashes[start : start + len(part.hashes)] = part.hashes
             start += len(part.hashes)
         assert faults is not None
-        return where, _Cells(faults, hashes)
+        return where, faults, hashes
 
 
 def _tasks_of(table: PartedTable, positions: IntArray) -> tuple[list[_Task], IntArray]:
