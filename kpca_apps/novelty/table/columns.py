@@ -13,7 +13,7 @@ The rules, in the order they are tried on a column nobody declared anything abou
    would weigh like five columns.
 
 A number never becomes a category by itself: a code that looks like a number has to be declared.
-Then comes what only the whole table tells: decimal commas used throughout, and columns that repeat
+Then comes what only the whole table shows: decimal commas used throughout, and columns that repeat
 another.
 """
 
@@ -59,7 +59,7 @@ UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "lab
 
 _MIN_ROWS = 3
 _READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
-_MOSTLY = 0.5  # above this share, not being numeric is said
+_MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
@@ -343,7 +343,7 @@ def _valued(
         return replace(spec, role="constant", why="one value only")
     if isinstance(format, NumberFormat) and not declared:
         if reason := why_identifier(column, values, format):
-            # It is said, for a mistake would take a measure out of the model.
+            # A note says so, for a mistake would take a measure out of the model.
             note = (
                 f"Column {quoted(name)} is left out of the model as an identifier ({reason}); "
                 f"--numeric {shlex.quote(one_line(name))} keeps it in."

@@ -35,11 +35,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 
-# Listed groups, and the rows and columns told of each; groups of equal rows that are judged.
+# Listed groups, and the rows and columns named of each; groups of equal rows looked at.
 MAX_GROUPS = 20
 MAX_PLACES = 8
-_MAX_JUDGED = 2_000
-# Rows expected by chance to hold the same cells, from which a repeat is told.
+_MAX_LOOKED_AT = 2_000
+# Rows expected by chance to hold the same cells, from which a repeat is listed.
 _BY_CHANCE = 1e-3
 # Rows that differ from others in one column alone, from which the table is made so.
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
@@ -106,7 +106,7 @@ def find_duplicates(rows: TableRows) -> DuplicateRows:
     All its rows are compared as they are written; near repeats are sought in the sample.
     """
     sample, used = rows.sample_table, rows.encoder.plan.used
-    found = equal_rows(rows.hashes, _MAX_JUDGED)
+    found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
     # Of each row of the sample the sum of the hashes of its cells, and the logarithm of how many
@@ -220,17 +220,17 @@ def _equal_rows_in_table(rows: TableRows, groups: Sequence[IntArray]) -> tuple[R
     """Put groups of equal rows into row numbers and lines."""
     if not groups:
         return ()
-    shown = [group[:MAX_PLACES] for group in groups]
-    lines = rows.take(np.concatenate(shown)).lines
-    ends = np.cumsum([len(places) for places in shown])
-    parts = [None] * len(shown) if lines is None else np.split(lines, ends[:-1])
+    firsts = [group[:MAX_PLACES] for group in groups]
+    lines = rows.take(np.concatenate(firsts)).lines
+    ends = np.cumsum([len(places) for places in firsts])
+    parts = [None] * len(firsts) if lines is None else np.split(lines, ends[:-1])
     return tuple(
         RepeatedRows(
             rows=tuple((places + 1).tolist()),
             lines=None if part is None else tuple(part.tolist()),
             n_rows=len(group),
         )
-        for group, places, part in zip(groups, shown, parts, strict=True)
+        for group, places, part in zip(groups, firsts, parts, strict=True)
     )
 
 
@@ -279,7 +279,7 @@ def _statement(rows: TableRows, found: DuplicateRows) -> str:
 def _places(group: RepeatedRows) -> str:
     """Name the rows of a group, and the column in which they differ."""
     kind, places = ("row", group.rows) if group.lines is None else ("line", group.lines)
-    shown = ", ".join(f"{place:,}" for place in places)
+    numbers = ", ".join(f"{place:,}" for place in places)
     more = f" and {group.n_rows - len(places)} more" if group.n_rows > len(places) else ""
     column = f", {quoted(group.columns[0])}" if len(group.columns) == 1 else ""
-    return f"{kind}s {shown}{more}{column}"
+    return f"{kind}s {numbers}{more}{column}"

@@ -38,7 +38,7 @@ class ValueCoder:
 
     spec: ColumnSpec
     features: tuple[int, ...]  # those kept of its kind: the first, and those that vary
-    gap: bool  # whether one more matrix column tells missing cells (0 or 1)
+    gap: bool  # whether one more matrix column marks missing cells (0 or 1)
     notation: Notation
 
     def validate(self) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with the cells of a table, collected part by part and said once for the whole."""
+"""What is wrong with the cells of a table, collected part by part and put into words once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CellFaults:
     """Cells of a table, or of a part of it, that are no values, and those that are odd."""
 
     used: tuple[ColumnFaults, ...]  # of the columns the model uses, in the order of its plan
-    unused_missing: tuple[int, ...]  # missing cells of the other columns, in the table's order
+    n_missing: tuple[int, ...]  # cells without a value of all columns, in the table's order
     odd: tuple[OddValues, ...]  # of the columns the model uses
 
     @classmethod
@@ -81,19 +81,18 @@ class CellFaults:
             used.append(ColumnFaults.of(column, spec, places))
             odd.append(OddValues.of(column, spec, rule, first_row, places))
         formats = {spec.name: spec.format for spec in plan.specs}
-        unused = []
+        n_missing = []
         for name in table.frame.columns:
-            if name not in {spec.name for spec in plan.used}:
-                readings = table.column(name).read(formats.get(name))
-                unused.append(int((readings.missing | readings.unreadable).sum()))
-        return cls(tuple(used), tuple(unused), tuple(odd))
+            readings = table.column(name).read(formats.get(name))
+            n_missing.append(int((readings.missing | readings.unreadable).sum()))
+        return cls(tuple(used), tuple(n_missing), tuple(odd))
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
-        pairs = zip(self.unused_missing, other.unused_missing, strict=True)
+        n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = tuple(a + b for a, b in zip(self.odd, other.odd, strict=True))
-        return CellFaults(used, tuple(a + b for a, b in pairs), odd)
+        return CellFaults(used, n_missing, odd)
 
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False

@@ -1,4 +1,4 @@
-"""Columns that name rows instead of measuring them, told from their cells and their name.
+"""Columns that name rows instead of measuring them, by their cells and their name.
 
 Different values alone prove nothing: the populations of sixty towns differ too. What proves that
 values were handed out, and not measured, is one of these:
@@ -56,12 +56,6 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
     """Say in a clause why a column of numbers names rows; empty where it may measure something.
 
     `values` (n,) are the numbers read from it by `format`, without missing ones.
-
-    >>> plain, populations = NumberFormat(), np.arange(7.0, 47) ** 3
-    >>> why_identifier(Column(pl.Series("town", populations)), populations, plain)
-    ''
-    >>> why_identifier(Column(pl.Series("town ID", populations)), populations, plain)
-    'whole numbers that all differ, named as an identifier'
     """
     if values.size < _MIN_ROWS or (values != np.round(values)).any():
         return ""

@@ -38,13 +38,7 @@ _DAY = 86400.0
 
 @dataclass(frozen=True)
 class Notation:
-    """How most cells of a column of numbers or dates are written.
-
-    >>> column = Column(pl.Series(["1.200,50 EUR", "80 EUR"]))
-    >>> format = column.number_format()
-    >>> Notation.of(column, format).write(-4321.0, format)
-    '-4.321 EUR'
-    """
+    """How most cells of a column of numbers or dates are written."""
 
     before: str = ""  # a number's sign of unit, with its space: "$"
     after: str = ""  # the same behind it: " %"

@@ -73,14 +73,7 @@ HALVINGS = 30
 
 @dataclass(frozen=True)
 class Tail:
-    """The upper tail of some values.
-
-    >>> rng = np.random.default_rng(0)
-    >>> prices = np.exp(rng.normal(size=2000))
-    >>> tail = Tail.fit(np.append(prices, 2000.0))
-    >>> bool(prices.max() < tail.limit < 2000.0)
-    True
-    """
+    """The upper tail of some values."""
 
     start: float  # where it begins
     unit: float  # median of what its values exceed that by

@@ -35,16 +35,7 @@ LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
 
 
 def cell_rules(table: Table, plan: ColumnPlan, n_rows: int) -> tuple[CellRule, ...]:
-    """Learn what each used column allows, from a table of `n_rows` rows or from rows drawn of it.
-
-    >>> from kpca_apps.files.tables.opening import table_from_frame
-    >>> from kpca_apps.novelty.table.columns import infer_plan
-    >>> winds = [5.0 + i % 30 / 2 + i % 7 for i in range(500)]
-    >>> table = table_from_frame(pl.DataFrame({"wind": [*winds, 1048.0]}))
-    >>> (rule,) = cell_rules(table, infer_plan(table), 501)
-    >>> ODDITIES[rule.judge(np.array([1048.0]))[0]]
-    'far above'
-    """
+    """Learn what each used column allows, from a table of `n_rows` rows or from some drawn."""
     rules: list[CellRule] = []
     for spec in plan.used:
         column = table.column(spec.name)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import tee
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
@@ -59,13 +60,13 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 @contextmanager
 def _silent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Tell nobody how far a pass over a table is."""
+    """Show no progress."""
     yield lambda n_rows: None
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Who works on a table that is read in parts, and who is told how far it is.
+    """Who works on a table that is read in parts, and how progress is shown.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class Execution:
         *shared: object,
         kept: Kept | None = None,
     ) -> Iterator[Result]:
-        """Yield what a function makes of each task, in order, telling how far it is.
+        """Yield what a function makes of each task, in order, showing how far it is.
 
         Parameters
         ----------
@@ -105,18 +106,12 @@ class Execution:
         kept : Kept, optional
             See `Workers.map_partitions`.
         """
-        sizes: list[int] = []
-
-        def counted() -> Iterator[Any]:
-            for task in tasks:
-                sizes.append(task.n_rows)
-                yield task
-
-        results = self.workers.map_partitions(function, counted(), *shared, kept=kept)
+        taken, done = tee(tasks)
+        results = self.workers.map_partitions(function, taken, *shared, kept=kept)
         with self.progress(what, n_rows) as advance:
-            for number, result in enumerate(results):
+            for result, task in zip(results, done, strict=True):
                 yield result
-                advance(sizes[number])
+                advance(task.n_rows)
 
 
 @dataclass(frozen=True)

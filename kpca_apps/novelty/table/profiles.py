@@ -38,16 +38,16 @@ def column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnPr
     The plan may come from another table: distinct values and distribution are this column's own.
     """
     distribution: NumericProfile | CategoryProfile | None = None
-    shown = spec.used and not spec.hidden
+    drawn = spec.used and not spec.hidden
     if spec.format is not None:
         values = column.read(spec.format).ordered
         n_distinct = np.unique(values).size
-        if shown and values.size:
+        if drawn and values.size:
             distribution = numeric_profile(values, isinstance(spec.format, DateFormat))
     else:
         levels = spec.levels(column)
         n_distinct = len(levels.texts)
-        if shown and spec.has_levels and n_distinct:
+        if drawn and spec.has_levels and n_distinct:
             top = levels.most_frequent(_SHOWN_LEVELS)
             names, counts = zip(*top, strict=True)
             distribution = CategoryProfile(names, counts, int(levels.counts.sum()) - sum(counts))

@@ -138,16 +138,13 @@ class TableRows:
         """Say what each column became; missing cells of all rows, values of the sample."""
         table, plan = self.sample_table, self.encoder.plan
         specs = {spec.name: spec for spec in plan.specs}
-        used = zip(plan.used, self.faults.used, strict=True)
-        n_missing = {spec.name: found.n_missing + found.n_unreadable for spec, found in used}
-        unused = iter(self.faults.unused_missing)
         return tuple(
             column_profile(
                 table.column(name),
                 specs.get(name) or ColumnSpec(name, "excluded", "not in the reference"),
-                n_missing[name] if name in n_missing else next(unused),
+                n_missing,
             )
-            for name in table.frame.columns
+            for name, n_missing in zip(table.frame.columns, self.faults.n_missing, strict=True)
         )
 
     def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:

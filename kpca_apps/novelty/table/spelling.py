@@ -27,12 +27,7 @@ MAX_COMMON = 1_000
 
 @dataclass(frozen=True)
 class SpellingRule:
-    """What the common levels of a column are, to recognise them mistyped.
-
-    >>> rule = SpellingRule.fit({"Office Supplies": 900, "Furniture": 500, "Office Suplies": 1})
-    >>> rule.meant("Office Suplies"), rule.meant("furniture"), rule.meant("Paper")
-    ('Office Supplies', 'Furniture', None)
-    """
+    """What the common levels of a column are, to recognise them mistyped."""
 
     rare: float  # levels in more cells than these are not misspelt
     counts: Mapping[str, int]  # cells of each level, where they are more than one

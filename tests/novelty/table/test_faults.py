@@ -50,7 +50,7 @@ def test_parts_add_up_to_the_whole(a: list[str], cut: int, lined: bool) -> None:
         [faults_of(part_of(table, i, j), i) for i, j in pairwise(cuts)],
     )
     whole = faults_of(table)
-    assert (faults.used[1:], faults.unused_missing) == (whole.used[1:], whole.unused_missing)
+    assert (faults.used[1:], faults.n_missing) == (whole.used[1:], whole.n_missing)
     # What keeps all cells from being read is known of a whole whose parts have the same reason.
     assert faults.used[0].why in ("", whole.used[0].why)
     assert next(map(vars, faults.used)) | {"why": whole.used[0].why} == vars(whole.used[0])
