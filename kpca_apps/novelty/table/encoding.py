@@ -88,15 +88,6 @@ class ValueCoder:
         features[list(self.features)] = values[: self.n_values]
         return kind.describe(features) if kind.describe else "", None
 
-    def seen(self, column: Column, row: int) -> tuple[str, float | str | None]:
-        """Write the value of one row as it stands in the table, and as a number to draw."""
-        text, readings = column.text(row), column.read(self.spec.format)
-        if readings.missing[row]:
-            return MISSING, None
-        if readings.unreadable[row]:
-            return f"{text} (not a {KINDS[self.spec.role].noun})", None
-        return text, None if self.spec.format is None else float(readings.values[row])
-
 
 @dataclass(frozen=True)
 class LevelCoder:
@@ -161,12 +152,6 @@ class LevelCoder:
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]
         return (_OTHER if j == len(self.levels) else MISSING), None
-
-    def seen(self, column: Column, row: int) -> tuple[str, float | str | None]:
-        """Name the level of one row, also one the reference never had."""
-        of = self.spec.levels(column)
-        code = int(of.codes[row])
-        return (MISSING, None) if code < 0 else (column.text(row), of.texts[code])
 
 
 class ColumnGroup(NamedTuple):
@@ -267,7 +252,16 @@ class TableEncoder:
 
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
         """Write the value of a row (0 = first) as it stands in the table, and one to draw."""
-        coder = self.coders[group]
-        if coder.spec.hidden:
+        spec = self.coders[group].spec
+        if spec.hidden:
             return "(hidden)", None
-        return coder.seen(table.column(coder.spec.name), row)
+        column = table.column(spec.name)
+        text, readings = column.text(row), column.read(spec.format)
+        if readings.missing[row]:
+            return MISSING, None
+        if readings.unreadable[row]:
+            return f"{text} (not a {KINDS[spec.role].noun})", None
+        if spec.has_levels:  # also one the reference never had
+            levels = spec.levels(column)
+            return text, levels.texts[int(levels.codes[row])]
+        return text, None if spec.format is None else float(readings.values[row])

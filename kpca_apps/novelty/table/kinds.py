@@ -170,7 +170,7 @@ KINDS = {
     for kind in (
         ColumnKind("numeric", NumberFormat, "number", 1, _number),
         ColumnKind("datetime", DateFormat, "date", 5, _date_features, unit=_DAY),
-        ColumnKind("text", None, "text", 5, _text_features, describe=_describe_text),
+        ColumnKind("text", n_features=5, features=_text_features, describe=_describe_text),
         ColumnKind("categorical"),
         ColumnKind("boolean"),  # levels that differ in case alone are one
     )

@@ -75,33 +75,26 @@ class SpellingRule:
 
 def one_edit_apart(a: str, b: str) -> bool:
     """Whether one letter left out, added or replaced, or two exchanged, makes one of the other."""
-    if a == b or abs(len(a) - len(b)) > 1:
-        return False
-    start, end = _differing(a, b)
-    ours, theirs = a[start : len(a) - end], b[start : len(b) - end]
-    if max(len(ours), len(theirs)) == 1:
-        return True
-    return len(ours) == len(theirs) == 2 and ours == theirs[::-1]
+    _, ours, theirs = _difference(a, b)
+    exchanged = len(ours) == len(theirs) == 2 and ours == theirs[::-1]
+    return exchanged or max(len(ours), len(theirs)) == 1
 
 
-def _differing(a: str, b: str) -> tuple[int, int]:
-    """Lengths of what two texts share at their start, and at their end."""
+def _difference(a: str, b: str) -> tuple[int, str, str]:
+    """Where two texts begin to differ, and the parts of each that do."""
     shortest = min(len(a), len(b))
     start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
     rest = shortest - start
     end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
-    return start, end
+    return start, a[start : len(a) - end], b[start : len(b) - end]
 
 
 def _is_typing_error(level: str, common: str) -> bool:
     """Whether the letters that differ are ones people mistype: no digits, no capitals inside."""
-    start, end = _differing(level, common)
-    for text in (level, common):
-        edited = text[start : len(text) - end]
-        if any(letter.isdigit() for letter in edited):
-            return False
+    start, ours, theirs = _difference(level, common)
+    for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
-        if inside and any(letter.isupper() for letter in edited):
+        if any(letter.isdigit() or (inside and letter.isupper()) for letter in edited):
             return False
     return True
 
