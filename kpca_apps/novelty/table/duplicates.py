@@ -193,7 +193,7 @@ def _near_groups(
     # One row of each such group stands for it from here on.
     kept = np.sort(different[np.unique(hashes[different], return_index=True)[1]])
     common: list[tuple[str, int]] = []
-    most = _most(rows)
+    most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
     for number, spec in enumerate(rows.encoder.plan.used):
         column = _Cells.of(sample.column(spec.name), spec, number)
         rest = log_expected[kept] - column.log_shares[kept]
@@ -209,11 +209,6 @@ def _near_groups(
             found += groups
     found.sort(key=lambda group: (*group.places[:2].tolist(), group.column))
     return found, tuple(common)
-
-
-def _most(rows: TableRows) -> int:
-    """Rows of the sample that may differ from others in one cell by mistake."""
-    return max(_COMMON_ROWS, int(_COMMON_SHARE * rows.sample_table.frame.height))
 
 
 def _equal_rows_in_table(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
@@ -260,10 +255,11 @@ def _statement(rows: TableRows, found: DuplicateRows) -> str:
         nature = "" if found.equal else ": their values are so common that rows repeat by chance"
         sentences.append(f"{which} earlier one in every column the model uses{where}{nature}.")
     if n := found.n_near:
+        most = max(_COMMON_ROWS, int(_COMMON_SHARE * found.n_compared))
         drawn = "" if rows.size_of_parts is None else f" of {len(rows.sample_index):,} drawn"
         which = "1 group of rows is" if n == 1 else f"{n:,} groups of rows are"
         where = f" ({_places(found.near[0])})" if n == 1 else ""
-        many = "" if n <= _most(rows) // 2 else ", so many that the table may be made this way"
+        many = "" if n <= most // 2 else ", so many that the table may be made this way"
         sentences.append(
             f"{which} equal but for one cell, or for how it is written{drawn}{where}{many}."
         )

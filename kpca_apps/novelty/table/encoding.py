@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -60,14 +60,9 @@ class ValueCoder:
         return cls(spec, kept, gap, Notation.of(column, spec.format))
 
     @property
-    def n_values(self) -> int:
-        """Matrix columns that hold values, before the one for gaps."""
-        return len(self.features)
-
-    @property
     def width(self) -> int:
         """Matrix columns in all."""
-        return self.n_values + self.gap
+        return len(self.features) + self.gap
 
     def encode(self, column: Column) -> FloatArray:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
@@ -85,7 +80,7 @@ class ValueCoder:
             value = float(values[0]) * kind.unit
             return self.notation.write(value, format), value
         features = np.full(kind.n_features, np.nan)
-        features[list(self.features)] = values[: self.n_values]
+        features[list(self.features)] = values[: len(self.features)]
         return kind.describe(features) if kind.describe else "", None
 
 
@@ -104,7 +99,7 @@ class LevelCoder:
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # of a set indicator: sqrt(d2 / 2)
     spellings: tuple[str, ...]  # commonest of each level: those of Booleans are in lower case
 
-    n_values = 0  # matrix columns that hold values to standardise
+    features: ClassVar[tuple[int, ...]] = ()  # it has no values to standardise
 
     def validate(self) -> None:
         """Refuse levels that no column has."""
@@ -190,7 +185,7 @@ class TableEncoder:
         """Refuse parts that do not belong together."""
         if tuple(coder.spec for coder in self.coders) != self.plan.used:
             raise ValueError("its coders are not those of its plan")
-        if len(self.imputer.mean) != sum(coder.n_values for coder in self.coders):
+        if len(self.imputer.mean) != sum(len(coder.features) for coder in self.coders):
             raise ValueError("its moments are not those of its columns")
 
     @classmethod
@@ -209,7 +204,7 @@ class TableEncoder:
             else:
                 coder = ValueCoder.fit(column, spec, gaps_tell=contaminated)
                 coders.append(coder)
-                blocks.append(coder.encode(column)[:, : coder.n_values])
+                blocks.append(coder.encode(column)[:, : len(coder.features)])
         return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)))
 
     @cached_property
@@ -228,7 +223,7 @@ class TableEncoder:
         return tuple(
             column
             for coder, group in zip(self.coders, self.groups, strict=True)
-            for column in group.columns[coder.n_values :]
+            for column in group.columns[len(coder.features) :]
         )
 
     def matrix(self, table: Table) -> FloatArray:

@@ -78,7 +78,16 @@ class Notation:
     def write(self, value: float, format: ValueFormat) -> str:
         """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would."""
         if isinstance(format, DateFormat):
-            return self._date(value, format)
+            text = date_text(value, format.has_time)
+            day, space, time = text.partition(" ")
+            parts = day.split("-")
+            if len(parts) != 3 or not all(part.isdigit() for part in parts):
+                return text  # beyond the years of a calendar
+            year, *rest = parts
+            if not self.padded:
+                rest = [str(int(part)) for part in rest]
+            written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
+            return self.mark.join(written[part] for part in self.order) + space + time
         # About four significant digits.
         size = abs(value)
         digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
@@ -91,18 +100,6 @@ class Notation:
             digits = digits.replace(".", ",")
         minus = "-" if value < 0 and digits.strip("0.,") else ""
         return f"{minus}{self.before}{digits}{self.after}"
-
-    def _date(self, seconds: float, format: DateFormat) -> str:
-        text = date_text(seconds, format.has_time)
-        day, space, time = text.partition(" ")
-        parts = day.split("-")
-        if len(parts) != 3 or not all(part.isdigit() for part in parts):
-            return text  # beyond the years of a calendar
-        year, *rest = parts
-        if not self.padded:
-            rest = [str(int(part)) for part in rest]
-        written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
-        return self.mark.join(written[part] for part in self.order) + space + time
 
 
 def _n_cells(levels: Levels, pattern: str) -> int:

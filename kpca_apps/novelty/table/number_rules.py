@@ -26,7 +26,6 @@ __all__ = ["ODDITIES", "NumberRule", "Side", "SignRule", "Tail", "without_double
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE = range(1, 6)
@@ -174,17 +173,18 @@ class Side:
         few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
         return side if np.isfinite(side.limit) and n_far <= few else None
 
-    def beyond(self, values: FloatArray) -> BoolArray:
-        """Mark the values (n,) beyond this end; NaN are not."""
-        found: BoolArray = self._turned(values) > self.limit
-        return found
+    def turned(self, values: FloatArray) -> FloatArray:
+        """Return values (n,) as they are compared with `ordinary` and `limit`."""
+        if not self.logs:
+            return self.turn * values
+        positive = values > 0
+        return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
     def clearness(self, value: float) -> float:
         """Say how clearly a value lies beyond: decimal digits of how rarely one would."""
-        turned = self._turned(np.array([value]))
         if self.tail is None:
             return 2.0
-        expected = float(self.tail.expected(turned)[0])
+        expected = float(self.tail.expected(self.turned(np.array([value])))[0])
         return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
 
     @property
@@ -192,12 +192,6 @@ class Side:
         """The farthest value of the column's own, as it stands."""
         turned = self.turn * self.ordinary
         return float(np.exp(turned)) if self.logs else turned
-
-    def _turned(self, values: FloatArray) -> FloatArray:
-        if not self.logs:
-            return self.turn * values
-        positive = values > 0
-        return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
 
 @dataclass(frozen=True)
@@ -224,12 +218,6 @@ class SignRule:
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None
-
-    def turned(self, values: FloatArray) -> BoolArray:
-        """Mark the values (n,) of the other sign and of ordinary size."""
-        size = -self.sign * values
-        found: BoolArray = (size >= self.smallest) & (size <= self.largest)
-        return found
 
 
 @dataclass(frozen=True)
@@ -272,18 +260,20 @@ class NumberRule:
         """Return for each value (n,) its place in `ODDITIES`; 0 for ordinary ones and NaN."""
         kinds = np.zeros(len(values), dtype=np.int64)
         for side in self.sides:
-            kinds[side.beyond(values)] = _ABOVE if side.turn > 0 else _BELOW
+            kinds[side.turned(values) > side.limit] = _ABOVE if side.turn > 0 else _BELOW
         if self.zero:
             kinds[values == 0] = _ZERO
         if self.sign is not None:
-            kinds[self.sign.turned(values)] = _SIGN
+            size = -self.sign.sign * values  # of a number of the other sign
+            kinds[(size >= self.sign.smallest) & (size <= self.sign.largest)] = _SIGN
         if self.codes:
             kinds[np.isin(values, self.codes)] = _CODE
         return kinds
 
     def side_beyond(self, value: float) -> Side:
         """Return the end a value lies beyond, the one that says so most clearly."""
-        beyond = [side for side in self.sides if side.beyond(np.array([value]))[0]]
+        one = np.array([value])
+        beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
 
     def clearness(self, kind: str, value: float) -> float:
@@ -325,7 +315,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             if code not in CODES or len(values) - len(rest) < 2 or len(rest) < MIN_CELLS:
                 continue
             side = Side.fit(rest, turn, False, times)
-            outside = side is not None and bool(side.beyond(np.array([code]))[0])
+            outside = side is not None and turn * code > side.limit
             if outside or (code < 0 and (rest >= 0).all()):
                 values = rest
                 codes.append(code)
