@@ -25,7 +25,6 @@ class ColumnFaults:
     n_cells: int
     n_missing: int  # empty, or say so
     n_unreadable: int  # hold something else
-    n_filled: int  # filled with what the other columns suggest
     first_place: int = 0  # line of the file, or row from 1, of the first unreadable cell; 0: none
     first: str = ""  # that cell as it stands in the table
     why: str = ""  # what keeps all of them from being read, where it is one thing
@@ -35,12 +34,11 @@ class ColumnFaults:
         """Count the faults of a column read as `spec` says, whose cells stand at lines or rows."""
         readings = column.read(spec.format)
         n_missing, rows = int(readings.missing.sum()), np.flatnonzero(readings.unreadable)
-        n_filled = 0 if spec.has_levels else n_missing + rows.size
         if not rows.size:
-            return cls(len(column), n_missing, 0, n_filled)
+            return cls(len(column), n_missing, 0)
         why = "" if spec.format is None else column.take(rows).why_unreadable(spec.format)
         first = int(places[rows[0]]), column.text(int(rows[0]))
-        return cls(len(column), n_missing, rows.size, n_filled, *first, why)
+        return cls(len(column), n_missing, rows.size, *first, why)
 
     def __add__(self, other: ColumnFaults) -> ColumnFaults:
         """Faults of both parts, of which `other` comes later in the table."""
@@ -49,7 +47,6 @@ class ColumnFaults:
             self.n_cells + other.n_cells,
             self.n_missing + other.n_missing,
             self.n_unreadable + other.n_unreadable,
-            self.n_filled + other.n_filled,
             self.first_place or other.first_place,
             self.first if self.n_unreadable else other.first,
             (self.why if self.why == other.why else "") if both else self.why or other.why,
@@ -102,7 +99,7 @@ class CellFaults:
         Its rows start on lines of a file if `in_lines`; its columns were learned from rows drawn
         from it if `drawn`. InputError if most cells of a column cannot be read.
         """
-        filled = []
+        filled, n_filled = [], 0
         for spec, column in zip(plan.used, self.used, strict=True):
             if column.n_unreadable:
                 yield _unreadable_note(name, spec, column, "line" if in_lines else "row")
@@ -117,11 +114,11 @@ class CellFaults:
                     "than stated."
                 )
                 yield f"Column {quoted(spec.name)}: {rows} a value, {what}"
-            if column.n_filled:
+            if n_gaps and not spec.has_levels:
                 filled.append(spec.name)
+                n_filled += n_gaps
         if filled:
-            n = sum(column.n_filled for column in self.used)
-            cells = "1 missing value was" if n == 1 else f"{n:,} missing values were"
+            cells = "1 missing value was" if n_filled == 1 else f"{n_filled:,} missing values were"
             yield f"{cells} filled with what the other columns suggest, in {listed(filled)}."
 
 
