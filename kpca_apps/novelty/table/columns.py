@@ -117,6 +117,11 @@ class ColumnSpec:
         """Whether the model sees its levels."""
         return self.used and KINDS[self.role].features is None
 
+    @property
+    def is_truth(self) -> bool:
+        """Whether its levels are true and false."""
+        return self.used and KINDS[self.role].is_truth
+
     def features(self, column: Column) -> FloatArray:
         """All features of its kind of each cell, (n, k), NaN where missing."""
         features = KINDS[self.role].features
@@ -125,7 +130,7 @@ class ColumnSpec:
 
     def levels(self, column: Column) -> Levels:
         """Levels of the column; truth words in lower case, so that Yes and yes are one."""
-        return column.levels.lower() if self.role == "boolean" else column.levels
+        return column.levels.lower() if self.is_truth else column.levels
 
 
 @dataclass(frozen=True)

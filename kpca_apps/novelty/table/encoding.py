@@ -114,14 +114,14 @@ class LevelCoder:
         """Choose the levels: not rare (for Booleans: any), and the 50 most frequent at most."""
         of = spec.levels(column)
         n_cells = int(of.counts.sum())
-        least = 1 if spec.role == "boolean" else least_level_count(n_cells)
+        least = 1 if spec.is_truth else least_level_count(n_cells)
         kept = {level: count for level, count in of.most_frequent(_MAX_LEVELS) if count >= least}
         n_named, n_missing = sum(kept.values()), len(column) - n_cells
         counts = np.array([*kept.values(), n_cells - n_named, n_missing], dtype=float)
         diversity = max(1 - float(((counts / counts.sum()) ** 2).sum()), 1e-3)
         scale = float(np.sqrt(np.sqrt(2 / diversity) / 2))
         levels = spellings = tuple(kept)
-        if spec.role == "boolean":
+        if spec.is_truth:
             texts = [text for text, _ in column.levels.most_frequent()]
             spellings = tuple(next(t for t in texts if t.lower() == level) for level in levels)
         return cls(spec, levels, n_missing > 0, scale, spellings)

@@ -1,8 +1,9 @@
 """The kinds of column a model uses: how cells become numbers, and how numbers are written back.
 
 `KINDS` lists them. A further kind, such as a colour or an address, takes an entry here and the rule
-in `columns.py` that recognises it; nothing else asks for a kind by its name. `Notation` learns how
-most cells of a column look; a format (`files/tables`) says how they are read, in any spelling.
+in `columns.py` that recognises it; nothing else in this room asks for a kind by its name.
+`Notation` learns how most cells of a column look; a format (`files/tables`) says how they are read,
+in any spelling.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
 _YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
 _LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
 _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:\D|$)))"
-_DAY = 86400.0
+_DAY = 86400.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,8 @@ class ColumnKind:
     unit: float = 1.0  # of the first feature, in what the format reads
     # Describes features (NaN where not kept) of text; a value of a format has its notation.
     describe: Callable[[FloatArray], str] | None = None
+    # Of levels, two words for true and false: no matter which case, and none is rare.
+    is_truth: bool = False
 
 
 def _number(column: Column, format: ValueFormat | None) -> FloatArray:
@@ -169,6 +172,6 @@ KINDS = {
         ColumnKind("datetime", DateFormat, "date", 5, _date_features, unit=_DAY),
         ColumnKind("text", n_features=5, features=_text_features, describe=_describe_text),
         ColumnKind("categorical"),
-        ColumnKind("boolean"),  # levels that differ in case alone are one
+        ColumnKind("boolean", is_truth=True),
     )
 }
