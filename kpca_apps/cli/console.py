@@ -18,7 +18,7 @@ from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import RankedRow, ScreeningResult
-    from kpca_apps.novelty.table.specs import ColumnPlan
+    from kpca_apps.novelty.table.columns import ColumnPlan
 
 __all__ = [
     "TOP",

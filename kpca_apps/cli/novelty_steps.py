@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.screening.model import NoveltyModel
     from kpca_apps.novelty.screening.options import ScreeningOptions
     from kpca_apps.novelty.table.parted_rows import Execution
-    from kpca_apps.novelty.table.table_rows import AnyTable
+    from kpca_apps.novelty.table.rows import AnyTable
 
 __all__ = [
     "MODEL_FILE",
@@ -153,7 +153,7 @@ def print_plan(
     """Print what every column becomes, as data."""
     from kpca_apps.novelty.table.columns import check_options, infer_plan
     from kpca_apps.novelty.table.parted_rows import draw_sample
-    from kpca_apps.novelty.table.table_rows import column_names
+    from kpca_apps.novelty.table.rows import column_names
 
     check_options(told.columns, column_names(table), table.source.name)
     sample = draw_sample(table, told.seed, execution)

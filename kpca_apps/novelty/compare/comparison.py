@@ -21,14 +21,8 @@ from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.table.columns import check_options
-from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts
-from kpca_apps.novelty.table.table_rows import (
-    AnyTable,
-    TableRows,
-    WholeTableRows,
-    column_names,
-    rows_of,
-)
+from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names, rows_of
 
 __all__ = ["OURS", "compare_table", "curves_of", "evaluate_scores"]
 
@@ -202,7 +196,7 @@ def _on_normal_half(
     reference, rest = rows_of(table, fit_rows), rows_of(table, others)
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)
-    rows = WholeTableRows(model.encoder, rest, n_jobs=options.jobs)
+    rows = table_rows(model.encoder, rest, n_jobs=options.jobs)
     scores = rows.map(model.detector.row_scores())
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.table.specs import quoted
+from kpca_apps.novelty.table.columns import quoted
 
 __all__ = ["Labels", "read_labels"]
 

@@ -22,10 +22,9 @@ from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.detector.row_source import SAMPLE_ROWS
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.table.cell_rules import NumberRule, without_double
-from kpca_apps.novelty.table.column_tails import Tail
-from kpca_apps.novelty.table.specs import quoted
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
+from kpca_apps.novelty.table.rows import TableRows
 
 __all__ = ["HintFinder", "hint_rows"]
 

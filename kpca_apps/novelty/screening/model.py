@@ -29,7 +29,7 @@ from kpca_apps.novelty.screening.options import (
 from kpca_apps.novelty.table.columns import check_options, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
-from kpca_apps.novelty.table.table_rows import AnyTable, TableRows, column_names
+from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names
 
 __all__ = [
     "NoveltyModel",

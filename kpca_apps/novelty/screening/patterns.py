@@ -16,8 +16,8 @@ from scipy.stats import binom
 from kpca_apps.files.names import one_line
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
-from kpca_apps.novelty.table.coders import MISSING
-from kpca_apps.novelty.table.specs import quoted
+from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.novelty.table.encoding import MISSING
 
 __all__ = ["find_patterns"]
 

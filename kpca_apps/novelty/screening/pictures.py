@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kpca_apps.novelty.result import ComponentMap, ScoreContours
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.rows import TableRows
 
 __all__ = ["map_rows", "score_grid"]
 

@@ -24,12 +24,17 @@ from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.pictures import map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
-from kpca_apps.novelty.table.columns import ColumnOptions, check_options
+from kpca_apps.novelty.table.columns import ColumnOptions, ColumnSpec, check_options, quoted
 from kpca_apps.novelty.table.duplicates import find_duplicates
-from kpca_apps.novelty.table.naming import id_note, naming_column
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
-from kpca_apps.novelty.table.specs import ColumnSpec, quoted
-from kpca_apps.novelty.table.table_rows import AnyTable, RowQuery, TableRows, column_names
+from kpca_apps.novelty.table.rows import (
+    AnyTable,
+    RowQuery,
+    TableRows,
+    column_names,
+    id_note,
+    naming_column,
+)
 
 __all__ = [
     "explain_row",

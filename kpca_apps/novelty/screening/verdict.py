@@ -21,7 +21,7 @@ from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.rows import TableRows
 
 __all__ = ["Verdict", "flag", "novelty_ranks", "rate_statement", "score_rows", "top_rows"]
 

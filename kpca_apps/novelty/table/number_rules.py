@@ -1,43 +1,33 @@
-"""When a cell is odd whatever the rest of its row says: what a column's own values allow.
+"""When a number (or date) is odd whatever the rest of its row says: what its column allows.
 
-A number (or date) is far outside where the tail of the column's own values would put one as far
-out into fewer than 1 of 100 such tables (`column_tails`), and where nothing lies half as near. A
-lost sign is a number whose size is ordinary and whose sign is not. A code for missing values is one
-of the numbers people use for that, 999 or -1, in several cells and far from the rest.
+It is far outside where the tail of the column's own values would put one as far out into fewer than
+1 of 100 such tables, and where nothing lies half as near. A lost sign is a number whose size is
+ordinary and whose sign is not. A code for missing values is one of the numbers people use for that,
+999 or -1, in several cells and far from the rest.
+
+The tail is a generalised Pareto one (Pickands 1975) of the largest tenth of the values: exponential
+at the lightest, so that a column with a bound is given room beyond it. The largest tenth of these
+in turn count only as values beyond a point, whatever their size: what may be wrong does not say
+what is ordinary. Of all tails that the rest makes nearly as likely as the best one, the heaviest
+is believed, so that prices and rain are given the room that their own values ask for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.dates import DateFormat
-from kpca_apps.files.tables.table import Table
-from kpca_apps.files.tables.values import Column
-from kpca_apps.novelty.table.coders import spec_levels
-from kpca_apps.novelty.table.column_tails import Tail
-from kpca_apps.novelty.table.specs import LEVEL_ROLES, ColumnPlan, ColumnSpec
-from kpca_apps.novelty.table.spelling import SpellingRule
-
-__all__ = [
-    "KINDS",
-    "CellRules",
-    "NumberRule",
-    "Side",
-    "SignRule",
-    "without_double",
-]
+__all__ = ["ODDITIES", "NumberRule", "Side", "SignRule", "Tail", "without_double"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
-KINDS = ("", "far above", "far below", "zero", "sign", "placeholder")
+ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE = range(1, 6)
 
 # What people write for "no value" in columns of numbers: nines, eights or sevens throughout, or -1.
@@ -59,28 +49,110 @@ SMALLEST_COUNT = 5
 MIN_FEW, WIDTHS = 100, 2.0
 MAX_CLEARNESS = 12.0
 
+# A tenth of the values, but never more than half of those above the median: below that it is no
+# tail. Of small tables as many as 60, if there are: fewer leave the tail's weight wide open.
+TAIL_SHARE, USUAL_TAIL, MAX_TAIL = 0.1, 60, 1_000
+MIN_TAIL, MIN_STEPS = 15, 5
+# Of the tail itself, the share of the largest whose size is not looked at.
+CENSORED_SHARE, MIN_CENSORED = 0.1, 3
+# Twice the drop of the log-likelihood is chi-squared: 2 leaves out what 95 % would.
+LIKELIHOOD_DROP = 2.0
+SHAPES = np.concatenate([[1e-6], np.linspace(0.05, 2.0, 40)])
+# Scales in units of the median exceedance, which lies between .5 and 1 for these shapes; the
+# bounds leave room for samples.
+SCALES = np.geomspace(0.2, 8.0, 40)
+BINS = 64
+# A value beyond the tail is expected this often in tables like this one.
+MAX_EXPECTED = 0.01
+# And it stands apart: half as far again from the ordinary as the farthest that does not.
+GAP = 1.5
+NEAREST, FARTHEST = 1e-3, 1e60  # in units of the median exceedance
+HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The upper tail of some values."""
+
+    start: float  # where it begins
+    unit: float  # median of what its values exceed that by
+    n_expected: float  # values beyond `start` in the whole table
+    shapes: FloatArray  # (g,), of the generalised Pareto tails that the values allow
+    scales: FloatArray  # (g,), theirs
+    ordinary: float = np.nan  # the farthest value that belongs to the tail
+    limit: float = np.inf  # values beyond do not
+
+    @classmethod
+    def fit(cls, values: FloatArray, times: float = 1.0) -> Tail | None:
+        """Fit the upper tail of finite values (n,); for the lower one, turn their signs.
+
+        The whole table has so many `times` as many values. ``None`` where they have no tail to
+        speak of: too few of them, or too few steps.
+        """
+        ordered = np.sort(values)
+        n = len(ordered)
+        median = ordered[n // 2] if n else 0.0
+        n_upper = n - int(np.searchsorted(ordered, median, side="right"))
+        count = int(min(max(TAIL_SHARE * n, USUAL_TAIL), n_upper / 2, MAX_TAIL))
+        if count < MIN_TAIL:
+            return None
+        start = float(ordered[n - count - 1])
+        above = ordered[ordered > start]
+        # A tail of a few steps, each many times, says nothing of where the next would be.
+        if len(above) < MIN_TAIL or len(np.unique(above)) < MIN_STEPS:
+            return None
+        excess = above - start
+        unit = float(np.median(excess))
+        if not np.isfinite(excess[-1]) or unit <= 0:
+            return None
+        tail = cls(start, unit, len(above) * times, *_likely(excess / unit))
+        # Halved in logarithms: the answer may be any number of units away.
+        near, far = np.log(NEAREST), np.log(FARTHEST)
+        for _ in range(HALVINGS):
+            middle = (near + far) / 2
+            beyond = tail.expected(np.array([start + np.exp(middle) * unit]))[0] < MAX_EXPECTED
+            near, far = (near, middle) if beyond else (middle, far)
+        expected_none = start + float(np.exp(far)) * unit
+        ordinary, limit = start, expected_none
+        for value in above.tolist():
+            if value > limit:
+                break
+            ordinary, limit = value, max(expected_none, start + GAP * (value - start))
+        return replace(tail, ordinary=ordinary, limit=limit)
+
+    def expected(self, values: FloatArray) -> FloatArray:
+        """Return how many values as far out such a table would have at most, shape (n,)."""
+        excess = np.maximum((values - self.start) / self.unit, 0.0)[:, None]
+        survival = (1.0 + self.shapes * excess / self.scales) ** (-1.0 / self.shapes)
+        expected: FloatArray = self.n_expected * survival.max(axis=1)
+        return expected
+
+
+def _likely(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shapes and scales, (g,) each, of the tails that increasing exceedances allow."""
+    n_censored = max(MIN_CENSORED, int(CENSORED_SHARE * len(excess)))
+    seen, point = excess[:-n_censored], excess[-n_censored - 1]
+    bins = np.array_split(seen, min(BINS, len(seen)))
+    middle = np.array([part.mean() for part in bins])
+    weight = np.array([len(part) for part in bins], dtype=np.float64)
+    shape, scale = np.meshgrid(SHAPES, SCALES, indexing="ij")
+    shape, scale = shape.ravel(), scale.ravel()
+    logs = np.log1p(shape[:, None] * middle / scale[:, None]) @ weight
+    likelihood = -len(seen) * np.log(scale) - (1 + 1 / shape) * logs
+    likelihood -= n_censored / shape * np.log1p(shape * point / scale)
+    allowed = likelihood >= likelihood.max() - LIKELIHOOD_DROP
+    return shape[allowed], scale[allowed]
+
 
 @dataclass(frozen=True)
 class Side:
-    """One end of a column: where values that are none of its own begin.
+    """One end of a column: where values that are none of its own begin."""
 
-    Attributes
-    ----------
-    turn : int
-        1 for the upper end, -1 for the lower one, where values are looked at with signs turned.
-    logs : bool
-        Whether of the logarithms of values, all above 0.
-    ordinary, limit : float
-        The farthest value of the column's own, and that beyond which there are none.
-    tail : Tail or None
-        What says so; ``None`` where the column has a few values only.
-    """
-
-    turn: int
-    logs: bool
-    ordinary: float
-    limit: float
-    tail: Tail | None
+    turn: int  # 1: the upper end; -1: the lower one, where values have their signs turned
+    logs: bool  # of the logarithms of values, all above 0
+    ordinary: float  # the farthest value of the column's own
+    limit: float  # beyond this there are none
+    tail: Tail | None  # what says so; None where the column has a few values only
 
     @classmethod
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
@@ -101,17 +173,18 @@ class Side:
         few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
         return side if np.isfinite(side.limit) and n_far <= few else None
 
-    def beyond(self, values: FloatArray) -> BoolArray:
-        """Mark the values (n,) beyond this end; NaN are not."""
-        found: BoolArray = self._turned(values) > self.limit
-        return found
+    def turned(self, values: FloatArray) -> FloatArray:
+        """Return values (n,) as they are compared with `ordinary` and `limit`."""
+        if not self.logs:
+            return self.turn * values
+        positive = values > 0
+        return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
     def clearness(self, value: float) -> float:
         """Say how clearly a value lies beyond: decimal digits of how rarely one would."""
-        turned = self._turned(np.array([value]))
         if self.tail is None:
             return 2.0
-        expected = float(self.tail.expected(turned)[0])
+        expected = float(self.tail.expected(self.turned(np.array([value])))[0])
         return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
 
     @property
@@ -120,27 +193,13 @@ class Side:
         turned = self.turn * self.ordinary
         return float(np.exp(turned)) if self.logs else turned
 
-    def _turned(self, values: FloatArray) -> FloatArray:
-        if not self.logs:
-            return self.turn * values
-        positive = values > 0
-        return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
-
 
 @dataclass(frozen=True)
 class SignRule:
-    """A column of which nearly all numbers have one sign, or are 0.
+    """A column of which nearly all numbers have one sign, or are 0."""
 
-    Attributes
-    ----------
-    sign : int
-        1 where they are at least 0, -1 where they are at most 0.
-    smallest, largest : float
-        Sizes that are ordinary in it.
-    """
-
-    sign: int
-    smallest: float
+    sign: int  # 1 where they are at least 0, -1 where they are at most 0
+    smallest: float  # sizes that are ordinary in it
     largest: float
 
     @classmethod
@@ -160,55 +219,25 @@ class SignRule:
             return cls(sign, max(float(low), gap), float(high))
         return None
 
-    def turned(self, values: FloatArray) -> BoolArray:
-        """Mark the values (n,) of the other sign and of ordinary size."""
-        size = -self.sign * values
-        found: BoolArray = (size >= self.smallest) & (size <= self.largest)
-        return found
-
 
 @dataclass(frozen=True)
 class NumberRule:
-    """What the numbers (or dates, in seconds) of a column allow.
+    """What the numbers (or dates, in seconds) of a column allow."""
 
-    Attributes
-    ----------
-    sides : tuple of Side
-        Its ends.
-    sign : SignRule or None
-        Its sign, where it has one.
-    codes : tuple of float
-        Codes for missing values that stand in it.
-    middle : tuple of float
-        Between these lie 98 % of its values: what was probably meant does.
-    whole : bool
-        Whether nearly all values are whole.
-    zero : bool
-        Whether 0 is far from its values, all above 0 but for a few that are 0.
-    is_date : bool
-        Whether they are dates.
-    """
-
-    sides: tuple[Side, ...]
-    sign: SignRule | None
-    codes: tuple[float, ...]
-    middle: tuple[float, float]
-    whole: bool
-    zero: bool
+    sides: tuple[Side, ...]  # its ends
+    sign: SignRule | None  # its sign, where it has one
+    codes: tuple[float, ...]  # codes for missing values that stand in it
+    middle: tuple[float, float]  # 98 % of its values: what was probably meant lies there
+    whole: bool  # nearly all values are whole
+    zero: bool  # 0 is far from its values, all above 0 but for a few that are 0
     is_date: bool
 
     @classmethod
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
-        """Learn the rule.
+        """Learn the rule from the values (n,) of a column without gaps, in any order.
 
-        Parameters
-        ----------
-        values : (n,) array
-            Of the column, or of rows drawn from it, without gaps.
-        times : float
-            How many times as many rows the whole table has.
-        is_date : bool
-            Whether they are dates, which have neither sign nor codes.
+        They may be of rows drawn from it: the whole table has so many `times` as many. Dates have
+        neither sign nor codes.
         """
         codes: tuple[float, ...] = ()
         if not is_date:
@@ -217,32 +246,34 @@ class NumberRule:
             return cls((), None, codes, (0.0, 0.0), False, False, is_date)
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
-        kinds = [(1, False), (-1, False)]
-        positive = values[values > 0] if sign is not None and sign.sign > 0 else np.empty(0)
-        sides = [Side.fit(values, turn, logs, times) for turn, logs in kinds]
-        if len(positive) > 0.99 * len(values) and not is_date:
-            sides.append(Side.fit(positive, -1, True, times))
+        sides = [Side.fit(values, turn, False, times) for turn in (1, -1)]
+        if sign is not None and sign.sign > 0:
+            positive = values[values > 0]
+            if len(positive) > 0.99 * len(values):
+                sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
         zero = not is_date and _zero_is_far(values, whole)
         found = tuple(side for side in sides if side)
         return cls(found, sign, codes, (low, high), whole, zero, is_date)
 
     def judge(self, values: FloatArray) -> IntArray:
-        """Return for each value (n,) its place in `KINDS`; 0 for ordinary ones and NaN."""
+        """Return for each value (n,) its place in `ODDITIES`; 0 for ordinary ones and NaN."""
         kinds = np.zeros(len(values), dtype=np.int64)
         for side in self.sides:
-            kinds[side.beyond(values)] = _ABOVE if side.turn > 0 else _BELOW
+            kinds[side.turned(values) > side.limit] = _ABOVE if side.turn > 0 else _BELOW
         if self.zero:
             kinds[values == 0] = _ZERO
         if self.sign is not None:
-            kinds[self.sign.turned(values)] = _SIGN
+            size = -self.sign.sign * values  # of a number of the other sign
+            kinds[(size >= self.sign.smallest) & (size <= self.sign.largest)] = _SIGN
         if self.codes:
             kinds[np.isin(values, self.codes)] = _CODE
         return kinds
 
     def side_beyond(self, value: float) -> Side:
         """Return the end a value lies beyond, the one that says so most clearly."""
-        beyond = [side for side in self.sides if side.beyond(np.array([value]))[0]]
+        one = np.array([value])
+        beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
 
     def clearness(self, kind: str, value: float) -> float:
@@ -272,49 +303,6 @@ class NumberRule:
         return None
 
 
-@dataclass(frozen=True)
-class CellRules:
-    """What every used column of a table allows.
-
-    Attributes
-    ----------
-    columns : tuple of NumberRule, SpellingRule or None
-        In the order of the plan; ``None`` for free text.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from kpca_apps.files.tables.opening import table_from_frame
-    >>> from kpca_apps.novelty.table.columns import infer_plan
-    >>> winds = [5.0 + i % 30 / 2 + i % 7 for i in range(500)]
-    >>> table = table_from_frame(pl.DataFrame({"wind": [*winds, 1048.0]}))
-    >>> rules = CellRules.fit(table, infer_plan(table), 501)
-    >>> KINDS[rules.columns[0].judge(np.array([1048.0]))[0]]
-    'far above'
-    """
-
-    columns: tuple[NumberRule | SpellingRule | None, ...]
-
-    @classmethod
-    def fit(cls, table: Table, plan: ColumnPlan, n_rows: int) -> CellRules:
-        """Learn the rules from a table of `n_rows` rows, or from rows drawn from it."""
-        return cls(
-            tuple(
-                _rule(table.column(spec.name), spec, n_rows / len(table.frame))
-                for spec in plan.used
-            )
-        )
-
-
-def _rule(column: Column, spec: ColumnSpec, times: float) -> NumberRule | SpellingRule | None:
-    if spec.role in LEVEL_ROLES:
-        return SpellingRule.fit(dict(spec_levels(column, spec).most_frequent()))
-    if spec.format is None:
-        return None
-    values = column.read(spec.format).ordered
-    return NumberRule.fit(values, times, is_date=isinstance(spec.format, DateFormat))
-
-
 def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[float, ...]]:
     """Take codes for missing values out, if without them nothing else comes near."""
     codes: list[float] = []
@@ -327,7 +315,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             if code not in CODES or len(values) - len(rest) < 2 or len(rest) < MIN_CELLS:
                 continue
             side = Side.fit(rest, turn, False, times)
-            outside = side is not None and bool(side.beyond(np.array([code]))[0])
+            outside = side is not None and turn * code > side.limit
             if outside or (code < 0 and (rest >= 0).all()):
                 values = rest
                 codes.append(code)
@@ -351,8 +339,6 @@ def _zero_is_far(values: FloatArray, whole: bool) -> bool:
 def without_double(value: float) -> list[str]:
     """Return the size of a number as it reads with a digit that stands twice typed once.
 
-    Examples
-    --------
     >>> without_double(-1155.0)
     ['155', '115']
     """

@@ -17,6 +17,7 @@ from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
+from kpca_apps.novelty.table.faults import CellFaults
 
 CELLS = st.sampled_from(["1.5", "2.25", "x", "12O", "", "?", "3,5", "1e300", "7"])
 CLEAN = table_from_frame(
@@ -25,9 +26,12 @@ CLEAN = table_from_frame(
     ),
     "t.csv",
 )
-ENCODER = TableEncoder.fit(
-    CLEAN, infer_plan(CLEAN, ColumnOptions(exclude=("c",))), contaminated=True
-)
+PLAN = infer_plan(CLEAN, ColumnOptions(exclude=("c",)))
+ENCODER = TableEncoder.fit(CLEAN, PLAN, contaminated=True)
+
+
+def faults_of(table: Table, first_row: int = 0) -> CellFaults:
+    return CellFaults.of(table, PLAN, [None] * len(PLAN.used), first_row)
 
 
 def part_of(table: Table, start: int, stop: int) -> Table:
@@ -43,10 +47,10 @@ def test_parts_add_up_to_the_whole(a: list[str], cut: int, lined: bool) -> None:
     cuts = sorted({0, min(cut, len(a)), len(a) // 2, len(a)})
     faults = reduce(
         add,
-        [ENCODER.faults(part_of(table, i, j), i) for i, j in pairwise(cuts)],
+        [faults_of(part_of(table, i, j), i) for i, j in pairwise(cuts)],
     )
-    whole = ENCODER.faults(table)
-    assert (faults.used[1:], faults.unused_missing) == (whole.used[1:], whole.unused_missing)
+    whole = faults_of(table)
+    assert (faults.used[1:], faults.n_missing) == (whole.used[1:], whole.n_missing)
     # What keeps all cells from being read is known of a whole whose parts have the same reason.
     assert faults.used[0].why in ("", whole.used[0].why)
     assert next(map(vars, faults.used)) | {"why": whole.used[0].why} == vars(whole.used[0])
@@ -56,16 +60,16 @@ def test_parts_add_up_to_the_whole(a: list[str], cut: int, lined: bool) -> None:
 
 def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table() -> None:
     frame = pl.DataFrame({"a": ["x"] * 4 + ["1.5"] * 6, "b": ["u"] * 10, "c": ["u"] * 10})
-    halves = [ENCODER.faults(Table(frame[i : i + 5], None, CLEAN.source), i) for i in (0, 5)]
-    said = ENCODER.say_faults(halves[0] + halves[1], frame.columns, "t.csv", in_lines=False)
+    halves = [faults_of(Table(frame[i : i + 5], None, CLEAN.source), i) for i in (0, 5)]
+    said = [*(halves[0] + halves[1]).sentences(PLAN, "t.csv", in_lines=False)]
     assert 'Column "a": 4 cells are no numbers and count as missing, first in row 1' in said[0]
     with pytest.raises(InputError, match=r't\.csv, row 1: column "a" holds numbers'):
-        ENCODER.say_faults(halves[0], frame.columns, "t.csv", in_lines=False)
+        [*halves[0].sentences(PLAN, "t.csv", in_lines=False)]
 
 
 def test_gaps_that_no_row_drawn_had_are_said() -> None:
     frame = pl.DataFrame({"a": ["", "1.5", "2.5"], "b": ["u"] * 3, "c": ["u"] * 3})
-    faults = ENCODER.faults(Table(frame, None, CLEAN.source))
-    (said, filled) = ENCODER.say_faults(faults, frame.columns, "t", in_lines=False, drawn=True)
+    faults = faults_of(Table(frame, None, CLEAN.source))
+    (said, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)
     assert said.startswith('Column "a": 1 row lacks a value, which no row drawn to learn from did')
     assert filled.startswith("1 missing value was filled")

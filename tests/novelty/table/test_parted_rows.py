@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.table.encoded_rows import EncodedFile
+from kpca_apps.novelty.table.parted_rows import EncodedFile
 from kpca_apps.parallel.workers import Workers
 from tests.parallel.parts import RowPart, row_parts
 
