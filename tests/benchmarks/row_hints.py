@@ -30,7 +30,7 @@ from kpca_apps.files.tables.opening import open_table
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.hints import hint_rows
 from kpca_apps.novelty.screening.run import screen
-from kpca_apps.novelty.table.rows import rows_of
+from kpca_apps.novelty.table.rows import TableRows, rows_of
 
 # What a right hint says, by the kind of fault.
 SAID = {

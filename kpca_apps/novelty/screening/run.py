@@ -24,7 +24,13 @@ from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.pictures import map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
-from kpca_apps.novelty.table.columns import ColumnOptions, ColumnSpec, check_options, quoted
+from kpca_apps.novelty.table.columns import (
+    UNKNOWN,
+    ColumnOptions,
+    ColumnSpec,
+    check_options,
+    quoted,
+)
 from kpca_apps.novelty.table.duplicates import find_duplicates
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
@@ -248,7 +254,10 @@ def rows_to_score(
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
     encoder = model.encoder
-    plan = replace(encoder.plan, specs=tuple(map(hidden, encoder.plan.specs)))
+    known = {spec.name for spec in encoder.plan.specs}
+    # Columns that the model does not know are left out, but their cells are listed.
+    unknown = [ColumnSpec(name, "excluded", UNKNOWN) for name in hide if name not in known]
+    plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)
     rows = table_rows(

@@ -83,6 +83,9 @@ class ColumnOptions:
     dayfirst: bool | None = None
 
 
+UNKNOWN = "not in the reference"  # why a column of a table to score is left out
+
+
 @dataclass(frozen=True)
 class ColumnSpec:
     """What one column becomes."""

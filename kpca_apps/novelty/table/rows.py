@@ -14,7 +14,7 @@ from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.detector.row_source import RowFunction, RowSums, Sums, map_rows, sum_rows
 from kpca_apps.novelty.result import ColumnProfile, OddCell
-from kpca_apps.novelty.table.columns import ColumnSpec, listed, quoted
+from kpca_apps.novelty.table.columns import UNKNOWN, ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.identifiers import is_named_as_identifier
@@ -126,7 +126,7 @@ class TableRows:
         InputError if most cells of a column cannot be read.
         """
         table, plan = self.sample_table, self.encoder.plan
-        known = {spec.name for spec in plan.specs}
+        known = {spec.name for spec in plan.specs if spec.why != UNKNOWN}
         extra = [name for name in table.frame.columns if name not in known]
         noun = "Column" if len(extra) == 1 else "Columns"
         unused = [f"{noun} not in the reference, left unused: {listed(extra)}."] if extra else []
@@ -141,7 +141,7 @@ class TableRows:
         return tuple(
             column_profile(
                 table.column(name),
-                specs.get(name) or ColumnSpec(name, "excluded", "not in the reference"),
+                specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN),
                 n_missing,
             )
             for name, n_missing in zip(table.frame.columns, self.faults.n_missing, strict=True)

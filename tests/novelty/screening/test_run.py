@@ -162,6 +162,16 @@ def test_hidden_values_stay_out_even_when_hidden_at_scoring() -> None:
     assert "777.125" in repr(score_table(model, table_from_frame(secret)))
 
 
+def test_hidden_columns_that_the_model_does_not_know_stay_out_too() -> None:
+    further = frame_of(30, seed=1).with_columns(pl.lit("Ada Byron").alias("owner"))
+    model = fit_model(correlated(60))
+    options = ScreeningOptions(columns=ColumnOptions(hide=("owner",)))
+    result = score_table(model, table_from_frame(further), options=options)
+    assert "Ada Byron" not in repr(result)
+    assert any('not in the reference, left unused: "owner"' in text for text in result.warnings)
+    assert "Ada Byron" in repr(score_table(model, table_from_frame(further)))
+
+
 def test_the_table_fitted_on_is_recognised() -> None:
     table = correlated(80, odd=2)
     screened, model = screen(table)
