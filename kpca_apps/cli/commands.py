@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kpca_apps.files.names import safe_stem
-from kpca_apps.novelty.result import ScreeningResult
+
+if TYPE_CHECKING:
+    from kpca_apps.novelty.result import ScreeningResult
 
 __all__ = ["command_line", "next_steps", "reproduce"]
 

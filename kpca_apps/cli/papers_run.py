@@ -13,14 +13,14 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
-from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
-from kpca_apps.cli.shared import near
+from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
 from kpca_apps.parallel.interrupts import interrupts_ignored
 
 if TYPE_CHECKING:
+    from kpca_apps.cli.papers import PapersOptions
     from kpca_apps.papers.registry import Experiment
     from kpca_apps.papers.result import GalleryResult, Reproduction
 
@@ -30,11 +30,11 @@ __all__ = ["print_list", "run_experiments"]
 INDENT = 2
 
 
-def print_list(console: Console, as_json: bool) -> None:
+def print_list(as_json: bool) -> None:
     """Print all experiments, under the paper they are of, or as JSON."""
     from kpca_apps.papers.registry import all_experiments
 
-    found = [*all_experiments().values()]
+    console, found = Console(), [*all_experiments().values()]
     if as_json:
         names = ("name", "paper", "title", "data")
         console.data_json([{key: getattr(one, key) for key in names} for one in found])
@@ -55,30 +55,23 @@ def _list_lines(found: list[Experiment], width: int) -> list[str]:
         lines.append(work)
         for one in members:
             part = work_of(one.paper)[1]
-            told = wrap(f"{one.title} [{part}]" if part else one.title, max(width - before, 20))
-            lines.append(f"{'':{INDENT}}{starts[one.name]}".ljust(before) + told[0])
-            lines += [" " * before + more for more in told[1:]]
+            title = f"{one.title} [{part}]" if part else one.title
+            first, *others = wrap(title, max(width - before, 20))
+            lines.append(f"{'':{INDENT}}{starts[one.name]}".ljust(before) + first)
+            lines += [" " * before + more for more in others]
     return lines
 
 
-def run_experiments(
-    console: Console,
-    context: typer.Context,
-    name: str,
-    data: Path | None,
-    out: Path | None,
-    *,
-    force: bool,
-    as_json: bool,
-) -> int:
+def run_experiments(context: typer.Context, name: str, options: PapersOptions) -> int:
     """Run experiments and write their page, figures and numbers.
 
     Once they are run an interrupt waits until they are written. What an interrupted run has done
     replaces no earlier result: it goes beside it. Returns how many could not be run.
     """
-    chosen = _chosen(name)
-    complete, partial = _folders(out or Path(f"kpca-papers-{name}"), force=force)
-    _check_data(data)
+    console, chosen = Console(options.quiet), _chosen(name)
+    out = options.out or Path(f"kpca-papers-{name}")
+    complete, partial = _folders(out, force=options.force)
+    _check_data(options.data)
     # All that draws is imported before the first experiment, so that nothing that is missing is
     # found when all are done.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery
@@ -86,7 +79,7 @@ def run_experiments(
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
     try:
-        _run(console, chosen, data, clock, done)
+        _run(console, chosen, options.data, clock, done)
     except KeyboardInterrupt:
         interrupted = True
     with interrupts_ignored():
@@ -109,7 +102,7 @@ def run_experiments(
     if interrupted:
         raise _interruption(result, folder, kept=folder is not complete)
     _say(console, result)
-    print_result(console, folder.path, result, as_json)
+    print_result(console, folder.path, result, options.json)
     return result.n_failed
 
 
