@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import cache
 from html.parser import HTMLParser
 
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.report.drawing import Drawing
+from kpca_apps.report.novelty.figures import screening_folds
 from kpca_apps.report.novelty.page import render_screening
 from tests.report import examples
 
@@ -15,6 +18,11 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 def rendered(name: str) -> str:
     """Render an example once; tests of repeatability render again."""
     return render_screening(examples.SCREENINGS[name]())
+
+
+def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
+    """Draw every figure of a screening, by name."""
+    return {one.name: one for *_, drawings in screening_folds(result) for one in drawings}
 
 
 class Page(HTMLParser):

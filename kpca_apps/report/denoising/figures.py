@@ -13,10 +13,10 @@ from kpca_apps.report.denoising.text import METHODS, compared_images
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
+    drawable,
     house_style,
     new_axes,
     plain_ticks,
-    shown,
     to_png,
 )
 from kpca_apps.report.text import count, join
@@ -114,7 +114,7 @@ def _start(name: str, title: str, images: Sequence[ImageOutcome]) -> tuple[Axes,
     places = np.arange(len(images))
     axes.set_ylim(-0.7, len(images) - 0.3)
     if named:
-        axes.set_yticks(places, [shown(image.name, 28) for image in images])
+        axes.set_yticks(places, [drawable(image.name, 28) for image in images])
         axes.hlines(
             places, 0, 1, transform=axes.get_yaxis_transform(), color=PALETTE["rule"], lw=0.6
         )

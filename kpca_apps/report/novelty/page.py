@@ -20,7 +20,7 @@ from kpca_apps.novelty.result import (
     RepeatedRows,
     ScreeningResult,
 )
-from kpca_apps.report.novelty.figures import evaluation_drawings, screening_drawings
+from kpca_apps.report.novelty.figures import evaluation_drawings, screening_folds
 from kpca_apps.report.novelty.text import (
     MAX_ROWS,
     PRECISION,
@@ -80,7 +80,7 @@ def render_screening(result: ScreeningResult) -> str:
         n_shown_cells=N_ODD_CELLS,
         cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
         repeats=_repeats(shown),
-        drawings=screening_drawings(shown),
+        figure_folds=screening_folds(shown),
         sources=[("Table", shown.source)]
         + ([("Reference", shown.reference)] if shown.reference else []),
         **_shared(shown),

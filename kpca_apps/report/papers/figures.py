@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from skimage.measure import approximate_polygon
 
 from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
-from kpca_apps.report.drawing import PALETTE, Drawing, house_style, new_axes, plain_ticks
-from kpca_apps.report.drawing import shown as words
+from kpca_apps.report.drawing import PALETTE, Drawing, drawable, house_style, new_axes, plain_ticks
 from kpca_apps.report.novelty.figures import evenly
 from kpca_apps.report.text import count, number
 
@@ -76,8 +75,8 @@ def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
         axes.annotate("", centre + arrow, centre, arrowprops=look_of_arrow)
     if len(shown.arrows):
         axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(words(shown.x_label))
-    axes.set_ylabel(words(shown.y_label))
+    axes.set_xlabel(drawable(shown.x_label))
+    axes.set_ylabel(drawable(shown.y_label))
     axes.locator_params(nbins=5)
     plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(name, shown.title, drawn(len(shown.points), MAX_POINTS).strip(), figure)
@@ -100,7 +99,7 @@ def _curves(shown: Curves, name: str, size: Size) -> Drawing:
             ls=LINES[look],
             lw=1.3,
             color=PALETTE[COLOURS[look]],
-            label=words(label),
+            label=drawable(label),
             marker=MARKS[look] if few else "",
             ms=3.2,
             mew=0.8 if MARKS[look] == "x" else 0,
@@ -109,8 +108,8 @@ def _curves(shown: Curves, name: str, size: Size) -> Drawing:
         _logarithmic(axes, np.unique(np.concatenate([x for x, _ in shown.series.values()])))
     if shown.log_y:
         axes.set_yscale("log")
-    axes.set_xlabel(words(shown.x_label))
-    axes.set_ylabel(words(shown.y_label))
+    axes.set_xlabel(drawable(shown.x_label))
+    axes.set_ylabel(drawable(shown.y_label))
     if not shown.log_x and not shown.log_y:
         axes.locator_params(nbins=6)
     plain_ticks(axes.xaxis, axes.yaxis)
@@ -162,7 +161,7 @@ def _pictures(shown: Pictures, name: str, size: Size) -> Drawing:
 
 def _name(put: Callable[..., object], captions: Sequence[str], side: int, gap: int) -> None:
     places = np.arange(len(captions)) * (side + gap) + side / 2 - 0.5
-    put(places, [words(caption) for caption in captions])
+    put(places, [drawable(caption) for caption in captions])
 
 
 def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Drawing:
@@ -176,7 +175,7 @@ def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Draw
         axes.set_ylim(shown.y[0], shown.y[-1])
         axes.set_aspect("equal")
         if len(panels) > 1:
-            axes.set_title(words(caption), fontsize=8, color=PALETTE["ink"])
+            axes.set_title(drawable(caption), fontsize=8, color=PALETTE["ink"])
     return Drawing(name, shown.title, _lines_told(shown), figure)
 
 
