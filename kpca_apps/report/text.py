@@ -10,6 +10,7 @@ __all__ = [
     "count",
     "cut",
     "join",
+    "join_parts",
     "number",
     "ordinal",
     "percent",
@@ -80,6 +81,14 @@ def join(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def join_parts(items: Sequence[list[str]]) -> list[str]:
+    """Join the parts of several things as in prose."""
+    parts = list(items[0]) if items else []
+    for place, item in enumerate(items[1:], start=2):
+        parts += [" and " if place == len(items) else ", ", *item]
+    return parts
 
 
 def cut(text: str, length: int = MAX_NAME) -> Verbatim:

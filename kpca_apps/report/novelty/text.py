@@ -19,7 +19,7 @@ from kpca_apps.novelty.result import (
     RepeatedRows,
     ScreeningResult,
 )
-from kpca_apps.report.text import count, cut, join, ordinal, percent, plural
+from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
 
 __all__ = [
     "MAX_ROWS",
@@ -164,23 +164,15 @@ def _because_together(
 ) -> list[str]:
     """End the headline with the columns that are odd together."""
     hidden = {column.name for column in columns if column.hidden}
-    names = _listing([[cut(reason.column)] for reason in reasons])
+    names = join_parts([[cut(reason.column)] for reason in reasons])
     if not hidden.isdisjoint(reason.column for reason in reasons):
         return [", chiefly for its ", *names, " together, of which values are hidden."]
     seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
     expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
     return [
-        *(start, *names, " together read ", *_listing(seen)),
-        *(" where ", *_listing(expected), " were expected."),
+        *(start, *names, " together read ", *join_parts(seen)),
+        *(" where ", *join_parts(expected), " were expected."),
     ]
-
-
-def _listing(items: Sequence[list[str]]) -> list[str]:
-    """Join the parts of several things as in prose."""
-    parts = list(items[0])
-    for place, item in enumerate(items[1:], start=2):
-        parts += [" and " if place == len(items) else ", ", *item]
-    return parts
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality, Residual
-from kpca_apps.report.denoising.page import render_denoising
 from kpca_apps.report.denoising.text import (
     best_rival,
     decibels,
@@ -21,11 +20,11 @@ from kpca_apps.report.denoising.text import (
     noise_sentence,
     reason_text,
     residual_sentence,
-    similarity,
     standing_sentences,
 )
 from kpca_apps.report.text import Verbatim, plain
 from tests.report.denoising_examples import compared, failed, image, with_dictionary
+from tests.report.pages import render_denoising
 
 
 def say(*images: ImageOutcome) -> str:
@@ -193,7 +192,8 @@ def test_likeness_without_ssim_and_of_equal_images() -> None:
     assert "is equal to the clean one" in likeness_sentence(compared(20.0, math.inf))
     assert "was equal to the clean one before" in likeness_sentence(compared(math.inf, 40.0))
     assert decibels(math.inf) == "equal"
-    assert similarity(tiny.noisy) == ""
+    page = render_denoising(DenoisingResult((image("a.png", comparison=tiny), image("b.png"))))
+    assert "25.00</b> <small></small>" in page["report.html"]
 
 
 def test_a_reason_stands_without_the_name_before_it() -> None:
