@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,7 @@ def _write(text: str) -> None:
             os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
-def column_lines(rows: list[tuple[str, ...]]) -> list[str]:
+def column_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lay out rows of cells under each other.
 
     Examples

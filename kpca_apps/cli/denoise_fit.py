@@ -20,16 +20,14 @@ if TYPE_CHECKING:
 
     from kpca_apps.cli.denoise import FitOptions, RunOptions
     from kpca_apps.denoise.batch.inputs import MeasuredFile
-    from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
 __all__ = ["distinct", "fit_dictionary", "print_noise"]
 
+# Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
+# more examples than anybody has.
 LARGEST_WHOLE = 128 * 128
-"""Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
-more examples than anybody has."""
-
 LARGEST_SEED = 2**32 - 1
-MAX_NAME, LEAST_NAME = 40, 12
+MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of a name that is shown whole
 
 
@@ -64,7 +62,14 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         images, names = read_examples(examples)
     _require_usable(images, names, options)
     if options.dry_run:
-        _print_examples(console, images, names, options.json)
+        if options.json:
+            rows = zip(names, images, strict=True)
+            console.data_json([{"name": name, "shape": [*image.shape]} for name, image in rows])
+            return
+        table = [("file", "size", "type")]
+        for name, image in zip(names, images, strict=True):
+            table.append((one_line(name, MAX_NAME), _size(image.shape), str(images[0].dtype)))
+        console.data_lines(column_lines(table))
         return
     with console.stage("Fitting"):
         dictionary.fit(images, names=names)
@@ -78,7 +83,11 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         f"{' in colour' if channels > 1 else ''} from {files}."
     )
     console.say(choice_sentence(dictionary))
-    console.lines(["", *_choice_lines(dictionary), ""])
+    choices = [("noise level", "bandwidth", "components")]
+    for one in dictionary.choices_:
+        choices.append((f"{one.level:.3g}", f"{one.bandwidth:.4g}", str(one.components)))
+    scale = "(on the scale where the range of values is 1)"
+    console.lines(["", *column_lines(choices), scale, ""])
     console.say("The model holds the examples: share it as you would share the images.")
     if options.json:
         console.data_json(
@@ -127,8 +136,13 @@ def _require_usable(
     from kpca_apps.denoise.batch.inputs import are_all_alike, widest_range
 
     whole = options.patch_size is None
-    if whole:
-        _require_whole_to_be_small(images, names)
+    for image, name in zip(images, names, strict=True):
+        height, width = image.shape[:2]
+        if whole and height * width > LARGEST_WHOLE:
+            raise ConfigError(
+                f"{one_line(name)}: {width} x {height} pixels are too many for an example as a "
+                "whole; learn from patches of them: --patch-size 8"
+            )
     if are_all_alike(images, whole=whole):
         raise InputError(
             f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
@@ -141,40 +155,6 @@ def _require_usable(
                 f"--{name.replace('_', '-')} is {level:g}, above the range of the images, "
                 f"{widest:g}: give it in their units"
             )
-
-
-def _require_whole_to_be_small(images: Sequence[NDArray[np.generic]], names: Sequence[str]) -> None:
-    for image, name in zip(images, names, strict=True):
-        height, width = image.shape[:2]
-        if height * width > LARGEST_WHOLE:
-            raise ConfigError(
-                f"{one_line(name)}: {width} x {height} pixels are too many for an example as a "
-                "whole; learn from patches of them: --patch-size 8"
-            )
-
-
-def _print_examples(
-    console: Console, images: Sequence[NDArray[np.generic]], names: Sequence[str], as_json: bool
-) -> None:
-    shapes = [list(image.shape) for image in images]
-    if as_json:
-        rows = zip(names, shapes, strict=True)
-        console.data_json([{"name": name, "shape": shape} for name, shape in rows])
-        return
-    cells = [
-        (one_line(name, MAX_NAME), _size(shape), str(images[0].dtype))
-        for name, shape in zip(names, shapes, strict=True)
-    ]
-    console.data_lines(column_lines([("file", "size", "type"), *cells]))
-
-
-def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
-    head = ("noise level", "bandwidth", "components")
-    rows = [
-        (f"{choice.level:.3g}", f"{choice.bandwidth:.4g}", str(choice.components))
-        for choice in dictionary.choices_
-    ]
-    return [*column_lines([head, *rows]), "(on the scale where the range of values is 1)"]
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:

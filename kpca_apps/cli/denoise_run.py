@@ -18,6 +18,15 @@ from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder
+from kpca_apps.report.denoising.text import (
+    has_figures,
+    headline,
+    in_units,
+    is_left,
+    standing_sentences,
+    trial_sentence,
+    trial_title,
+)
 
 if TYPE_CHECKING:
     from kpca_apps.cli.denoise import RunOptions
@@ -39,8 +48,6 @@ __all__ = [
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
 _SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
-# What a dictionary has no use for, and the kinds of noise it takes out.
-_GROUPS_ONLY, _WITH_MODEL = (*_SETTINGS, "preview"), ("auto", "gaussian", "impulse")
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
 _START_UP = 100_000  # values denoised in the time a worker takes to start
@@ -110,12 +117,12 @@ def chosen_mode(
         chosen: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
         passes = Options(**chosen, n_jobs=n_jobs)
         return GroupDenoiser(passes, sigma=sigma, data_range=data_range)
-    for name in _GROUPS_ONLY:
+    for name in (*_SETTINGS, "preview"):
         if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
             )
-    if options.noise not in _WITH_MODEL:
+    if options.noise not in ("auto", "gaussian", "impulse"):
         raise ConfigError(
             f"--noise {options.noise} means nothing with --model: a dictionary takes out "
             "gaussian and impulse noise"
@@ -157,12 +164,11 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
 
 def print_plan(batch: Batch) -> None:
     """Print which file becomes which, as data."""
-    outputs = {one.name: str(batch.images / one.output) for one in batch.planned}
+    outputs = [(one.name, str(batch.images / one.output)) for one in batch.planned]
     if batch.options.json:
-        rows = [{"name": name, "output": output} for name, output in outputs.items()]
-        batch.console.data_json(rows)
+        batch.console.data_json([{"name": name, "output": output} for name, output in outputs])
     else:
-        batch.console.data_lines([f"{name} -> {output}" for name, output in outputs.items()])
+        batch.console.data_lines([f"{name} -> {output}" for name, output in outputs])
 
 
 def run_whole(batch: Batch) -> int:
@@ -184,7 +190,12 @@ def run_whole(batch: Batch) -> int:
         result = denoise_batch(batch, samples, jobs)
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
-        result = _with_dictionary(batch.options.model, result)
+        if model := batch.options.model:
+            from kpca_apps.denoise.batch.previews import view_dictionary
+            from kpca_apps.denoise.dictionary import DictionaryDenoiser
+
+            dictionary = view_dictionary(DictionaryDenoiser.load(model), model.name, result.images)
+            result = replace(result, dictionary=dictionary)
         try:
             _write_report(result, folder, clock)
         except KeyboardInterrupt:
@@ -205,7 +216,6 @@ def run_whole(batch: Batch) -> int:
 def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:
     """Write the report of a batch, its data and its figures, beside the folder of the images."""
     from kpca_apps.report.denoising.page import denoising_pages
-    from kpca_apps.report.denoising.text import has_figures
 
     figures: dict[str, bytes] = {}
     clock.details["seconds of images"] = {
@@ -262,8 +272,6 @@ def _try_first(batch: Batch, place: Path) -> None:
     from kpca_apps.denoise.batch.trial import try_strengths
     from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
-    from kpca_apps.report.denoising.text import in_units, trial_sentence, trial_title
-    from kpca_apps.report.text import plain
 
     console, options = batch.console, batch.options
     clock, first = Clock(), batch.planned[0]
@@ -288,7 +296,7 @@ def _try_first(batch: Batch, place: Path) -> None:
             taken = in_units(result, trial.residual_sd)
             console.say(f"{trial_title(trial)}: takes out {taken}.")
     else:
-        console.say(plain(trial_sentence(result)))
+        console.say("".join(trial_sentence(result)))
     print_result(console, folder.path, result, options.json)
 
 
@@ -405,7 +413,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
         ) from None
     return replace(
         result,
-        notes=(*result.notes, *_unit_notes(mode.sigma, result), *_noise_notes(result)),
+        notes=(*result.notes, *_notes(mode.sigma, result)),
         settings=_settings(mode.settings, batch),
         command=reproduce(batch.context),
         versions=library_versions(),
@@ -431,26 +439,21 @@ def library_versions() -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]:
-    """Say so once where a level was most likely meant as a share of the range of values."""
+def _notes(sigma: float | None, result: DenoisingResult) -> list[str]:
+    """Say once what most likely went wrong in some images: the level, or the kind of noise."""
     import numpy as np
 
     from kpca_apps.denoise.denoiser import doubt_level
 
+    notes = []
     for image in result.images:
         if image.status == "ok":
-            dtype = np.dtype(image.dtype)
-            if doubt := doubt_level(sigma, image.noise, dtype, image.data_range or 1.0):
-                return (f"--{doubt}",)
-    return ()
-
-
-def _noise_notes(result: DenoisingResult) -> tuple[str, ...]:
-    """Say once in how many images no noise was found, or the wrong kind of it taken out."""
-    left = sum(not image.established for image in result.images)
-    impulses = sum(image.impulses for image in result.images)
-    notes = []
-    if left:
+            dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
+            # A level that was most likely meant as a share of the range of values.
+            if doubt := doubt_level(sigma, image.noise, dtype, data_range):
+                notes.append(f"--{doubt}")
+                break
+    if left := sum(not image.established for image in result.images):
         which = (
             "1 image was left as it was" if left == 1 else f"{left:,} images were left as they were"
         )
@@ -459,35 +462,21 @@ def _noise_notes(result: DenoisingResult) -> tuple[str, ...]:
             "the noise level by --sigma if there is noise, or denoise with a dictionary made from "
             "clean images of the kind (kpca denoise fit)."
         )
-    if impulses:
+    if impulses := sum(image.impulses for image in result.images):
         which = "1 image" if impulses == 1 else f"{impulses:,} images"
         notes.append(
             f"single pixels of {which} stand out as impulse noise (salt and pepper) makes them: "
             "try --noise impulse."
         )
-    return tuple(notes)
-
-
-def _with_dictionary(model: Path | None, result: DenoisingResult) -> DenoisingResult:
-    """Add what the dictionary is, if the batch was denoised with one."""
-    if model is None:
-        return result
-    from kpca_apps.denoise.batch.previews import view_dictionary
-    from kpca_apps.denoise.dictionary import DictionaryDenoiser
-
-    dictionary = DictionaryDenoiser.load(model)
-    return replace(result, dictionary=view_dictionary(dictionary, model.name, result.images))
+    return notes
 
 
 def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     """Say in a few lines what became of a batch; failures were said as they happened."""
-    from kpca_apps.report.denoising.text import headline, standing_sentences
-    from kpca_apps.report.text import plain
-
     console = batch.console
     console.say(headline(result))
     for sentence in standing_sentences(result):
-        console.say(plain(sentence))
+        console.say("".join(sentence))
     if result.mean_comparison is not None and (levels := _noise_range(result)):
         console.say(levels)
     n_camera = sum(image.noise == "camera" for image in result.images)
@@ -505,8 +494,6 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
 
 def _noise_range(result: DenoisingResult) -> str:
     """Say how strong the noise taken out was, where the headline speaks of something else."""
-    from kpca_apps.report.denoising.text import is_left
-
     shares = [
         100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
         for image in result.images

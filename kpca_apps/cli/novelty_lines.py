@@ -18,7 +18,6 @@ from kpca_apps.report.novelty.text import (
     verdict,
     without_hidden,
 )
-from kpca_apps.report.text import plain
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
@@ -45,7 +44,7 @@ SHARES = "share: of all that the score drops when the values seen are replaced b
 def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ...]) -> None:
     """Say what a screening found, with the notes on its table; hidden values are not said."""
     shown = without_hidden(result)
-    console.say(plain(headline(shown)))
+    console.say("".join(headline(shown)))
     console.lines(["", *summary_lines(shown), ""])
     if shown.odd_cells:
         console.lines([*odd_cell_lines(shown), ""])

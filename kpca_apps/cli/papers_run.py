@@ -75,6 +75,7 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     # All that draws is imported before the first experiment, so that nothing that is missing is
     # found when all are done.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery
+    from kpca_apps.report.papers.text import headline, left_out
 
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
@@ -84,9 +85,13 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
         interrupted = True
     with interrupts_ignored():
         result = _gathered(context, chosen, done)
+        n_done = len(chosen) - result.n_failed
         folder = partial if interrupted else complete
         if interrupted:
-            _say_interrupted(console, result)
+            if not n_done:
+                raise StoppedError("interrupted; nothing was written")
+            plural = "" if n_done == 1 else "s"
+            console.say(f"interrupted; writing the {n_done} experiment{plural} done")
         elif result.n_failed == len(chosen):
             raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
         with console.stage("Drawing"):
@@ -100,8 +105,16 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
                     "programs, or run the experiments one by one"
                 ) from None
     if interrupted:
-        raise _interruption(result, folder, kept=folder is not complete)
-    _say(console, result)
+        page = near(folder.path) / REPORT_FILE
+        earlier = f"; {near(complete.path)} is as it was" if folder is not complete else ""
+        raise StoppedError(
+            f"interrupted; {n_done} of {len(chosen)} experiments were done, and are kept in "
+            f"{page}{earlier}"
+        )
+    console.say(headline(result))
+    # Of one experiment its own line has said so.
+    if len(chosen) > 1 and (sentence := left_out(result)):
+        console.say(sentence)
     print_result(console, folder.path, result, options.json)
     return result.n_failed
 
@@ -144,25 +157,6 @@ def _gathered(
         [*done, *left],
         command=reproduce(context),
         elsewhere=ELSEWHERE if len(chosen) > 1 else (),
-    )
-
-
-def _say_interrupted(console: Console, result: GalleryResult) -> None:
-    """Say at once what becomes of what is done; without any of it there is nothing to write."""
-    n_done = len(result.reproductions) - result.n_failed
-    if not n_done:
-        raise StoppedError("interrupted; nothing was written")
-    plural = "" if n_done == 1 else "s"
-    console.say(f"interrupted; writing the {n_done} experiment{plural} done")
-
-
-def _interruption(result: GalleryResult, folder: OutputFolder, *, kept: bool) -> StoppedError:
-    """Say where what was done is, and that an earlier result was kept."""
-    n_all, page = len(result.reproductions), near(folder.path) / REPORT_FILE
-    earlier = f"; {near(folder.path).with_suffix('')} is as it was" if kept else ""
-    return StoppedError(
-        f"interrupted; {n_all - result.n_failed} of {n_all} experiments were done, and are kept in "
-        f"{page}{earlier}"
     )
 
 
@@ -219,12 +213,3 @@ def _tell(console: Console, one: Reproduction) -> None:
         console.say(f"not run: {one.name}: {one.outcome.claims[0].why}.")
     else:
         console.say(f"{one.name}: {standing(one)}.")
-
-
-def _say(console: Console, result: GalleryResult) -> None:
-    from kpca_apps.report.papers.text import headline, left_out
-
-    console.say(headline(result))
-    # Of one experiment its own line has said so.
-    if len(result.reproductions) > 1 and (sentence := left_out(result)):
-        console.say(sentence)

@@ -16,7 +16,7 @@ from kpca_apps.papers.result import GalleryResult
 from kpca_apps.report.denoising.text import headline as denoising_headline
 from kpca_apps.report.novelty.text import headline, without_hidden, without_hidden_columns
 from kpca_apps.report.papers.text import headline as gallery_headline
-from kpca_apps.report.text import plain, writable
+from kpca_apps.report.text import writable
 
 __all__ = ["result_to_json"]
 
@@ -44,7 +44,7 @@ def result_to_json(result: Result) -> str:
         result = without_hidden(result)
         content = _fields(result, DRAWN) | {
             "kind": "novelty screening",
-            "sentence": plain(headline(result)),
+            "sentence": "".join(headline(result)),
             "n_rows": result.n_rows,
             "n_flagged": result.n_flagged,
             "what_shares_are_of": SHARES,

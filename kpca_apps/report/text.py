@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 __all__ = [
     "Verbatim",
@@ -14,7 +14,6 @@ __all__ = [
     "number",
     "ordinal",
     "percent",
-    "plain",
     "plural",
     "writable",
 ]
@@ -100,8 +99,3 @@ def cut(text: str, length: int = MAX_NAME) -> Verbatim:
 def writable(text: str) -> str:
     """Replace what cannot be written as UTF-8 (file names may hold undecodable bytes)."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def plain(parts: Iterable[str]) -> str:
-    """Join the parts of a sentence, for places that cannot mark whose words they are."""
-    return "".join(parts)

@@ -38,7 +38,7 @@ from kpca_apps.report.denoising.text import (
     trial_title,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, join, number, plain, plural
+from kpca_apps.report.text import count, cut, join, number, plural
 
 __all__ = ["MAX_TOGETHER", "denoising_pages", "render_trial"]
 
@@ -105,7 +105,7 @@ def render_trial(result: TrialResult) -> str:
     return make_page(
         "trial.html.j2",
         parts=PARTS,
-        title=plain(sentence),
+        title="".join(sentence),
         sentence=sentence,
         result=result,
         noise=noise_sentence(result) if result.established else "",
@@ -137,7 +137,7 @@ def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
     return make_page(
         "denoising.html.j2",
         parts=PARTS,
-        title=plain(sentence),
+        title="".join(sentence),
         sentence=sentence,
         standing=standing_sentences(result),
         failures=failures[:MAX_FAILURES_ON_TOP],

@@ -21,7 +21,6 @@ from kpca_apps.report.text import (
     join_parts,
     number,
     percent,
-    plain,
     plural,
 )
 
@@ -92,7 +91,7 @@ def headline(result: DenoisingResult) -> str:
     >>> headline(DenoisingResult((image("a.png", 18.2), image("b.png", 25.0), failed)))
     '2 of 3 images denoised, 1 failed: c.png; the noise was 18.2 to 25 of 255.'
     """
-    return plain(headline_parts(result))
+    return "".join(headline_parts(result))
 
 
 def headline_parts(result: DenoisingResult) -> list[str]:

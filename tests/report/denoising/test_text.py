@@ -22,7 +22,7 @@ from kpca_apps.report.denoising.text import (
     residual_sentence,
     standing_sentences,
 )
-from kpca_apps.report.text import Verbatim, plain
+from kpca_apps.report.text import Verbatim
 from tests.report.denoising_examples import compared, failed, image, with_dictionary
 from tests.report.pages import render_denoising
 
@@ -107,17 +107,17 @@ def test_rivals_that_are_ahead_are_named() -> None:
     lead = image("lead.png", comparison=compared(20.0, 30.0, nl_means=29.0))
     trail = image("trail.png", comparison=compared(20.0, 27.0, nl_means=29.0))
     (sentence,) = standing_sentences(DenoisingResult((lead, trail)))
-    assert plain(sentence) == (
+    assert "".join(sentence) == (
         "Kernel PCA is 0.50 dB behind non-local means on average; non-local means is ahead on 1: "
         "trail.png."
     )
     (sentence,) = standing_sentences(DenoisingResult((lead, lead)))
-    assert plain(sentence) == (
+    assert "".join(sentence) == (
         "Kernel PCA is 1.00 dB ahead of non-local means on average; non-local means is ahead on no "
         "image."
     )
     (sentence,) = standing_sentences(DenoisingResult((lead,)))
-    assert plain(sentence) == "Kernel PCA is 1.00 dB ahead of non-local means."
+    assert "".join(sentence) == "Kernel PCA is 1.00 dB ahead of non-local means."
     assert standing_sentences(DenoisingResult((image(),))) == []
 
 
