@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     from kpca_apps.denoise.result import ImageOutcome
 
-__all__ = [
-    "MOST_FAILURES",
-    "Console",
-    "column_lines",
-    "image_progress",
-    "row_progress",
-    "say_error",
-    "say_failure",
-    "say_line",
-    "terminal_width",
-]
-
 MAX_LINE = 2_000
 MOST_FAILURES = 5
 SPEED_PERIOD = 300.0  # seconds back that the remaining time is reckoned from

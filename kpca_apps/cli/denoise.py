@@ -9,8 +9,6 @@ import typer
 
 from kpca_apps.cli.options import Options, command, files, panel, talk
 
-__all__ = ["FitOptions", "RunOptions", "app"]
-
 SOME_FAILED = 5
 
 app = typer.Typer(
@@ -170,9 +168,15 @@ def run(
 
     Half a minute for a megapixel and channel at --quality balanced on one processor.
     """
-    from kpca_apps.cli.denoise_run import chosen_mode, plan_batch, print_plan, run_trial, run_whole
+    from kpca_apps.cli.denoise_run import (
+        chosen_denoiser,
+        plan_batch,
+        print_plan,
+        run_trial,
+        run_whole,
+    )
 
-    chosen_mode(context, options)
+    chosen_denoiser(context, options)
     batch = plan_batch(context, inputs, options)
     if options.dry_run:
         print_plan(batch)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kpca_apps.cli.denoise import FitOptions, RunOptions
     from kpca_apps.denoise.batch.inputs import MeasuredFile
 
-__all__ = ["distinct", "fit_dictionary", "print_noise"]
-
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 # more examples than anybody has.
 LARGEST_WHOLE = 128 * 128

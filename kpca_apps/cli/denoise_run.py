@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,14 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress
-from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
+from kpca_apps.cli.results import (
+    REPORT_FILE,
+    Clock,
+    made_for_use,
+    near,
+    print_result,
+    write_result,
+)
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder
@@ -33,18 +39,6 @@ if TYPE_CHECKING:
     from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
     from kpca_apps.denoise.batch.inputs import Planned
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
-
-__all__ = [
-    "IMAGES",
-    "Batch",
-    "check_jobs",
-    "check_range",
-    "chosen_mode",
-    "plan_batch",
-    "print_plan",
-    "run_trial",
-    "run_whole",
-]
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
 _SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
@@ -72,13 +66,7 @@ class Batch:
 
 
 def parse_sigma(text: str) -> float | None:
-    """Read a noise level of 0 or more as it was typed; None for ``auto``.
-
-    Examples
-    --------
-    >>> parse_sigma("12.5"), parse_sigma("auto")
-    (12.5, None)
-    """
+    """Read a noise level of 0 or more as it was typed; None for ``auto``."""
     if text.strip().lower() == "auto":
         return None
     try:
@@ -104,7 +92,7 @@ def check_jobs(jobs: int | None) -> None:
         raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
 
 
-def chosen_mode(
+def chosen_denoiser(
     context: typer.Context, options: RunOptions, n_jobs: int | None = None
 ) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
@@ -114,9 +102,9 @@ def chosen_mode(
         from kpca_apps.denoise.batch.denoisers import GroupDenoiser
         from kpca_apps.denoise.passes import Options
 
-        chosen: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
-        passes = Options(**chosen, n_jobs=n_jobs)
-        return GroupDenoiser(passes, sigma=sigma, data_range=data_range)
+        given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
+        chosen = Options(**given, n_jobs=n_jobs)
+        return GroupDenoiser(chosen, sigma=sigma, data_range=data_range)
     for name in (*_SETTINGS, "preview"):
         if is_given(context, name):
             raise ConfigError(
@@ -173,9 +161,11 @@ def print_plan(batch: Batch) -> None:
 
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
-    clock = Clock()
-    with _made(batch.options.out) as out:
-        folder = OutputFolder(out / REPORT, force=True)
+    from kpca_apps.denoise.batch.run import make_folder
+
+    clock, place = Clock(), batch.options.out
+    with made_for_use(place):
+        folder = OutputFolder(make_folder(place) / REPORT, force=True)
         folder.check()
         if batch.images.is_symlink():
             raise RefusedError(
@@ -243,50 +233,37 @@ def _raise_bug(result: DenoisingResult) -> None:
             raise error
 
 
-@contextmanager
-def _made(place: Path) -> Iterator[Path]:
-    """Make the folder of a run; if nothing comes of it, it goes again."""
-    from kpca_apps.denoise.batch.run import make_folder
-
-    is_new = not os.path.lexists(place)
-    out = make_folder(place)
-    try:
-        yield out
-    finally:
-        if is_new and not any(out.iterdir()):
-            out.rmdir()
-
-
 def run_trial(batch: Batch) -> None:
     """Denoise a crop of the first image at three strengths and write a page to choose by."""
-    if is_given(batch.context, "out"):
-        with _made(batch.options.out) as out:
-            _try_first(batch, out / PREVIEW)
-    else:
-        name = safe_stem(Path(batch.planned[0].name).stem)
-        _try_first(batch, Path(f"kpca-preview-{name}"))
+    from kpca_apps.denoise.batch.run import make_folder
+
+    first, out = batch.planned[0], batch.options.out
+    if not is_given(batch.context, "out"):
+        _try_strengths(batch, Path(f"kpca-preview-{safe_stem(Path(first.name).stem)}"))
+        return
+    with made_for_use(out):
+        _try_strengths(batch, make_folder(out) / PREVIEW)
 
 
-def _try_first(batch: Batch, place: Path) -> None:
+def _try_strengths(batch: Batch, place: Path) -> None:
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser
     from kpca_apps.denoise.batch.trial import try_strengths
     from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
 
-    console, options = batch.console, batch.options
-    clock, first = Clock(), batch.planned[0]
-    folder = OutputFolder(place, force=True)
+    console, options, first = batch.console, batch.options, batch.planned[0]
+    clock, folder = Clock(), OutputFolder(place, force=True)
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
-    mode = chosen_mode(batch.context, options, sum(_processors(options.jobs, [1])) - 1)
+    denoiser = chosen_denoiser(batch.context, options, sum(_processors(options.jobs, [1])) - 1)
     image = read_image(first.source, label=first.name)
     warm(batch, (1, 1))
     clock.lap("starting")
     with console.stage("Trying three strengths"):
-        if not isinstance(mode, GroupDenoiser):
+        if not isinstance(denoiser, GroupDenoiser):
             raise TypeError("a dictionary has no strengths to try")
-        result = try_strengths(image, mode)
+        result = try_strengths(image, denoiser)
     clock.lap("denoising")
     result = replace(result, command=reproduce(batch.context), versions=library_versions())
     with folder as building:
@@ -317,8 +294,8 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser
     from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
 
-    mode = chosen_mode(batch.context, batch.options)
-    is_linear = not isinstance(mode, GroupDenoiser) or mode.options.is_linear
+    denoiser = chosen_denoiser(batch.context, batch.options)
+    is_linear = not isinstance(denoiser, GroupDenoiser) or denoiser.options.is_linear
     if is_kept():
         announcement = "Compiling for this machine, once; about a minute."
         warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
@@ -380,7 +357,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
     from kpca_apps.denoise.batch.run import run_batch
 
     options = batch.options
-    mode = chosen_mode(batch.context, options, jobs[1])
+    denoiser = chosen_denoiser(batch.context, options, jobs[1])
     n_done = 0
     weights = {one.name: size for one, size in zip(batch.planned, samples, strict=True)}
     try:
@@ -395,8 +372,8 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
             result = run_batch(
                 batch.inputs,
                 batch.images,
-                mode.settings,
-                denoise=mode,
+                denoiser.settings,
+                denoise=denoiser,
                 format=options.format,
                 jobs=jobs[0],
                 force=options.force,
@@ -413,8 +390,8 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
         ) from None
     return replace(
         result,
-        notes=(*result.notes, *_notes(mode.sigma, result)),
-        settings=_settings(mode.settings, batch),
+        notes=(*result.notes, *_notes(denoiser.sigma, result)),
+        settings=_settings(denoiser.settings, batch),
         command=reproduce(batch.context),
         versions=library_versions(),
     )

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.table.parted_rows import Execution
     from kpca_apps.novelty.table.table_rows import AnyTable
 
-__all__ = ["NoveltyOptions", "app", "screening_options"]
-
 MODEL_FILE = "model.kpca"
 A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
 

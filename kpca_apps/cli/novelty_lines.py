@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.screening.model import NoveltyModel
     from kpca_apps.novelty.table.specs import ColumnPlan
 
-__all__ = [
-    "explanation_lines",
-    "learned",
-    "odd_cell_lines",
-    "place",
-    "plan_lines",
-    "say_findings",
-    "say_warnings",
-    "summary_lines",
-]
-
 TOP = 5
 MAX_WARNINGS = 5
 MAX_PATTERNS = 3
@@ -43,16 +32,16 @@ SHARES = "share: of all that the score drops when the values seen are replaced b
 
 def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ...]) -> None:
     """Say what a screening found, with the notes on its table; hidden values are not said."""
-    shown = without_hidden(result)
-    console.say("".join(headline(shown)))
-    console.lines(["", *summary_lines(shown), ""])
-    if shown.odd_cells:
-        console.lines([*odd_cell_lines(shown), ""])
-    for pattern in shown.patterns[:MAX_PATTERNS]:
+    visible = without_hidden(result)
+    console.say("".join(headline(visible)))
+    console.lines(["", *summary_lines(visible), ""])
+    if visible.odd_cells:
+        console.lines([*odd_cell_lines(visible), ""])
+    for pattern in visible.patterns[:MAX_PATTERNS]:
         console.say(pattern.sentence)
-    if len(shown.patterns) > MAX_PATTERNS:
+    if len(visible.patterns) > MAX_PATTERNS:
         console.say(
-            f"... and {len(shown.patterns) - MAX_PATTERNS} more such patterns in result.json."
+            f"... and {len(visible.patterns) - MAX_PATTERNS} more such patterns in result.json."
         )
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
@@ -76,18 +65,18 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
 
 def summary_lines(result: ScreeningResult) -> list[str]:
     """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
-    shown = result.oddest_of_each_kind[:TOP]
-    scores, _ = scores_text([row.score for row in shown], result.threshold.value)
-    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=True)]
+    oddest = result.oddest_of_each_kind[:TOP]
+    scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
+    rows = [_row_cells(row, score) for row, score in zip(oddest, scores, strict=True)]
     scale = result.scale.name if result.scale else ""
     head = ("rank", "flagged", "row", "line", "id", scale, "score")
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     top, *body = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
     # Ranks that skip some would puzzle a reader.
-    is_top = [row.rank for row in shown] == list(range(1, len(shown) + 1))
+    is_top = [row.rank for row in oddest] == list(range(1, len(oddest) + 1))
     lines = [top] if is_top else ["The oddest row of each kind of reason:", top]
-    for row, line in zip(shown, body, strict=True):
+    for row, line in zip(oddest, body, strict=True):
         lines += [line, f"{'':6}{_first_reason(row)}"]
         for hint in row.hints:
             text, width = one_line(hint, MAX_LINE), terminal_width() - 6

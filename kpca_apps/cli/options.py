@@ -15,8 +15,6 @@ import typer
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line, suggest
 
-__all__ = ["Options", "command", "files", "panel", "talk"]
-
 MAX_CONFIG_BYTES = 1_000_000
 
 

@@ -10,8 +10,6 @@ import typer
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import Options, command, files, talk
 
-__all__ = ["PapersOptions", "app"]
-
 SOME_FAILED = 5
 
 app = typer.Typer(

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kpca_apps.papers.registry import Experiment
     from kpca_apps.papers.result import GalleryResult, Reproduction
 
-__all__ = ["print_list", "run_experiments"]
-
 
 INDENT = 2
 

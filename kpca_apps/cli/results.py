@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +17,6 @@ from kpca_apps.cli.console import Console
 
 if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
-
-__all__ = ["REPORT_FILE", "Clock", "near", "print_result", "write_result"]
 
 REPORT_FILE = "report.html"
 
@@ -56,6 +56,18 @@ def near(path: Path) -> Path:
     """Shorten a path below the working folder."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+@contextmanager
+def made_for_use(folder: Path) -> Iterator[None]:
+    """Remove a folder that was made in the block if it is still empty at the end."""
+    is_new = not os.path.lexists(folder)
+    try:
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def write_result(

@@ -25,18 +25,6 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from kpca_apps.report.text import cut, number, writable
 
-__all__ = [
-    "PALETTE",
-    "Drawing",
-    "drawable",
-    "house_style",
-    "new_axes",
-    "plain_ticks",
-    "to_files",
-    "to_png",
-    "to_svg",
-]
-
 PALETTE = {
     "ink": "#1d1d21",
     "muted": "#62626b",

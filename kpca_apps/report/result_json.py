@@ -18,8 +18,6 @@ from kpca_apps.report.novelty.text import headline, without_hidden, without_hidd
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
 
-__all__ = ["result_to_json"]
-
 SHARES = {
     "share": "of a reason: of the sum by which the score of the row drops when the values told are "
     "replaced by those expected; that of columns told together is divided evenly among them; 0 "

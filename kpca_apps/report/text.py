@@ -5,19 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = [
-    "Verbatim",
-    "count",
-    "cut",
-    "join",
-    "join_parts",
-    "number",
-    "ordinal",
-    "percent",
-    "plural",
-    "writable",
-]
-
 ELLIPSIS = "\u2026"
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 

@@ -22,8 +22,6 @@ from kpca_apps.report.drawing import (
 )
 from kpca_apps.report.text import count, join
 
-__all__ = ["MOST_NAMED", "denoising_drawings", "denoising_figures"]
-
 MOST_NAMED = 40  # lines that still have room for a name
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {

@@ -40,8 +40,6 @@ from kpca_apps.report.denoising.text import (
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import count, cut, join, number, plural
 
-__all__ = ["MAX_TOGETHER", "denoising_pages", "render_trial"]
-
 MAX_TOGETHER = 12  # images whose pictures stand in one page
 MAX_BYTES = 4_500_000  # of the pictures in one page
 MAX_FAILURES_ON_TOP = 8

@@ -24,28 +24,6 @@ from kpca_apps.report.text import (
     plural,
 )
 
-__all__ = [
-    "METHODS",
-    "best_rival",
-    "compared_images",
-    "decibels",
-    "dictionary_sentence",
-    "has_figures",
-    "headline",
-    "headline_parts",
-    "in_units",
-    "is_left",
-    "level_text",
-    "likeness_sentence",
-    "looks_like",
-    "noise_sentence",
-    "reason_text",
-    "residual_sentence",
-    "standing_sentences",
-    "trial_sentence",
-    "trial_title",
-]
-
 METHODS = {
     "noisy": "noisy",
     "denoised": "kernel PCA",
@@ -81,16 +59,7 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
 
 
 def headline(result: DenoisingResult) -> str:
-    """Say what became of a batch in one plain sentence.
-
-    Examples
-    --------
-    >>> def image(name, sigma):
-    ...     return ImageOutcome(name, "ok", sigma=sigma, estimated=True, data_range=255.0)
-    >>> failed = ImageOutcome("c.png", "failed", reason="c.png: is empty.")
-    >>> headline(DenoisingResult((image("a.png", 18.2), image("b.png", 25.0), failed)))
-    '2 of 3 images denoised, 1 failed: c.png; the noise was 18.2 to 25 of 255.'
-    """
+    """Say what became of a batch in one plain sentence."""
     return "".join(headline_parts(result))
 
 
@@ -188,15 +157,7 @@ def decibels(psnr: float, decimals: int = 2) -> str:
 
 
 def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write a level of noise on its scale.
-
-    Examples
-    --------
-    >>> level_text(ImageOutcome("a.png", "ok", noise="gaussian", data_range=255.0), 24.81)
-    '24.8 of 255'
-    >>> level_text(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 0.2)
-    '20 % of the intensity'
-    """
+    """Write a level of noise on its scale."""
     if image.noise == "speckle":
         return f"{percent(value)} of the intensity"
     where = " where brightest" if image.noise == "poisson" else ""

@@ -29,19 +29,6 @@ from kpca_apps.report.drawing import (
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text, without_hidden
 from kpca_apps.report.text import count, join, number, percent, plural
 
-__all__ = [
-    "comparison_figures",
-    "component_map",
-    "evaluation_drawings",
-    "evenly",
-    "flagged_against_threshold",
-    "score_contours",
-    "score_distribution",
-    "scree",
-    "screening_figures",
-    "screening_folds",
-]
-
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
 MAX_POINTS = 1000  # dots of rows that are not flagged

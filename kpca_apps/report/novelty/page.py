@@ -36,8 +36,6 @@ from kpca_apps.report.novelty.text import (
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import count, cut, join, number
 
-__all__ = ["WIDTH", "render_comparison", "render_screening", "strip_of"]
-
 N_CARDS = 5
 N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
 MAX_PATTERNS = 5
@@ -61,27 +59,29 @@ def render_screening(result: ScreeningResult) -> str:
 
     Under 1 MB however many rows; values of hidden columns do not reach the page.
     """
-    shown = without_hidden(result)
-    rows = _rows(shown, shown.ranked[:MAX_ROWS])
-    sentence = headline(shown)
+    result = without_hidden(result)
+    rows = _rows(result, result.ranked[:MAX_ROWS])
+    sentence = headline(result)
     return make_page(
         "screening.html.j2",
-        result=shown,
+        result=result,
         title="".join(sentence),
         sentence=sentence,
-        cards=_rows(shown, shown.oddest_of_each_kind[:N_CARDS]),
-        patterns=[cut(pattern.sentence, MAX_SENTENCE) for pattern in shown.patterns[:MAX_PATTERNS]],
-        n_patterns=len(shown.patterns),
+        cards=_rows(result, result.oddest_of_each_kind[:N_CARDS]),
+        patterns=[
+            cut(pattern.sentence, MAX_SENTENCE) for pattern in result.patterns[:MAX_PATTERNS]
+        ],
+        n_patterns=len(result.patterns),
         rows=rows,
-        n_more_rows=len(shown.scores) - len(rows),
-        odd_cells=[_odd_cell(cell) for cell in shown.odd_cells],
+        n_more_rows=len(result.scores) - len(rows),
+        odd_cells=[_odd_cell(cell) for cell in result.odd_cells],
         n_shown_cells=N_ODD_CELLS,
-        cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
-        repeats=_repeats(shown),
-        figure_folds=screening_folds(shown),
-        sources=[("Table", shown.source)]
-        + ([("Reference", shown.reference)] if shown.reference else []),
-        **_shared(shown),
+        cells_in_lines=any(cell.line is not None for cell in result.odd_cells),
+        repeats=_repeats(result),
+        figure_folds=screening_folds(result),
+        sources=[("Table", result.source)]
+        + ([("Reference", result.reference)] if result.reference else []),
+        **_shared(result),
     )
 
 

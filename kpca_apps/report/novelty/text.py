@@ -20,22 +20,6 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
 
-__all__ = [
-    "MAX_ROWS",
-    "PRECISION",
-    "ROC",
-    "expected_text",
-    "headline",
-    "is_missing",
-    "reason_shares",
-    "scores_text",
-    "standing",
-    "threshold_text",
-    "verdict",
-    "without_hidden",
-    "without_hidden_columns",
-]
-
 MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round

@@ -22,8 +22,6 @@ from kpca_apps.report.drawing import PALETTE, Drawing, drawable, house_style, ne
 from kpca_apps.report.novelty.figures import evenly
 from kpca_apps.report.text import count, number
 
-__all__ = ["FULL_WIDTH", "GAP", "MAX_POINTS", "Spot", "draw", "rows_of"]
-
 Matrix = NDArray[np.float64]
 Size = tuple[float, float]
 MAX_POINTS = 500  # rows of a scatter plot

@@ -26,8 +26,6 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-__all__ = ["claim_lines", "gallery_figures", "numeric_columns", "render_gallery"]
-
 View = dict[str, Any]  # what the template sees of one thing
 THUMBNAIL = 72.0, 60.0
 BROAD = 1.6  # width over height from which a figure is not put beside another on a small screen
@@ -171,13 +169,6 @@ def claim_lines(
     """Lay out claims; what several have in common is told once.
 
     The notes are letter and text of what more than one claim has for a condition or reason.
-
-    Examples
-    --------
-    >>> claims = [Claim("a", 1.0, 1.0, 0.1, "reproduced with a condition", "smoothed")] * 2
-    >>> lines, notes = claim_lines(tuple(claims))
-    >>> [line.note for line in lines], notes
-    (['a', 'a'], (('a', 'smoothed'),))
     """
     often = [why for why, n in Counter(r for one in claims for r in one.reasons).items() if n > 1]
     letters = dict(zip(often, ascii_lowercase, strict=False))
@@ -199,13 +190,7 @@ def claim_lines(
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Tell the columns of numbers, which stand on the right, from those of words.
-
-    Examples
-    --------
-    >>> numeric_columns(Table("", ("a", "b"), (("PCA", "8.7 / 8.57"), ("Parzen", "n.a."))))
-    [False, True]
-    """
+    """Tell the columns of numbers, which stand on the right, from those of words."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
     return [all(map(_is_number, column)) for column in columns]
 

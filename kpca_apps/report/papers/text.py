@@ -9,17 +9,6 @@ from decimal import Decimal
 from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
 from kpca_apps.report.text import count, join, number, plural
 
-__all__ = [
-    "MARKS",
-    "cell",
-    "headline",
-    "left_out",
-    "most_of_the_rest",
-    "standing",
-    "tolerance",
-    "work_of",
-]
-
 MARKS: dict[Verdict, str] = {
     "reproduced": "\u2713",
     "reproduced with a condition": "\u2713*",

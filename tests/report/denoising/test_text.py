@@ -132,6 +132,7 @@ def test_levels_stand_on_their_scale() -> None:
     assert level_text(image(data_range=1.0), 0.0981) == "0.0981 of 1"
     assert level_text(image(data_range=65535.0), 3290.4) == "3,290 of 65,535"
     assert level_text(image(noise="poisson"), 12.0) == "12 of 255 where brightest"
+    assert level_text(image(noise="speckle"), 0.2) == "20 % of the intensity"
 
 
 def test_noise_is_told_with_how_it_is_known() -> None:
