@@ -90,6 +90,7 @@ class Options:
 
 
 dataclass(frozen=True)(Options)
+# They stand behind the options of a command's own.
 COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]
 
 
@@ -125,6 +126,7 @@ def command(
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
+        # Typer finds a command's parameters by its signature and annotations.
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
