@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kpca_apps.cli.console import Console
-from kpca_apps.cli.progress import row_progress
+from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.files.tables.opening import open_table
 from kpca_apps.files.tables.table import Table, TablePart
 from kpca_apps.novelty.table.parted_rows import Execution
