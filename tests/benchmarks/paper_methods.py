@@ -27,23 +27,23 @@ from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial
 from kpca_apps.engine.kernels.bandwidth import median_squared_distance
 from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.methods.basic_patterns import basic_pattern_components
-from kpca_apps.papers.methods.class_means import class_means
-from kpca_apps.papers.methods.cluster_means import mean_components
-from kpca_apps.papers.methods.component_regression import regress_on_components
-from kpca_apps.papers.methods.component_svm import component_svm
-from kpca_apps.papers.methods.discriminant import component_discriminant
+from kpca_apps.papers.methods.fewer_rows import basic_pattern_components
+from kpca_apps.papers.methods.means_and_neighbours import class_means
+from kpca_apps.papers.methods.fewer_rows import mean_components
+from kpca_apps.papers.methods.on_components import regress_on_components
+from kpca_apps.papers.methods.on_components import component_svm
+from kpca_apps.papers.methods.on_components import component_discriminant
 from kpca_apps.papers.methods.explicit_maps import monomials
-from kpca_apps.papers.methods.greedy import greedy_components
-from kpca_apps.papers.methods.kernel_hebbian import hebbian_components
-from kpca_apps.papers.methods.kernel_kmeans import batch_kernel_kmeans, online_kernel_kmeans
-from kpca_apps.papers.methods.kernel_neighbours import kernel_neighbour_labels
-from kpca_apps.papers.methods.moments import projection_pursuit
-from kpca_apps.papers.methods.multilayer_svm import two_layer_machines
-from kpca_apps.papers.methods.neighbourhood import neighbourhood_components
-from kpca_apps.papers.methods.power_method import power_pairs
-from kpca_apps.papers.methods.random_features import random_feature_pca
-from kpca_apps.papers.methods.subset_gram import subset_components
+from kpca_apps.papers.methods.fewer_rows import greedy_components
+from kpca_apps.papers.methods.iterations import hebbian_components
+from kpca_apps.papers.methods.means_and_neighbours import batch_kernel_kmeans, online_kernel_kmeans
+from kpca_apps.papers.methods.means_and_neighbours import kernel_neighbour_labels
+from kpca_apps.papers.methods.on_components import projection_pursuit
+from kpca_apps.papers.methods.on_components import two_layer_machines
+from kpca_apps.papers.methods.means_and_neighbours import neighbourhood_components
+from kpca_apps.papers.methods.iterations import power_pairs
+from kpca_apps.papers.methods.fewer_rows import random_feature_pca
+from kpca_apps.papers.methods.fewer_rows import subset_components
 
 Matrix = Any
 Q = 5

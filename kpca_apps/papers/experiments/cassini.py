@@ -24,9 +24,6 @@ from kpca_apps.papers.measuring import components, isolines, scree
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 DRAWS = 20
 ODD = -0.8
 """Parity below which a component counts as odd; exact symmetry would give -1."""

@@ -14,8 +14,6 @@ from kpca_apps.papers.figures import Table
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome
 
-__all__ = ["EXPERIMENT"]
-
 PAPER = {
     64: ("23.0", "21.0", "17.6", "16.8", "16.5", "16.7", "16.6"),
     128: ("17.6", "9.9", "7.9", "7.1", "6.2", "6.0", "5.8"),

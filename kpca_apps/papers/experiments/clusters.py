@@ -27,9 +27,6 @@ from kpca_apps.papers.measuring import (
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 DRAWS = 20
 KERNEL = "exp(-0.3 |x - y|^2)"
 

@@ -33,8 +33,6 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT", "exponent", "peak_bytes", "series_of"]
-
 Job = Callable[[int], object]
 
 ROWS = (500, 1000, 2000, 4000)

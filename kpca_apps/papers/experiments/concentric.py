@@ -33,9 +33,6 @@ from kpca_apps.papers.measuring import (
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 """Radii, and standard deviation of the noise."""
 

@@ -27,13 +27,10 @@ from kpca_apps.papers.measuring import (
     line_accuracy,
     plane_grid,
 )
-from kpca_apps.papers.methods.class_means import class_means
-from kpca_apps.papers.methods.component_regression import regress_on_components
+from kpca_apps.papers.methods.means_and_neighbours import class_means
+from kpca_apps.papers.methods.on_components import regress_on_components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
-
-__all__ = ["EXPERIMENT"]
-
 
 ENGLISH, SPANISH = "the notes in English", "the notes in Spanish"
 
@@ -59,7 +56,7 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
     values = np.diff(model.decision(X))[:, 0]
     b = float(0.5 * (model.norms[0] - model.norms[1]))
     printed = float(np.mean((values - 2.0 * b > 0.0) != (sides == 1)))
-    half = 0.5 * np.diff(model.weights.T @ X, axis=0)
+    half = 0.5 * np.diff(model.gamma @ X, axis=0)
     claims = [
         stated(
             "Fig. 3.2: two clouds, nearest class mean",

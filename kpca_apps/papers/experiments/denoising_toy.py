@@ -24,9 +24,6 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 COUNTS = tuple(range(1, 10))
 PAPER = {
     0.05: (2058, 1238, 846, 565, 310, 170, 126, 104, 92),

@@ -31,9 +31,6 @@ from kpca_apps.papers.measuring import (
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 DRAWS = 20
 WIDE, NARROW = "exp(-0.01 |x - y|^2)", "exp(-2 |x - y|^2)"
 WAYS = (

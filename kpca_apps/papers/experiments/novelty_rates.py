@@ -30,8 +30,6 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Origin, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
 Flags = NDArray[np.bool_]
 
 

@@ -25,8 +25,6 @@ from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
 Flags = NDArray[np.bool_]
 
 

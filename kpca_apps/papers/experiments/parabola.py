@@ -21,9 +21,6 @@ from kpca_apps.papers.measuring import components, isolines
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 JOURNAL = {
     1: (0.709, 0.291),
     2: (0.621, 0.345, 0.034),

@@ -21,8 +21,6 @@ from kpca_apps.papers.methods.mercer import mercer_check
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
 
 def run(data: PaperData) -> Outcome:
     """Fit the three, and say how indefinite tanh is."""

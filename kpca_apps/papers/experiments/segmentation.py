@@ -41,8 +41,6 @@ from kpca_apps.papers.methods.explicit_maps import monomials
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
 Names = NDArray[np.str_]
 
 KERNELS: dict[str, Kernel] = {

@@ -29,9 +29,6 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT", "FITTED_ROWS", "Digits", "errors", "smoothed_digits"]
-
-
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
 PAPER = {
     32: (9.6, 8.8, 8.1, 8.5, 9.1, 9.3, 10.8),

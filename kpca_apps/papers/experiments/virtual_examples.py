@@ -20,9 +20,6 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 DEGREE, COMPONENTS = 3, 512
 LEAST_GAIN = 0.25  # per cent, five digits
 MACHINE_C = (10.0, 2.0)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-from kpca_apps.papers.kernels.iterated import Iterated
+from kpca_apps.papers.kernels.composed import Iterated
 from tests.engine.examples import ORACLES, normal_rows
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, ScaledInputs
-from kpca_apps.papers.kernels.mapped import MappedInputs
+from kpca_apps.papers.kernels.composed import MappedInputs
 from tests.engine.examples import normal_rows
 
 A = np.random.default_rng(5).normal(size=(6, 4))

@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.ridge import learn_preimage
-from kpca_apps.papers.methods.eigenvector_preimages import eigenvector_preimages
+from kpca_apps.papers.methods.preimages import eigenvector_preimages
 from tests.engine.examples import normal_rows
 
 

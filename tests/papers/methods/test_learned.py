@@ -6,8 +6,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.papers.methods.kernel_hebbian import hebbian_components
-from kpca_apps.papers.methods.random_features import random_feature_pca
+from kpca_apps.papers.methods.fewer_rows import random_feature_pca
+from kpca_apps.papers.methods.iterations import hebbian_components
 
 from ..comparing import clouds, exact, largest_angle
 

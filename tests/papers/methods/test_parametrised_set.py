@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Sigmoid
-from kpca_apps.papers.methods.parametrised_set import parametrised_set
+from kpca_apps.papers.methods.preimages import parametrised_set
 from tests.engine.examples import normal_rows
 
 PLACES = np.linspace(0.0, 1.0, 40)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.papers.methods.power_method import power_components, power_pairs
+from kpca_apps.papers.methods.iterations import power_components, power_pairs
 
 from ..comparing import clouds, exact
 
