@@ -1,16 +1,14 @@
 """Two half moons, exp(-0.01 |x - y|^2) and exp(-2 |x - y|^2) (Aguilera and Antonanzas, Fig. 4).
 
-200 rows of a sine wave and 200 of a cosine wave, noise of standard deviation .2 in height: numbers
-of the authors' public script, the paper gives none. The figure shows one draw; what the caption
-says is judged on 20. How well moons are told apart is measured twice, as the caption does not say
-how: by the nearest mean of two components, and by the best straight line (least squares) through
-them.
+200 rows of a sine wave and 200 of a cosine wave, noise of standard deviation .2 in height, are
+numbers of the authors' public script; captions are judged on 20 draws. How well moons are
+distinguished is measured twice, as the caption does not say how: by the nearest mean of two
+components, and by the best straight line (least squares) through them.
 
 The paper calls .01 and 2 widths; they are inverse ones, and .01 is the wide kernel. It is nearly
-linear over these rows: its first two components are those of
-PCA, so that it cannot show a sinusoidal shape that PCA does not. The authors' script hands the
-class label to kernel PCA as a third column, which separates the moons for it; both ways are
-measured.
+linear over these rows: its first two components are those of PCA, so that it cannot show a
+sinusoidal shape that PCA does not. The authors' script hands the class label to kernel PCA as a
+third column, which separates the moons for it; both ways are measured.
 """
 
 from __future__ import annotations
@@ -22,12 +20,7 @@ from kpca_apps.engine.kernels import RBF
 from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import half_moons
 from kpca_apps.papers.figures import Scatter, Table
-from kpca_apps.papers.measuring import (
-    components,
-    line_accuracy,
-    nearest_mean_accuracy,
-    scree,
-)
+from kpca_apps.papers.measuring import components, line_accuracy, nearest_mean_accuracy, scree
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
@@ -35,10 +28,7 @@ DRAWS = 20
 WIDE, NARROW = "exp(-0.01 |x - y|^2)", "exp(-2 |x - y|^2)"
 WAYS = (
     "PCA",
-    WIDE,
-    NARROW,
-    f"{WIDE}, label as third column",
-    f"{NARROW}, label as third column",
+    *(f"{kernel}{label}" for label in ("", ", label as third column") for kernel in (WIDE, NARROW)),
 )
 
 

@@ -21,19 +21,14 @@ firm. The published errors do not depend on it, those on new test rows do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.svm import SVC
 
-from kpca_apps.engine.kernels import (
-    RBF,
-    Kernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
@@ -50,16 +45,14 @@ KERNELS: dict[str, Kernel] = {
     "Laplace": Laplacian(0.01),
 }
 
+# Test errors with all components and with 50; and of the SVM on the rows themselves.
 PAPER: dict[str, tuple[float, float | None]] = {
     "linear": (0.0380, None),
     "polynomial": (0.0095, 0.0238),
     "Gaussian": (0.0, 0.4333),
     "Laplace": (0.0, 0.0333),
 }
-"""Test errors with all components and with 50."""
-
 SVM_ALONE = 0.0381
-"""Of the SVM on the rows themselves, without components."""
 
 ROUNDING = (
     "The last components of the polynomial kernel drown in rounding when they are taken from the "
@@ -159,13 +152,12 @@ def _errors(split: _Split, features: Features) -> dict[str, tuple[float, float]]
 
 
 def _published(ours: dict[str, tuple[float, float]]) -> list[Claim]:
+    near = partial(close_to, tolerance=ONE_ERROR, condition=MEMORY)
     claims = []
     for name, (full, few) in PAPER.items():
-        what = f"{name}, all components"
-        claims.append(close_to(what, full, ours[name][0], ONE_ERROR, condition=MEMORY))
+        claims.append(near(f"{name}, all components", full, ours[name][0]))
         if few is not None:
-            what = f"{name}, 50 components"
-            claims.append(close_to(what, few, ours[name][1], ONE_ERROR, condition=MEMORY))
+            claims.append(near(f"{name}, 50 components", few, ours[name][1]))
     return claims
 
 
@@ -266,16 +258,9 @@ def _other_way(split: _Split) -> Table:
 
 
 def estimated_sigma(X: Matrix) -> float:
-    """Return the inverse width that ``ksvm`` estimates of rows, as kernlab's ``sigest`` has it.
-
-    The mean of one over the quantiles .1 and .9 of the squared distances between rows, those of 0
-    left out. ``sigest`` takes them of a random half of the rows, this function of every pair.
-
-    Examples
-    --------
-    >>> estimated_sigma(np.array([[0.0], [2.0]]))
-    0.25
-    """
+    """Return the inverse width that ``ksvm`` estimates of rows, as kernlab's ``sigest`` has it."""
+    # The mean of one over the quantiles .1 and .9 of the squared distances between rows, those of 0
+    # left out. sigest takes them of a random half of the rows, this function of every pair.
     squared = pdist(X, "sqeuclidean")
     return float(np.mean(1.0 / np.quantile(squared[squared > 0.0], (0.1, 0.9))))
 

@@ -15,6 +15,7 @@ raw pixels, beside those of an independent implementation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,6 +31,8 @@ from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
+# Test error in per cent by number of components, for degrees 1 to 7; and on raw pixels, of an
+# independent implementation, for two degrees.
 PAPER = {
     32: (9.6, 8.8, 8.1, 8.5, 9.1, 9.3, 10.8),
     64: (8.8, 7.3, 6.8, 6.7, 6.7, 7.2, 7.5),
@@ -39,13 +42,10 @@ PAPER = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-"""Test error in per cent by number of components, for degrees 1 to 7."""
-
 RAW = {
     1: {32: 9.87, 64: 9.12, 128: 8.87, 256: 8.82},
     3: {32: 10.26, 64: 7.87, 128: 6.18, 256: 5.38},
 }
-"""The same on raw pixels, of an independent implementation, for two degrees."""
 
 FITTED_ROWS = 3000
 SMOOTHING = 0.75
@@ -55,6 +55,7 @@ CONDITION = (
     "images smoothed over 0.75 pixels, C = 10 and one scale for all components, which the report "
     "does not name: settled by looking at the test errors"
 )
+smoothed = partial(stated, condition=CONDITION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +107,7 @@ def errors(
 ) -> list[float]:
     """Return test errors in per cent for each number of components; NaN where too few.
 
-    Parameters
-    ----------
-    degree : int
-    digits : Digits
-    counts : tuple of int
-    fitted_rows : int
-        Training digits, the first, from which components are taken.
+    Components are those of the first ``fitted_rows`` training digits.
     """
     kernel = Polynomial(degree, 1.0 / 256.0)
     subspace = components(kernel, digits.train[:fitted_rows], max(counts))
@@ -163,13 +158,12 @@ def _judge(paper: Matrix, ours: Matrix) -> tuple[Claim, ...]:
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
         part = gap[:, columns][~np.isnan(gap[:, columns])]
         claims.append(
-            stated(
+            smoothed(
                 f"{name}: each of {part.size} cells within {TOLERANCE[name]} of a point",
                 "Table 2",
                 f"{part.mean():.2f} off on average, {part.max():.2f} at most; chance alone has a "
                 "standard deviation of 0.5",
                 bool(part.max() <= TOLERANCE[name]),
-                condition=CONDITION,
             )
         )
     return (*claims, *_advantages(ours))
@@ -181,33 +175,29 @@ def _advantages(ours: Matrix) -> tuple[Claim, ...]:
     same = ours[1:4, 1:] < ours[1:4, :1]
     falls = bool((ours[4, 1:] < ours[1, 1:]).all())
     return (
-        stated(
+        smoothed(
             "nonlinear components do better than linear ones",
             "4.0 % at best against 8.6 %",
             f"{best:.2f} % at best against {linear:.2f} %",
             best <= 5.0 and linear >= 8.0,
-            condition=CONDITION,
         ),
-        stated(
+        smoothed(
             "and better than as many linear ones, from 64 on",
             "in all 18 cells",
             f"in {int(same.sum())} of {same.size}",
             bool(same.all()),
-            condition=CONDITION,
         ),
-        stated(
+        smoothed(
             "more components than pixels help further",
             "error falls from 64 to 512 components",
             "it does for every degree from 2 on" if falls else "not for every degree",
             falls,
-            condition=CONDITION,
         ),
-        stated(
+        smoothed(
             "fewer nonlinear components do what all linear ones do (section 8)",
             "fewer",
             f"64 of degree 3 make {ours[1, 2]:.2f} % errors, 256 linear ones {ours[3, 0]:.2f} %",
             bool(ours[1, 2] < ours[3, 0]),
-            condition=CONDITION,
         ),
     )
 

@@ -56,15 +56,7 @@ def run(data: PaperData) -> Outcome:
 
 
 def moved(X: Matrix, down: int, right: int) -> Matrix:
-    """Return images of 16 x 16 pixels moved by whole pixels, paper (-1) coming in.
-
-    Examples
-    --------
-    >>> image = np.full((1, 256), -1.0)
-    >>> image[0, 0] = 1.0
-    >>> int(moved(image, 1, 1).argmax())
-    17
-    """
+    """Return images of 16 x 16 pixels moved by whole pixels, paper (-1) coming in."""
     wide = np.pad(X.reshape(-1, 16, 16), ((0, 0), (1, 1), (1, 1)), constant_values=-1.0)
     part = wide[:, 1 - down : 17 - down, 1 - right : 17 - right]
     return part.reshape(len(X), 256)
