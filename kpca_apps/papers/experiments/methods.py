@@ -33,35 +33,17 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Pictures, Scatter, Table
-from kpca_apps.papers.kernels.composed import Iterated, MappedInputs, iterated_gaussian
-from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
+from kpca_apps.papers.kernels import composed, images
 from kpca_apps.papers.measuring import components
-from kpca_apps.papers.methods.explicit_maps import monomials
-from kpca_apps.papers.methods.fewer_rows import (
-    basic_pattern_components,
-    greedy_components,
-    mean_components,
-    random_feature_pca,
-    subset_components,
+from kpca_apps.papers.methods import (
+    explicit_maps,
+    fewer_rows,
+    iterations,
+    mercer,
+    on_components,
+    preimages,
 )
-from kpca_apps.papers.methods.iterations import hebbian_components, power_components, power_pairs
-from kpca_apps.papers.methods.means_and_neighbours import (
-    batch_kernel_kmeans,
-    class_means,
-    kernel_neighbour_labels,
-    neighbourhood_components,
-    online_kernel_kmeans,
-)
-from kpca_apps.papers.methods.mercer import mercer_check
-from kpca_apps.papers.methods.on_components import (
-    component_discriminant,
-    component_moments,
-    component_svm,
-    projection_pursuit,
-    regress_on_components,
-    two_layer_machines,
-)
-from kpca_apps.papers.methods.preimages import eigenvector_preimages, parametrised_set
+from kpca_apps.papers.methods import means_and_neighbours as places
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
 
@@ -136,16 +118,18 @@ def _means(m: int, *, weighted: bool = True) -> float:
     X, kernel = _curved()
     clusters = KMeans(m, n_init=1, random_state=0).fit(X)
     sizes = np.bincount(clusters.labels_) if weighted else np.ones(m)
-    return _off(mean_components(kernel, clusters.cluster_centers_, sizes))
+    return _off(fewer_rows.mean_components(kernel, clusters.cluster_centers_, sizes))
 
 
 def _greedy(m: int) -> float:
-    return _off(greedy_components(_curved()[1], _curved()[0], m, n_components=Q).subspace)
+    return _off(
+        fewer_rows.greedy_components(_curved()[1], _curved()[0], m, n_components=Q).subspace
+    )
 
 
 def _random_features(m: int) -> float:
     X, kernel = _curved()
-    pca = random_feature_pca(kernel.gamma, m, Q, 0).fit(X)[-1]
+    pca = fewer_rows.random_feature_pca(kernel.gamma, m, Q, 0).fit(X)[-1]
     return _off(pca.explained_variance_ * (N - 1) / N)
 
 
@@ -153,9 +137,9 @@ def _fewer_rows() -> Outcome:
     """Compare components from fewer rows or features with those of Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
-    part, _ = subset_components(kernel, X, subset, Rng(0), n_components=Q)
+    part, _ = fewer_rows.subset_components(kernel, X, subset, Rng(0), n_components=Q)
     same = _landmarks(X[subset], 100)
-    patterns = basic_pattern_components(kernel, X, ALIKE, n_components=Q)
+    patterns = fewer_rows.basic_pattern_components(kernel, X, ALIKE, n_components=Q)
     count, best = len(patterns.points), _off(_landmarks("kmeans", m))
     near, many = (_off(_landmarks("residual", size)) for size in (count, 100))
     table = _table(
@@ -213,7 +197,7 @@ def _iterations() -> Outcome:
     """Count products of the power method, and follow the kernel Hebbian algorithm."""
     X, kernel = _curved()
     few = X[:300]
-    pairs = power_pairs(_centred(kernel, X), 10, Rng(0))
+    pairs = iterations.power_pairs(_centred(kernel, X), 10, Rng(0))
     values, products = _by_krylov(_centred(kernel, X), 10)
     gap, taken = float(np.abs(pairs.values / values - 1.0).max()), int(pairs.products.sum())
     true, (_, least) = components(kernel, few, 3), _by_krylov(_centred(kernel, few), 3)
@@ -222,8 +206,8 @@ def _iterations() -> Outcome:
         cross = np.diag(subspace.weights.T @ kernel(few) @ true.weights)
         return float(np.sqrt(1.0 - np.clip(cross**2, 0.0, 1.0)).max())
 
-    by_power = sine(power_components(kernel, few, 3, Rng(0)))
-    sines = [sine(hebbian_components(kernel, few, 3, Rng(0), passes=p)) for p in PASSES]
+    by_power = sine(iterations.power_components(kernel, few, 3, Rng(0)))
+    sines = [sine(iterations.hebbian_components(kernel, few, 3, Rng(0), passes=p)) for p in PASSES]
     krylov = 'KernelPCA(solver="krylov")'
     table = _table(
         f"Ten components of {N:,} rows by iteration, and three of 300",
@@ -264,7 +248,7 @@ def _clusters() -> Outcome:
     order = rng.permutation(len(X))
     X, y, kernel = X[order], y[order], RBF.from_sigma(0.4)
     starts, gram = [rng.permutation(len(X))[:3] for _ in range(10)], kernel(X)
-    batches = [batch_kernel_kmeans(kernel, X, gram[:, s].argmax(axis=1)) for s in starts]
+    batches = [places.batch_kernel_kmeans(kernel, X, gram[:, s].argmax(axis=1)) for s in starts]
     batch = min(batches, key=lambda found: found.squared_distances(X).min(axis=1).sum())
 
     def pure(labels: NDArray[np.generic]) -> float:
@@ -277,7 +261,7 @@ def _clusters() -> Outcome:
         fits = [KMeans(3, init=T[start], n_init=1, tol=0.0).fit(T) for start in starts]
         return pure(min(fits, key=lambda fit: fit.inertia_).labels_)
 
-    online, own = pure(online_kernel_kmeans(kernel, X, 3).labels), pure(batch.labels)
+    online, own = pure(places.online_kernel_kmeans(kernel, X, 3).labels), pure(batch.labels)
     (one, full), n = (on_components(q) for q in (1, None)), len(X) ** 2
     table = _table(
         "Three rings, rows with their like",
@@ -306,7 +290,7 @@ def _spiral() -> Outcome:
     X = at(4.0 * np.pi * np.sqrt(rng.uniform(size=1000))) + rng.normal(scale=0.05, size=(1000, 2))
     moved = np.empty_like(X)
     for i, x in enumerate(X):
-        near = neighbourhood_components(Linear(), X, x, NEIGHBOURS, n_components=1)
+        near = places.neighbourhood_components(Linear(), X, x, NEIGHBOURS, n_components=1)
         moved[i] = (near.expansion(near.project(x[None])) @ near.points)[0]
     squared = [((Z[:, None] - curve) ** 2).sum(axis=2).min(axis=1).mean() for Z in (moved, X)]
     claim = report(
@@ -337,18 +321,23 @@ def _classifiers() -> Outcome:
     X, y, new, truth = _digits()
     n, own, cubic = len(X), _median_kernel(X), Polynomial(3, 1.0, 1.0)
     many, few = components(cubic, X, 256), components(cubic, X, 64)
-    machine, folded = (component_svm(part, X, y, C=10.0).predict(new) for part in (few, many))
-    two = two_layer_machines(few, X, [y], _median_kernel(few.project(X)), C=10.0)
-    classes, near = component_discriminant(few, X, y), KNeighborsClassifier(5).fit(X, y)
+    machine, folded = (
+        on_components.component_svm(part, X, y, C=10.0).predict(new) for part in (few, many)
+    )
+    two = on_components.two_layer_machines(few, X, [y], _median_kernel(few.project(X)), C=10.0)
+    classes, near = (
+        on_components.component_discriminant(few, X, y),
+        KNeighborsClassifier(5).fit(X, y),
+    )
     full = SVC(kernel="poly", degree=3, gamma=1.0, coef0=1.0).fit(X, y)
     sharp = SVC(gamma=own.gamma, C=10.0).fit(X, y)
     pair, asked = np.isin(y, (3, 8)), np.isin(truth, (3, 8))
-    pair_means = class_means(own, X[pair], y[pair]).predict(new[asked])
+    pair_means = places.class_means(own, X[pair], y[pair]).predict(new[asked])
     soft = SVC(gamma=own.gamma).fit(X[pair], y[pair])
     linear, alone = _wrong(folded, truth), _wrong(full.predict(new), truth)
     layers, one_layer = _wrong(two.predict(new)[0], truth), _wrong(sharp.predict(new), truth)
     directions, beside = _wrong(classes.predict(new), truth), _wrong(machine, truth)
-    mapped = _wrong(kernel_neighbour_labels(Polynomial(2), X, y, new), truth)
+    mapped = _wrong(places.kernel_neighbour_labels(Polynomial(2), X, y, new), truth)
     plain = _wrong(near.predict(new), truth)
     means, parted = (_wrong(z, truth[asked]) for z in (pair_means, soft.predict(new[asked])))
     svc, counts = "SVC, the same kernel", [int(m.n_support_.sum()) for m in (full, sharp, soft)]
@@ -379,11 +368,11 @@ def _on_components() -> Outcome:
     recovered = []
     for kernel, q in ((Linear(), 2), (RBF(0.2), 4)):
         fit = components(kernel, X, q)
-        values = projection_pursuit(fit, X, 0).values
+        values = on_components.projection_pursuit(fit, X, 0).values
         recovered.append(np.abs(np.corrcoef(values.T, sources.T)[:q, q:]).max(axis=0).min())
     T = fit.project(X) / np.sqrt(fit.variances)
-    gap = float(np.abs(component_moments(T, 2) - np.eye(4)).max())
-    third = float(np.abs(component_moments(T, 3)).max())
+    gap = float(np.abs(on_components.component_moments(T, 2) - np.eye(4)).max())
+    third = float(np.abs(on_components.component_moments(T, 3)).max())
     claims = (
         report(
             "second moments of components are their variances, third ones say more (eq. 35)",
@@ -419,7 +408,7 @@ def _diabetes() -> tuple[float, float]:
         for row, gamma in enumerate(GAMMAS):
             fit = components(RBF(gamma), X[train], max(KEPT))
             for column, q in enumerate(KEPT):
-                model = regress_on_components(fit.leading(q), X[train], y[train])
+                model = on_components.regress_on_components(fit.leading(q), X[train], y[train])
                 squares[row, column] += np.mean((model.predict(X[test]) - y[test]) ** 2) / 5
     settings = {"gamma": GAMMAS, "alpha": (0.03, 0.1, 0.3, 1.0, 3.0)}
     ridge = GridSearchCV(KernelRidge(kernel="rbf"), settings, cv=folds)
@@ -432,7 +421,7 @@ def _preimages() -> Outcome:
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)
-    ends = [eigenvector_preimages(subspace, learned, side) for side in sides]
+    ends = [preimages.eigenvector_preimages(subspace, learned, side) for side in sides]
     right = [
         float(np.mean(np.diag(subspace.project(points)) * side > 0.0))
         for points, side in zip(ends, sides, strict=True)
@@ -446,7 +435,9 @@ def _preimages() -> Outcome:
         return np.exp(-0.5 * ((samples - place) / 0.08) ** 2)
 
     signals = bump(rng.choice([0.25, 0.7], size=(80, 1)) + 0.01 * rng.normal(size=(80, 1)))
-    found = parametrised_set(components(RBF(0.1), signals, 1), bump, np.array([[0.15], [0.85]]))
+    found = preimages.parametrised_set(
+        components(RBF(0.1), signals, 1), bump, np.array([[0.15], [0.85]])
+    )
     first, second = found.parameters[:, 0]
     claims = (
         report(
@@ -481,23 +472,23 @@ def _kernels() -> Outcome:
 
     tried: dict[str, Kernel] = {
         "(x.y)^3": cubic,
-        "the same at 4 x 4 points": ImageIntensity(cubic, 8, 8, 4),
-        "at 16 x 16 points": ImageIntensity(cubic, 8, 8, 16),
-        "smoothed over 0.75 pixels": SmoothedImage(cubic, 8, 8, 0.75),
-        "sum over regions of 4 x 4": OverRegions(cubic, 8, 8, 4, 2),
-        "on 16 axes": MappedInputs(cubic, tuple(map(tuple, axes.weights.T @ axes.points))),
-        f"iterated over {len(some)} images": Iterated(cubic, some),
+        "the same at 4 x 4 points": images.ImageIntensity(cubic, 8, 8, 4),
+        "at 16 x 16 points": images.ImageIntensity(cubic, 8, 8, 16),
+        "smoothed over 0.75 pixels": images.SmoothedImage(cubic, 8, 8, 0.75),
+        "sum over regions of 4 x 4": images.OverRegions(cubic, 8, 8, 4, 2),
+        "on 16 axes": composed.MappedInputs(cubic, tuple(map(tuple, axes.weights.T @ axes.points))),
+        f"iterated over {len(some)} images": composed.Iterated(cubic, some),
         "(x.y + 1)^3, to prefer": Polynomial(3, 1.0, 1.0),
     }
     lines = tuple((name, f"{error(kernel):.1%}") for name, kernel in tried.items())
     table = Table("Digits of 8 x 8 pixels, a machine on each kernel", ("kernel", "error"), lines)
     rows, tanh = Rng(0).normal(size=(100, 4)), Sigmoid(0.2, -0.5)
-    before = mercer_check(tanh(rows))
-    after = mercer_check(Iterated(tanh, tuple(map(tuple, rows)))(rows))
+    before = mercer.mercer_check(tanh(rows))
+    after = mercer.mercer_check(composed.Iterated(tanh, tuple(map(tuple, rows)))(rows))
     side, plane = np.linspace(-8.0, 8.0, 60, endpoint=False), rows[:4, :2]
-    integral = 256.0 * Iterated(RBF(0.8), tuple(product(side, side)))(plane)
-    gap = float(np.abs(iterated_gaussian(0.8, 2)(plane) / integral - 1.0).max())
-    written, gram = monomials(X[:99, 20:28], 4), Polynomial(4)(X[:99, 20:28])
+    integral = 256.0 * composed.Iterated(RBF(0.8), tuple(product(side, side)))(plane)
+    gap = float(np.abs(composed.iterated_gaussian(0.8, 2)(plane) / integral - 1.0).max())
+    written, gram = explicit_maps.monomials(X[:99, 20:28], 4), Polynomial(4)(X[:99, 20:28])
     same = float(np.abs(written @ written.T - gram).max() / gram.max())
     claims = (
         report(

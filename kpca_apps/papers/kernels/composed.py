@@ -18,8 +18,6 @@ from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_number
 from kpca_apps.engine.kernels.products import squared_lengths
 from kpca_apps.papers.data import Matrix
 
-__all__ = ["Iterated", "MappedInputs", "iterated_gaussian"]
-
 
 @dataclass(frozen=True)
 class MappedInputs(LinearlyMapped):

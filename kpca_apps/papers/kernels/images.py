@@ -23,8 +23,6 @@ from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
 from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_integer, as_number
 from kpca_apps.papers.data import Labels, Matrix
 
-__all__ = ["ImageIntensity", "OverRegions", "SmoothedImage"]
-
 # Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made in
 # seconds for so many, and in minutes for three times as many.
 LONGEST_SIDE = 2048

@@ -17,8 +17,6 @@ import numpy as np
 
 from kpca_apps.papers.data import Matrix
 
-__all__ = ["monomial_count", "monomials", "ordered_products"]
-
 
 def ordered_products(X: Matrix, degree: int) -> Matrix:
     """Return C_d: the products of d entries in every order, shape ``(n, N^d)``."""

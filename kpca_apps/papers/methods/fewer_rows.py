@@ -25,16 +25,6 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels, Matrix
 from kpca_apps.papers.methods.iterations import assembled
 
-__all__ = [
-    "GreedyComponents",
-    "basic_pattern_components",
-    "basic_patterns",
-    "greedy_components",
-    "mean_components",
-    "random_feature_pca",
-    "subset_components",
-]
-
 
 def subset_components(
     kernel: Kernel,

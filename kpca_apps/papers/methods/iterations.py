@@ -14,15 +14,6 @@ from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.papers.data import Matrix
 
-__all__ = [
-    "PowerPairs",
-    "assembled",
-    "check_count",
-    "hebbian_components",
-    "power_components",
-    "power_pairs",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -16,16 +16,6 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels, Matrix
 from kpca_apps.papers.methods.iterations import check_count
 
-__all__ = [
-    "FeatureMeans",
-    "batch_kernel_kmeans",
-    "class_means",
-    "feature_distances",
-    "kernel_neighbour_labels",
-    "neighbourhood_components",
-    "online_kernel_kmeans",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureMeans:

@@ -23,8 +23,6 @@ from kpca_apps.engine.kernels.base import as_number
 from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.papers.data import Matrix
 
-__all__ = ["MercerCheck", "mercer_check"]
-
 
 @dataclass(frozen=True, eq=False)
 class MercerCheck:

@@ -18,19 +18,6 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix
 
-__all__ = [
-    "ComponentRegression",
-    "FoldedMachine",
-    "Pursuit",
-    "TwoLayerMachines",
-    "component_discriminant",
-    "component_moments",
-    "component_svm",
-    "projection_pursuit",
-    "regress_on_components",
-    "two_layer_machines",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ComponentRegression:

@@ -16,8 +16,6 @@ from kpca_apps.engine.preimage.ridge import LearnedPreImage
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix
 
-__all__ = ["ParametrisedSet", "eigenvector_preimages", "parametrised_set"]
-
 
 def eigenvector_preimages(
     subspace: KernelSubspace, learned: LearnedPreImage, deviations: float | None = None
