@@ -30,12 +30,11 @@ class Experiment:
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """Return every experiment by name: the modules of `kpca_apps.papers.experiments`, in order."""
-    found: dict[str, Experiment] = {}
-    for module in iter_modules(experiments.__path__, experiments.__name__ + "."):
-        experiment: Experiment = import_module(module.name).EXPERIMENT
-        found[experiment.name] = experiment
-    return dict(sorted(found.items(), key=lambda pair: (pair[1].paper, pair[0])))
+    """Return every `Experiment` of the modules of `kpca_apps.papers.experiments`, in order."""
+    modules = iter_modules(experiments.__path__, experiments.__name__ + ".")
+    values = [value for module in modules for value in vars(import_module(module.name)).values()]
+    found = [value for value in values if isinstance(value, Experiment)]
+    return {one.name: one for one in sorted(found, key=lambda one: (one.paper, one.name))}
 
 
 def chosen_experiments(name: str) -> list[Experiment]:

@@ -23,7 +23,7 @@ from kpca_apps.papers.measuring import (
     within_share,
 )
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, stated
+from kpca_apps.papers.result import Outcome, stated
 
 DRAWS = 20
 KERNEL = "exp(-0.3 |x - y|^2)"
@@ -37,14 +37,10 @@ def run(data: PaperData) -> Outcome:
         isolines(f"Isolines of {KERNEL}, eight components", subspace.leading(8), X, labels),
         scree("Variances", {KERNEL: subspace}),
     )
-    return Outcome(_judge(), figures)
-
-
-def _judge() -> tuple[Claim, ...]:
     draws = [_drawn(np.random.default_rng(draw)) for draw in range(DRAWS)]
     right, apart, before, inside, fifth, eighth, pair, three, six = np.transpose(draws)
     least = "all" if right.min() == 1.0 else f"at least {right.min():.3f}"
-    return (
+    claims = (
         stated(
             "components 1 and 2 separate the three clusters",
             "nicely",
@@ -64,6 +60,7 @@ def _judge() -> tuple[Claim, ...]:
             f"{pair.mean():.0f}",
         ),
     )
+    return Outcome(claims, figures)
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:

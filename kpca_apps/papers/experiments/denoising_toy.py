@@ -68,18 +68,15 @@ def run(data: PaperData) -> Outcome:
         if len(values)
     )
     heads = ("sigma", "", *(f"n = {count}" for count in COUNTS))
-    note = _begun_again(int(np.sum(restarts)), int(np.sum(tries)))
+    n_tries, n_restarts = int(np.sum(tries)), int(np.sum(restarts))
+    note = f"None of {n_tries:,} fixed points had to be begun again."
+    if n_restarts:
+        note = (
+            f"Of {n_tries:,} fixed points {n_restarts:,} were begun again: the denominator had "
+            "vanished, or they had ended farther off than they began."
+        )
     table = Table("Squared distance, linear over kernel", heads, rows)
     return Outcome(_judge(median), (), (table,), (note,))
-
-
-def _begun_again(restarts: int, tries: int) -> str:
-    if not restarts:
-        return f"None of {tries:,} fixed points had to be begun again."
-    return (
-        f"Of {tries:,} fixed points {restarts:,} were begun again: the denominator had vanished, "
-        "or they had ended farther off than they began."
-    )
 
 
 def _cell(ratio: float) -> str:

@@ -17,6 +17,8 @@ distance to the mean (linear PCA with no component) does as well as any method.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
@@ -27,7 +29,7 @@ from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Origin, Outcome, close_to, stated
+from kpca_apps.papers.result import Outcome, close_to, stated
 
 Flags = NDArray[np.bool_]
 
@@ -41,6 +43,7 @@ SIGMAS = (1.0, 2.0, 4.0, 8.0)
 NUS = (0.02, 0.05, 0.1)
 LINEAR_COUNTS = (1, 8, 20, 40, 60, 100)
 EQUAL = 0.003
+near = partial(close_to, tolerance=EQUAL, origin="another implementation")
 
 TOLD = "as told by Aguilera and Antonanzas 2019, VIII"
 
@@ -49,12 +52,12 @@ def run(data: PaperData) -> Outcome:
     """Score both data sets with each method."""
     cancer, zero = _cancer(data), _digit(data)
     claims = (
-        _near(
+        near(
             "cancer: AUC, sigma 2, q 50",
             0.9963,
             cancer[CANCER],
-            f"scaled by the training rows; {cancer[SCALED_BY_ALL]:.4f} if scaled by all rows, test "
-            "rows among them, as the other run seems to have been",
+            condition=f"scaled by the training rows; {cancer[SCALED_BY_ALL]:.4f} if scaled by all "
+            "rows, test rows among them, as the other run seems to have been",
         ),
         stated(
             f"cancer: kernel PCA holds its own: at most {EQUAL} behind each rival",
@@ -65,7 +68,7 @@ def run(data: PaperData) -> Outcome:
             condition="sigma and q from a run judged on these test rows; the data hardly tell "
             f"methods apart: the distance to the mean has {cancer['distance to the mean']:.4f}",
         ),
-        _near("digit 0: AUC, sigma 8, q 100", 0.9878, zero[DIGIT]),
+        near("digit 0: AUC, sigma 8, q 100", 0.9878, zero[DIGIT]),
         stated(
             f"digit 0: kernel PCA holds its own: at most {EQUAL} behind each rival",
             "competitive",
@@ -82,11 +85,6 @@ def run(data: PaperData) -> Outcome:
         for method, auc in found.items()
     )
     return Outcome(claims, (), (Table("AUC", ("data", "method", "AUC"), cells),))
-
-
-def _near(what: str, known: float, found: float, condition: str = "") -> Claim:
-    origin: Origin = "another implementation"
-    return close_to(what, known, found, EQUAL, condition=condition, origin=origin)
 
 
 def _against(found: dict[str, float], ours: str) -> str:

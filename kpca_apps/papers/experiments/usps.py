@@ -1,4 +1,6 @@
-"""USPS digits: linear SVM on polynomial components (Scholkopf, Smola and Muller, Table 2).
+"""USPS digits: linear SVM on polynomial components, and virtual examples (1996 report, 6.3).
+
+Scholkopf, Smola and Muller (1996), Table 2.
 
 Components of (x.y / 256)^d from the first 3,000 training digits, all 7,291 projected on them, a
 linear support vector machine for each digit against the rest, errors on the 2,007 test digits. (The
@@ -10,6 +12,11 @@ Gaussian of width 0.75 pixels, as is remembered of the same authors' other work;
 components are scaled by one number, to a mean squared length of 1 over the training rows. So the
 table comes out to a few tenths. Without smoothing it does not: two columns of it are measured on
 raw pixels, beside those of an independent implementation.
+
+The report believes that local translation invariance would improve its results, by examples or by
+a kernel, and does not try. Tried here with examples: every training digit again, moved by one pixel
+up, down, left and right, degree 3, 512 components, the rest as above. Five times the rows weigh as
+a larger C would, so a smaller one is run beside it. The report gives no number.
 """
 
 from __future__ import annotations
@@ -49,6 +56,10 @@ RAW = {
 
 FITTED_ROWS = 3000
 SMOOTHING = 0.75
+DEGREE, COMPONENTS = 3, 512  # with virtual examples
+LEAST_GAIN = 0.25  # per cent, five digits
+MACHINE_C = (10.0, 2.0)
+SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
 THREADS = 2
 CONDITION = (
@@ -90,7 +101,7 @@ def run(data: PaperData) -> Outcome:
         {f"degree {d}": (np.array(counts, dtype=np.float64), ours[:, d - 1]) for d in DEGREES},
         log_x=True,
     )
-    tables = (_table(paper, ours), _raw_table(plain))
+    tables = (_table(ours), _raw_table(plain))
     return Outcome((*_judge(paper, ours), *_judge_raw(plain)), (figure,), tables)
 
 
@@ -121,23 +132,25 @@ def errors(
         if count > train.shape[1]:
             found.append(float("nan"))
             continue
-        machine = LinearSVC(C=10.0, dual=False).fit(train[:, :count], digits.labels)
-        wrong = machine.predict(test[:, :count]) != digits.truth
-        found.append(100.0 * float(np.mean(wrong)))
+        parts = train[:, :count], digits.labels, test[:, :count], digits.truth
+        found.append(machine_error(10.0, *parts))
     return found
 
 
-def _table(paper: Matrix, ours: Matrix) -> Table:
+def machine_error(C: float, train: Matrix, labels: Labels, test: Matrix, truth: Labels) -> float:
+    """Return the test error, in per cent, of linear machines for each digit against the rest."""
+    machine = LinearSVC(C=C, dual=False).fit(train, labels)
+    return 100.0 * float(np.mean(machine.predict(test) != truth))
+
+
+def _table(ours: Matrix) -> Table:
     heads = ("components", *(f"degree {d}" for d in DEGREES))
-    rows = tuple(
-        (str(count), *(_cell(a, b) for a, b in zip(paper[i], ours[i], strict=True)))
-        for i, count in enumerate(PAPER)
-    )
-    return Table("Test error, per cent: paper / ours", heads, rows)
-
-
-def _cell(paper: float, ours: float) -> str:
-    return "n.a." if np.isnan(paper) else f"{paper:.1f} / {ours:.2f}"
+    rows = []
+    for (count, paper), found in zip(PAPER.items(), ours, strict=True):
+        pairs = zip(paper, found, strict=True)
+        cells = ("n.a." if np.isnan(a) else f"{a:.1f} / {b:.2f}" for a, b in pairs)
+        rows.append((str(count), *cells))
+    return Table("Test error, per cent: paper / ours", heads, tuple(rows))
 
 
 def _raw_table(plain: dict[int, list[float]]) -> Table:
@@ -243,6 +256,41 @@ def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
     )
 
 
+def run_virtual_examples(data: PaperData) -> Outcome:
+    """Train with and without the moved digits; test on the same 2,007."""
+    X, y, new, truth = data.usps()
+    subspace = components(
+        Polynomial(DEGREE, 1.0 / 256.0), smoothed_digits(X[:FITTED_ROWS]), COMPONENTS
+    )
+    plain, test = (subspace.project(smoothed_digits(rows)) for rows in (X, new))
+    copies = [subspace.project(smoothed_digits(moved(X, *shift))) for shift in SHIFTS]
+    scale = np.sqrt((plain**2).sum(axis=1).mean())
+    plain, test, more = plain / scale, test / scale, np.vstack([plain, *copies]) / scale
+    many = np.tile(y, 1 + len(SHIFTS))
+
+    (with_them, without), other = (
+        (machine_error(C, more, many, test, truth), machine_error(C, plain, y, test, truth))
+        for C in MACHINE_C
+    )
+    claim = stated(
+        "virtual translated examples improve the result",
+        "believed",
+        f"{with_them:.2f} % errors with them, {without:.2f} % without, degree {DEGREE}, "
+        f"{COMPONENTS} components",
+        with_them < min(without, other[1]) - LEAST_GAIN and other[0] < other[1] - LEAST_GAIN,
+        condition=f"images smoothed over 0.75 pixels, C = {MACHINE_C[0]:g}, as in the experiment "
+        f"usps; with C = {MACHINE_C[1]:g} {other[0]:.2f} % and {other[1]:.2f} %",
+    )
+    return Outcome((claim,))
+
+
+def moved(X: Matrix, down: int, right: int) -> Matrix:
+    """Return images of 16 x 16 pixels moved by whole pixels, paper (-1) coming in."""
+    wide = np.pad(X.reshape(-1, 16, 16), ((0, 0), (1, 1), (1, 1)), constant_values=-1.0)
+    part = wide[:, 1 - down : 17 - down, 1 - right : 17 - right]
+    return part.reshape(len(X), 256)
+
+
 EXPERIMENT = Experiment(
     "usps",
     "Scholkopf, Smola and Muller (1996), Table 2",
@@ -252,4 +300,14 @@ EXPERIMENT = Experiment(
     "Components of (x.y / 256)^d from the first 3,000 training digits, one-vs-rest linear support "
     "vector machines on all 7,291. Smoothing over 0.75 pixels, C = 10 and one scale for all "
     "components are assumed beyond the report, and were settled by looking at the test errors.",
+)
+
+VIRTUAL_EXAMPLES = Experiment(
+    "virtual-examples",
+    "Scholkopf, Smola and Muller (1996), 6.3, suggested",
+    "USPS digits: translated copies as further examples",
+    ("usps",),
+    run_virtual_examples,
+    "Every training digit again, moved by one pixel up, down, left and right. Smoothing, C = 10 "
+    "and scale are assumed as in the experiment usps, and a smaller C is run beside it.",
 )
