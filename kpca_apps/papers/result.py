@@ -47,15 +47,15 @@ class Claim:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What is told with the verdict: `why`, then the condition that the origin makes."""
+        """What stands beside the verdict: `why`, then the condition that the origin makes."""
         conditional = self.verdict == "reproduced with a condition"
-        told = _CONDITION_OF[self.origin] if conditional else ""
-        return tuple(part for part in (self.why, told) if part)
+        assumed = _CONDITION_OF[self.origin] if conditional else ""
+        return tuple(part for part in (self.why, assumed) if part)
 
 
 class _About(TypedDict, total=False):
     condition: str  # what had to be assumed beyond the paper
-    reason: str  # why the numbers differ, told only where they do
+    reason: str  # why the numbers differ, given only where they do
     origin: Origin
     source: str
 

@@ -115,9 +115,9 @@ def _table(tried: list[_Tried]) -> Table:
     rows = []
     for one in tried:
         good = WIDTHS[one.gaussian >= ENOUGH] * max(one.radii)
-        told = f"{good.min():.2g} to {good.max():.2g}" if len(good) else "none tried"
+        sigmas = f"{good.min():.2g} to {good.max():.2g}" if len(good) else "none tried"
         shares = (one.linear, *one.square, one.gaussian.max())
-        rows.append((_listed(one.radii), *(f"{share:.3f}" for share in shares), told))
+        rows.append((_listed(one.radii), *(f"{share:.3f}" for share in shares), sigmas))
     heads = (
         "radii",
         "linear, component 1",

@@ -132,13 +132,13 @@ def _growth(median: Matrix) -> Claim:
     middle = (0.1, 0.2)
     ours = [median[list(PAPER).index(sigma)] for sigma in middle]
     paper = [np.array(PAPER[sigma]) for sigma in middle]
-    told = [
+    ranges = [
         "; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in (paper, ours)
     ]
     return remembered(
         "the ratio for sigma 0.1 and 0.2 grows from 1 to 9 components",
-        told[0],
-        told[1],
+        ranges[0],
+        ranges[1],
         all(row[-1] > row[0] for row in ours),
         reason="the trend is the reverse here, as in an independent implementation; the remembered "
         "table or another protocol may be the cause",

@@ -44,16 +44,17 @@ def run(data: PaperData) -> Outcome:
         Scatter(NARROW, "component 1", "component 2", narrow.project(X), labels),
     )
     drawn = [_shape(*half_moons(np.random.default_rng(draw))) for draw in range(DRAWS)]
-    told = np.mean([_told_apart(*half_moons(np.random.default_rng(d))) for d in range(DRAWS)], 0)
+    right = np.mean([_accuracies(*half_moons(np.random.default_rng(d))) for d in range(DRAWS)], 0)
     table = Table(
         f"Share of the rows put right, mean of {DRAWS} draws",
         ("two components of", "nearest mean", "best line"),
         tuple(
-            (name, *(f"{share:.3f}" for share in row)) for name, row in zip(WAYS, told, strict=True)
+            (name, *(f"{share:.3f}" for share in row))
+            for name, row in zip(WAYS, right, strict=True)
         ),
     )
     note = "The label is no part of the data here; the authors' script includes it."
-    return Outcome(_judge(np.array(drawn), told), figures, (table,), (note,))
+    return Outcome(_judge(np.array(drawn), right), figures, (table,), (note,))
 
 
 def _shape(X: Matrix, labels: Labels) -> tuple[float, ...]:
@@ -65,15 +66,15 @@ def _shape(X: Matrix, labels: Labels) -> tuple[float, ...]:
     return share, float(wide.variances[1] / wide.variances[2]), *same
 
 
-def _told_apart(X: Matrix, labels: Labels) -> Matrix:
-    """Return both measures of how well the moons are told apart, for each of `WAYS`."""
+def _accuracies(X: Matrix, labels: Labels) -> Matrix:
+    """Return both measures of how well the moons are right apart, for each of `WAYS`."""
     Y = np.column_stack([X, labels])
     planes = [PCA(2).fit_transform(X)]
     planes += [components(RBF(g), Z, 2).project(Z) for Z in (X, Y) for g in (0.01, 2.0)]
     return np.array([(nearest_mean_accuracy(T, labels), line_accuracy(T, labels)) for T in planes])
 
 
-def _judge(shapes: Matrix, told: Matrix) -> tuple[Claim, ...]:
+def _judge(shapes: Matrix, right: Matrix) -> tuple[Claim, ...]:
     share, elbow, *same = shapes.min(axis=0)
     return (
         stated(
@@ -94,12 +95,12 @@ def _judge(shapes: Matrix, told: Matrix) -> tuple[Claim, ...]:
         stated(
             "sigma 2, the narrow kernel, separates the moons better",
             "better than sigma 0.01",
-            f"nearest mean: {told[2, 0]:.3f} of the rows right, {told[1, 0]:.3f} with 0.01; best "
-            f"line: {told[2, 1]:.3f} and {told[1, 1]:.3f}",
-            bool(told[2, 0] > told[1, 0]),
+            f"nearest mean: {right[2, 0]:.3f} of the rows right, {right[1, 0]:.3f} with 0.01; best "
+            f"line: {right[2, 1]:.3f} and {right[1, 1]:.3f}",
+            bool(right[2, 0] > right[1, 0]),
             condition="by the nearest mean only; by a straight line 0.01 does better, and PCA as "
             "well as 0.01"
-            if told[2, 1] < told[1, 1]
+            if right[2, 1] < right[1, 1]
             else "",
         ),
     )

@@ -3,7 +3,7 @@
 The numbers of Aguilera and Antonanzas (2019) come out, on what their public script does and the
 paper leaves open: kernel PCA of the raw attributes of the 2,100 rows of ``segmentation.test``,
 components of variance above 1e-4, each brought to unit variance (as kernlab's ``ksvm`` does unless
-told otherwise), a linear SVM with C = 1 for each pair of classes, errors on the 210 rows of
+asked otherwise), a linear SVM with C = 1 for each pair of classes, errors on the 210 rows of
 ``segmentation.data``. One error is .0048. Two things the authors could not see in their numbers:
 
 - every one of those 210 rows is also among the 2,100 trained on, so that an error of 0 is
@@ -174,9 +174,9 @@ def _repeated(small: Matrix, large: Matrix) -> str:
     """Say how many of the test rows are trained on."""
     known = {row.tobytes() for row in large}
     inside = sum(row.tobytes() in known for row in small)
-    told = "All" if inside == len(small) else f"{inside} of the"
+    how_many = "All" if inside == len(small) else f"{inside} of the"
     return (
-        f"{told} {len(small)} test rows are also in the training set, with the same "
+        f"{how_many} {len(small)} test rows are also in the training set, with the same "
         "attributes: segmentation.data is contained in segmentation.test."
     )
 

@@ -41,7 +41,7 @@ class MappedInputs(LinearlyMapped):
             raise ValueError(
                 f"matrix has {matrix.shape[1]} columns, but the rows have {X.shape[1]}."
             )
-        # Values too large are told by whoever uses them, with the name of the kernel.
+        # Values too large are reported by whoever uses them, with the name of the kernel.
         with np.errstate(over="ignore", invalid="ignore"):
             mapped: Matrix = X @ matrix.T
         return mapped
@@ -80,7 +80,7 @@ class Iterated(Wrapped):
         columns = np.ascontiguousarray(inner(Z).T / len(points), dtype=dtype)
 
         def rows(X: Matrix) -> Values:
-            # Values too large are told by whoever uses them, with the name of the kernel.
+            # Values too large are reported by whoever uses them, with the name of the kernel.
             with np.errstate(over="ignore", invalid="ignore"):
                 values: Values = inner(X).astype(dtype, copy=False) @ columns
             return values

@@ -49,7 +49,7 @@ class _ImageMap(LinearlyMapped):
     def map_rows(self, X: Matrix) -> Matrix:
         _check_pixels(X, self.height, self.width)
         R, C = self._factors()
-        # Values too large are told by whoever uses them, with the name of the kernel.
+        # Values too large are reported by whoever uses them, with the name of the kernel.
         with np.errstate(over="ignore", invalid="ignore"):
             mapped: Matrix = R @ X.reshape(len(X), self.height, self.width) @ C.T
         return mapped.reshape(len(X), -1)
