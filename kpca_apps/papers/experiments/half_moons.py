@@ -67,7 +67,7 @@ def _shape(X: Matrix, labels: Labels) -> tuple[float, ...]:
 
 
 def _accuracies(X: Matrix, labels: Labels) -> Matrix:
-    """Return both measures of how well the moons are right apart, for each of `WAYS`."""
+    """Return both measures of how well the moons are separated, for each of `WAYS`."""
     Y = np.column_stack([X, labels])
     planes = [PCA(2).fit_transform(X)]
     planes += [components(RBF(g), Z, 2).project(Z) for Z in (X, Y) for g in (0.01, 2.0)]
