@@ -513,7 +513,7 @@ def _kernels() -> Outcome:
 
 EXPERIMENT = Experiment(
     "methods",
-    "All papers, methods and kernels",
+    "All papers: methods and kernels",
     "The papers' methods, each beside what to prefer",
     (),
     run,
