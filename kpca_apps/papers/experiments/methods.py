@@ -59,7 +59,7 @@ GAMMAS, KEPT = (0.003, 0.01, 0.03, 0.1), (3, 5, 8, 12, 20, 40)
 report = partial(stated, source="1996 report")
 suggested = partial(stated, paper="suggested", source="1996 report")
 study = partial(stated, source="Aguilera and Antonanzas, 2019, VII")
-KMEANS = 'KernelPCA, landmarks="kmeans"'
+KMEANS, RESIDUAL = 'KernelPCA, landmarks="kmeans"', 'KernelPCA, landmarks="residual"'
 Rng = np.random.default_rng
 
 
@@ -98,15 +98,20 @@ def _curved() -> tuple[Matrix, RBF]:
     return X, _median_kernel(X)
 
 
+@cache
+def _exact() -> KernelSubspace:
+    X, kernel = _curved()
+    return components(kernel, X, Q)
+
+
 def _median_kernel(X: Matrix) -> RBF:
     return RBF(1.0 / median_squared_distance(X, Rng(0)))
 
 
 def _off(subspace: KernelSubspace | Matrix) -> float:
     """Return the largest relative error of the first variances of rows near the curved surface."""
-    X, kernel = _curved()
     found = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
-    return float(np.abs(found[:Q] / components(kernel, X, Q).variances - 1.0).max())
+    return float(np.abs(found[:Q] / _exact().variances - 1.0).max())
 
 
 def _landmarks(kind: str | Matrix, m: int) -> KernelSubspace:
@@ -124,9 +129,8 @@ def _means(m: int, *, weighted: bool = True) -> float:
 
 
 def _greedy(m: int) -> float:
-    return _off(
-        fewer_rows.greedy_components(_curved()[1], _curved()[0], m, n_components=Q).subspace
-    )
+    X, kernel = _curved()
+    return _off(fewer_rows.greedy_components(kernel, X, m, n_components=Q).subspace)
 
 
 def _random_features(m: int) -> float:
@@ -143,6 +147,7 @@ def _fewer_rows() -> Outcome:
     same = _landmarks(X[subset], 100)
     patterns = fewer_rows.basic_pattern_components(kernel, X, ALIKE, n_components=Q)
     count, best = len(patterns.points), _off(_landmarks("kmeans", m))
+    features = _random_features(FEATURES)
     near, many = (_off(_landmarks("residual", size)) for size in (count, 100))
     table = _table(
         f"Components of {N:,} rows near a curved surface",
@@ -152,8 +157,8 @@ def _fewer_rows() -> Outcome:
         _row(f"{m} cluster means", _means(m, weighted=False), KMEANS, best, m * m, N * m),
         _row("the same, weighted", _means(m), KMEANS, best, m * m, N * m),
         _row(f"{m} greedy rows", _greedy(m), KMEANS, best, N * m, N * m),
-        _row(f"{count} basic patterns", _off(patterns), '"residual"', near, N * N, N * count),
-        _row("random features", _random_features(FEATURES), '"residual"', many, N * 1000, N * 100),
+        _row(f"{count} basic patterns", _off(patterns), RESIDUAL, near, N * N, N * count),
+        _row(f"{FEATURES:,} random features", features, RESIDUAL, many, N * FEATURES, N * 100),
     )
     x = np.array(COUNTS, dtype=np.float64)
     ways = {
@@ -164,8 +169,9 @@ def _fewer_rows() -> Outcome:
     }
     title = "Components from fewer rows or features"
     series = {name: (x, np.array([way(size) for size in COUNTS])) for name, way in ways.items()}
-    figure = Curves(title, "number", table.heads[1], series, log_x=True, log_y=True)
-    left = [s.reconstruction_error(X).mean() for s in (part, same, components(kernel, X, Q))]
+    x_label = "number of landmarks, means, rows or features"
+    figure = Curves(title, x_label, table.heads[1], series, log_x=True, log_y=True)
+    left = [s.reconstruction_error(X).mean() for s in (part, same, _exact())]
     above, below = (float(error / left[2] - 1.0) for error in left[:2])
     claim = suggested(
         "a subset of the rows stands for all of them (4.4)",
@@ -256,13 +262,13 @@ def _clusters() -> Outcome:
         most = [np.bincount(y[labels == cluster]).max() for cluster in np.unique(labels)]
         return float(sum(most)) / len(y)
 
-    def on_components(q: int | None) -> float:
+    def by_components(q: int | None) -> float:
         T = components(kernel, X, q).project(X)
         fits = [KMeans(3, init=T[start], n_init=1, tol=0.0).fit(T) for start in starts]
         return pure(min(fits, key=lambda fit: fit.inertia_).labels_)
 
     online, own = pure(places.online_kernel_kmeans(kernel, X, 3).labels), pure(batch.labels)
-    (one, full), n = (on_components(q) for q in (1, None)), len(X) ** 2
+    (one, full), n = (by_components(q) for q in (1, None)), len(X) ** 2
     table = _table(
         "Three rings, rows with their like",
         "share",
