@@ -53,7 +53,7 @@ def run(data: PaperData) -> Outcome:
         (
             *_properties(T, subspace, X, rng),
             *_lengths(K, subspace),
-            *_centring(K, T, subspace, X),
+            *_centring(K, subspace, X),
             *_dimensions(subspace, X, rng),
             *_monomials(),
             _cluster_means(),
@@ -152,7 +152,7 @@ def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
     )
 
 
-def _centring(K: Matrix, T: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ...]:
+def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ...]:
     """Judge what is centred, and how."""
     moved = RBF(0.1)(X - X.mean(axis=0))
     tops = [float(np.linalg.eigvalsh(G)[-1]) for G in (K, moved)]
