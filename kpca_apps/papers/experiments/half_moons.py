@@ -43,7 +43,7 @@ def run(data: PaperData) -> Outcome:
         scree("Scree plot, sigma 0.01", {WIDE: wide}),
         Scatter(NARROW, "component 1", "component 2", narrow.project(X), labels),
     )
-    drawn = [_shape(*half_moons(np.random.default_rng(draw))) for draw in range(DRAWS)]
+    drawn = [_shape(half_moons(np.random.default_rng(draw))[0]) for draw in range(DRAWS)]
     right = np.mean([_accuracies(*half_moons(np.random.default_rng(d))) for d in range(DRAWS)], 0)
     table = Table(
         f"Share of the rows put right, mean of {DRAWS} draws",
@@ -57,7 +57,7 @@ def run(data: PaperData) -> Outcome:
     return Outcome(_judge(np.array(drawn), right), figures, (table,), (note,))
 
 
-def _shape(X: Matrix, labels: Labels) -> tuple[float, ...]:
+def _shape(X: Matrix) -> tuple[float, ...]:
     """Return the share of two components at .01, eigenvalue 2 over 3, correlations with PCA."""
     wide = components(RBF(0.01), X)
     P, W = PCA(2).fit_transform(X), wide.project(X)
