@@ -8,10 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.papers.methods.basic_patterns import basic_pattern_components, basic_patterns
-from kpca_apps.papers.methods.cluster_means import mean_components
-from kpca_apps.papers.methods.greedy import greedy_components
-from kpca_apps.papers.methods.subset_gram import subset_components
+from kpca_apps.papers.methods.fewer_rows import (
+    basic_pattern_components,
+    basic_patterns,
+    greedy_components,
+    mean_components,
+    subset_components,
+)
 
 from ..comparing import clouds, exact, largest_angle
 
