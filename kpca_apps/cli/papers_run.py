@@ -18,7 +18,7 @@ from kpca_apps.cli.shared import near
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
-from kpca_apps.parallel.interrupts import interrupts_ignored
+from kpca_apps.parallel.interrupts import interrupts_held
 
 if TYPE_CHECKING:
     from kpca_apps.papers.registry import Experiment
@@ -89,7 +89,7 @@ def run_experiments(
         _run(console, chosen, data, clock, done)
     except KeyboardInterrupt:
         interrupted = True
-    with interrupts_ignored():
+    with interrupts_held(drop=True):
         result = _gathered(context, chosen, done)
         folder = partial if interrupted else complete
         if interrupted:

@@ -11,7 +11,7 @@ import logging
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
-from kpca_apps.parallel.interrupts import IGNORED_INTERRUPT, interrupts_ignored
+from kpca_apps.parallel.interrupts import interrupts_held
 
 __all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce"]
 
@@ -33,12 +33,9 @@ Result = TypeVar("Result")
 Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
-
-RETRIES = 2
-"""How often a part is tried again where its worker was lost."""
-
-IN_FLIGHT = 3
-"""Parts for each worker that are sent ahead of the one whose result is waited for."""
+RETRIES = 2  # how often a part is tried again where its worker was lost
+IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
+IDLE_SECONDS = 300  # after which processes without work end, such as those of a killed run
 
 _log = logging.getLogger(__name__)
 
@@ -115,8 +112,8 @@ class Workers(AbstractContextManager["Workers"]):
         trace: TracebackType | None,
     ) -> None:
         # A second interrupt would leave locks held that the processes' end waits for.
-        with interrupts_ignored():
-            self.close_pool()
+        with interrupts_held():
+            self.close_pool(is_stopped=kind is not None)
             self._close_cluster()
 
     def _close_cluster(self) -> None:
@@ -137,8 +134,10 @@ class Workers(AbstractContextManager["Workers"]):
         parts: Iterable[Part],
         *shared: Any,
         kept: Kept | None = None,
+        ordered: bool = True,
+        lost: Callable[[Part], Result] | None = None,
     ) -> Iterator[Result]:
-        """Yield ``function(part, *shared)`` of each part, in the order of the parts.
+        """Yield ``function(part, *shared)`` of each part.
 
         Inside, linear algebra is held to one thread. For processes and Dask, function and parts
         are sent: parts are best told by path and rows, and read where the work is done. Only a few
@@ -155,6 +154,11 @@ class Workers(AbstractContextManager["Workers"]):
         kept : Kept, optional
             What workers keep of these very parts: each is handed to the function, after its part,
             where it is.
+        ordered : bool
+            Whether results come in the order of the parts, or as they are done.
+        lost : callable, optional
+            Makes the result of a part that ended its process each time it was tried; by default
+            that is an error.
 
         Raises
         ------
@@ -170,13 +174,27 @@ class Workers(AbstractContextManager["Workers"]):
                 for number, part in enumerate(parts):
                     yield task(number, part, *shared)
             else:
-                flight: _Flight[Part, Result] = _Flight(self, task, shared, kept)
+                flight = _Flight(self, task, shared, kept, ordered, lost)
                 yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
         """Send a task on its way, and return its future."""
-        how = {} if self._client is None else {"pure": False, "retries": RETRIES}
-        return self.open_pool().submit(task, number, part, *sent, **how)
+        if self._client is not None:
+            return self._client.submit(task, number, part, *sent, pure=False, retries=RETRIES)
+        if self._pool is None:
+            if self.executor == "threads":
+                self._pool = ThreadPoolExecutor(max_workers=self.width)
+            else:
+                # An interrupt is for this process alone, which ends the others.
+                self._pool = ProcessPoolExecutor(
+                    max_workers=self.width,
+                    timeout=IDLE_SECONDS,
+                    initializer=signal.signal,
+                    initargs=(signal.SIGINT, signal.SIG_IGN),
+                )
+                with interrupts_held():
+                    return self._pool.submit(task, number, part, *sent)
+        return self._pool.submit(task, number, part, *sent)
 
     def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
         """Send what all parts share to every worker of a cluster, once."""
@@ -184,28 +202,22 @@ class Workers(AbstractContextManager["Workers"]):
             return shared
         return tuple(self._client.scatter(thing, broadcast=True, hash=False) for thing in shared)
 
-    def open_pool(self) -> Any:
-        """Return what takes work: an executor, or the client of a cluster."""
-        if self._client is not None:
-            return self._client
-        if self._pool is None:
-            if self.executor == "processes":
-                # An interrupt is for this process, which lets the others finish their part.
-                ignoring = {"initializer": signal.signal, "initargs": IGNORED_INTERRUPT}
-                self._pool = ProcessPoolExecutor(max_workers=self.width, **ignoring)
-            else:
-                self._pool = ThreadPoolExecutor(max_workers=self.width)
-        return self._pool
+    def close_pool(self, *, is_stopped: bool = False) -> None:
+        """Let go of threads or processes; they are opened again when needed.
 
-    def close_pool(self) -> None:
-        """Let go of threads or processes, also where one was lost; they are opened when needed."""
+        Threads finish the parts they work on; so do processes, unless the work was stopped.
+        """
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        if self.executor == "processes":
-            pool.shutdown(wait=True)
-        else:
+        if self.executor == "threads":
             pool.shutdown(wait=True, cancel_futures=True)
+            return
+        # What the pool does where workers are lost ends all of it in order; its own way of killing
+        # them trips over parts just handed in (KeyError).
+        for process in list(pool._processes.values()) if is_stopped else ():
+            process.terminate()
+        pool.shutdown(wait=True)
 
     @property
     def width(self) -> int:
@@ -247,27 +259,36 @@ class _Flight(Generic[Part, Result]):
     """The parts under way, and what is done where workers are lost."""
 
     def __init__(
-        self, workers: Workers, task: _Task[Result], shared: tuple[Any, ...], kept: Kept | None
+        self,
+        workers: Workers,
+        task: _Task[Result],
+        shared: tuple[Any, ...],
+        kept: Kept | None = None,
+        ordered: bool = True,
+        lost: Callable[[Part], Result] | None = None,
     ) -> None:
         self.workers, self.task, self.shared, self.kept = workers, task, shared, kept
+        self.ordered, self.lost = ordered, lost
         self.waiting: deque[_Sent[Part]] = deque()
-        self.losses, self.is_dask = 0, workers.executor == "dask"
-        self.killed = killed_worker() if self.is_dask else BrokenProcessPool
+        self.suspects: deque[_Sent[Part]] = deque()  # were under way when a worker was lost
+        # What a cluster gives up it has tried again already.
+        self.given_up = killed_worker() if workers.executor == "dask" else ()
+        self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
         self.sent = workers.send_shared(shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
-        """Yield the results in order, a few parts ahead of the one that is waited for."""
+        """Yield the results, a few parts ahead of the one that is waited for."""
         window = IN_FLIGHT * self.workers.width
         try:
             for number, part in enumerate(parts):
-                if len(self.waiting) == window:
+                while self.suspects or len(self.waiting) == window:
                     yield self._next()
                 self.waiting.append(_Sent(number, part, self._submit(number, part)))
-            while self.waiting:
+            while self.suspects or self.waiting:
                 yield self._next()
         finally:
-            with interrupts_ignored():
-                for left in self.waiting:
+            with interrupts_held():
+                for left in (*self.suspects, *self.waiting):
                     left.future.cancel()
 
     def _submit(self, number: int, part: Part) -> Any:
@@ -275,32 +296,48 @@ class _Flight(Generic[Part, Result]):
         return self.workers.submit(self.task, number, part, *beside, *self.sent)
 
     def _next(self) -> Result:
-        while True:
-            first = self.waiting[0]
-            try:
-                result: Result = first.future.result()
-            except (self.killed, BrokenProcessPool, CancelledError) as error:
-                self._again(first.number, error)
-            else:
-                self.waiting.popleft()
-                return result
+        if self.suspects:
+            return self._alone(self.suspects.popleft())
+        first = self.waiting[0]
+        if not self.ordered:
+            done = wait([one.future for one in self.waiting], return_when=FIRST_COMPLETED).done
+            first = next(one for one in self.waiting if one.future in done)
+        try:
+            result: Result = first.future.result()
+        except self.losses:
+            _log.info("workers were lost: %d parts are done again", len(self.waiting))
+            self.suspects, self.waiting = self.waiting, deque()
+            self._recover()
+            return self._next()
+        self.waiting.remove(first)
+        return result
 
-    def _again(self, number: int, error: BaseException) -> None:
-        """Send all parts under way anew, unless workers were lost too often."""
-        self.losses += 1
-        # A cluster has tried already what it gives up.
-        if self.losses > RETRIES or (self.is_dask and isinstance(error, self.killed)):
-            raise KpcaError(
-                f"Part {number + 1} ended its worker each time it was tried: give the workers "
-                "more memory, or take fewer of them."
-            ) from error
-        _log.info("workers were lost: %d parts are done again", len(self.waiting))
+    def _recover(self) -> None:
         self.workers.close_pool()
         self.sent = self.workers.send_shared(self.shared)
         if self.kept is not None:
             self.kept.renew()
-        for left in self.waiting:
-            left.future = self._submit(left.number, left.part)
+
+    def _alone(self, suspect: _Sent[Part]) -> Result:
+        """Do a part with no other under way, so that it is known to end its worker if it does."""
+        for attempt in range(RETRIES + 1):
+            if attempt > 0:
+                suspect.future = self._submit(suspect.number, suspect.part)
+            try:
+                result: Result = suspect.future.result()
+                return result
+            except self.losses as error:
+                cause = error
+                if isinstance(error, self.given_up):
+                    break
+                if attempt > 0:
+                    self._recover()
+        if self.lost is not None:
+            return self.lost(suspect.part)
+        raise KpcaError(
+            f"Part {suspect.number + 1} ended its worker each time it was tried: give the workers "
+            "more memory, or take fewer of them."
+        ) from cause
 
 
 class _Task(Generic[Result]):

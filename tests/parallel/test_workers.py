@@ -180,7 +180,7 @@ def test_a_second_interrupt_does_not_stop_the_end_in_order():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
         closing = Insistent()
         workers._opened.callback(closing.cancel)
-        flight = _Flight(workers, None, (), None)
+        flight = _Flight(workers, None, ())
         futures = [Insistent(), Insistent()]
         flight._submit = lambda number, part: futures[number]
         flight._next = lambda: signal.raise_signal(signal.SIGINT)
