@@ -8,7 +8,7 @@ same images; they have no place in a file that is to be the same for any number 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "Residual",
     "Trial",
     "TrialResult",
+    "mean_comparison",
 ]
 
 
@@ -267,14 +268,7 @@ class DenoisingResult:
         Infinite ratios, of images equal to their reference, make an infinite mean.
         """
         found = [image.comparison for image in self.images if image.comparison is not None]
-        if not found:
-            return None
-        rivals = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
-        return Comparison(
-            noisy=mean_quality([one.noisy for one in found]),
-            denoised=mean_quality([one.denoised for one in found]),
-            rivals={name: mean_quality([one.rivals[name] for one in found]) for name in rivals},
-        )
+        return mean_comparison(found) if found else None
 
 
 @dataclass(frozen=True)
@@ -317,14 +311,18 @@ class TrialResult:
     established: bool = True
 
 
-def mean_quality(values: list[Quality]) -> Quality:
-    """Return the mean of likenesses; of SSIM over those that have one.
+def mean_comparison(found: Sequence[Comparison]) -> Comparison:
+    """Return the means over comparisons, of the baselines that all of them have."""
+    rivals = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
+    return Comparison(
+        noisy=_mean_quality([one.noisy for one in found]),
+        denoised=_mean_quality([one.denoised for one in found]),
+        rivals={name: _mean_quality([one.rivals[name] for one in found]) for name in rivals},
+    )
 
-    Examples
-    --------
-    >>> mean_quality([Quality(30.0, 0.8), Quality(32.0, None)])
-    Quality(psnr=31.0, ssim=0.8)
-    """
+
+def _mean_quality(values: Sequence[Quality]) -> Quality:
+    """Return the mean of likenesses; of SSIM over those that have one."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

@@ -19,7 +19,7 @@ from kpca_apps.denoise.result import (
     DenoisingResult,
     ImageOutcome,
     Quality,
-    mean_quality,
+    mean_comparison,
 )
 from kpca_apps.errors import ConfigError
 
@@ -96,4 +96,5 @@ def test_means_are_over_images_with_a_reference() -> None:
     assert mean.rivals == {"nl_means": Quality(29.0, 0.6)}
     assert (result.n_failed, result.n_resumed) == (1, 0)
     assert DenoisingResult(()).mean_comparison is None
-    assert mean_quality([Quality(1.0, None)]) == Quality(1.0, None)
+    small = Quality(1.0, None)
+    assert mean_comparison([Comparison(small, small)]).noisy == small
