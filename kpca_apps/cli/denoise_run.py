@@ -14,7 +14,7 @@ import typer
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_options import check_jobs, check_range, parse_sigma
-from kpca_apps.cli.progress import MOST_FAILURES, image_progress
+from kpca_apps.cli.progress import MOST_FAILURES, image_progress, say_failure
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.cli.shared import near
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
@@ -117,14 +117,15 @@ def plan_batch(params: Mapping[str, Any]) -> Batch:
 
 
 def print_plan(console: Console, batch: Batch, as_json: bool) -> None:
-    """Print which file becomes which, as data."""
+    """Print which file becomes which, as data, and say which are of a kind that is not read."""
+    for one in batch.planned:
+        if one.refused:
+            say_failure(f"{one_line(one.name, 200)}: {one.refused}")
+    places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
     if as_json:
-        rows = [
-            {"name": one.name, "output": str(batch.images / one.output)} for one in batch.planned
-        ]
-        console.data_json(rows)
-        return
-    console.data_lines([f"{one.name} -> {batch.images / one.output}" for one in batch.planned])
+        console.data_json([{"name": name, "output": place} for name, place in places.items()])
+    else:
+        console.data_lines([f"{name} -> {place}" for name, place in places.items()])
 
 
 def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> int:
