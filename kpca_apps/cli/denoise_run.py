@@ -224,8 +224,7 @@ def _try_first(
     console: Console, context: typer.Context, batch: Batch, place: Path, as_json: bool
 ) -> None:
     from kpca_apps.cli.commands import reproduce
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.batch.trial import try_strengths
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
     from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
     from kpca_apps.report.denoising.text import in_units, trial_sentence, trial_title

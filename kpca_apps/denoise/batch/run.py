@@ -105,21 +105,6 @@ def run_batch(
         by then is kept, and the same call goes on from there.
     RefusedError
         If files stand in the way, or another run is writing to the folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from kpca_apps import DenoiseInfo
-    >>> from kpca_apps.files.images.png import write_png
-    >>> def halve(pixels, channel_axis):
-    ...     return pixels / 2, DenoiseInfo("gaussian", 1.0, (1.0,), False, False, 1.0, 255.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Path(folder, "a.png").open("wb") as file:
-    ...         write_png(file, np.full((16, 16), 10, np.uint8), ())
-    ...     result = run_batch([folder], Path(folder, "clean"), {"factor": 2}, denoise=halve)
-    >>> [(image.name, image.status, image.output) for image in result.images]
-    [('a.png', 'ok', 'a.png')]
     """
     began = time.perf_counter()
     _check_options(format, jobs, reference, rivals)
