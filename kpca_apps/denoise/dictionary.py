@@ -1,10 +1,9 @@
 """Denoising with a dictionary: kernel PCA of clean examples, projection, pre-image.
 
-What the examples have in common is learned once: whole small images of one size (digits, glyphs,
-aligned faces), or patches of larger ones. A noisy image is projected on the leading components
-in feature space and the pre-image of the projection is the result; overlapping patches are
-averaged. For photographs at large the image's own groups of patches are better by decibels: a
-dictionary is for images that resemble its examples.
+Examples are whole small images of one size (digits, glyphs, aligned faces), or patches of larger
+ones. A noisy image is projected on their leading components in feature space, and the pre-image of
+the projection is the result [1]_; overlapping patches are averaged. For photographs at large the
+image's own groups of patches are better by decibels.
 
 Bandwidth and number of components are chosen by held-out reconstruction, for each noise level, for
 both grow as the noise falls: a fifth of the examples is held out, noise of a known level is added
@@ -15,10 +14,10 @@ comparison ranks results as the clean image would [2]_.
 
 The noise level of an image too small to measure it on is what the examples cannot explain: outside
 their leading principal components lies little of a clean image and most of white noise, whose
-energy there is sigma^2 times the number of dimensions left. Impulse noise: least squares lets a few
-wild pixels pull the whole projection, so pixels far from their denoised value are replaced by it,
-in part or wholly, and the image is denoised again, a few times over [3]_: iteratively reweighted
-least squares with the weights of Welsch [4]_.
+energy there is sigma^2 times the number of dimensions left. Against impulse noise, pixels far from
+their denoised value are replaced by it, in part or wholly, and the image is denoised again, a few
+times over [3]_: iteratively reweighted least squares with the weights of Welsch [4]_, where least
+squares would let a few wild pixels pull the whole projection.
 
 References
 ----------
@@ -232,19 +231,9 @@ class DictionaryDenoiser:
         self.subspaces_ = tuple(fit.leading(fit.n_components) for fit in fits)
         return self
 
-    def denoise(
-        self,
-        image: NDArray[Any],
-        *,
-        sigma: float | None = None,
-        data_range: float | None = None,
-        noise: str = "gaussian",
-        name: str = "image",
-    ) -> NDArray[np.floating[Any]]:
-        """Return the denoised image; see `denoise_with_info`."""
-        return self.denoise_with_info(
-            image, sigma=sigma, data_range=data_range, noise=noise, name=name
-        )[0]
+    def denoise(self, image: NDArray[Any], **options: Any) -> NDArray[np.floating[Any]]:
+        """Return the denoised image; the options are those of `denoise_with_info`."""
+        return self.denoise_with_info(image, **options)[0]
 
     def denoise_with_info(
         self,
@@ -668,8 +657,7 @@ def without_outliers(
 ) -> Matrix:
     """Denoise while trusting a pixel the less, the farther it is from its denoised value.
 
-    `found` are the pixels denoised at first sight, `spread` is the deviation of a sound pixel about
-    its denoised value.
+    `found` is a first result, `spread` the deviation of a sound pixel about its denoised value.
     """
     for _ in range(ROUNDS):
         weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
@@ -815,10 +803,7 @@ def unit_of(image: NDArray[Any], data_range: float | None) -> float:
 
 
 def _as_given(values: Matrix, image: NDArray[Any]) -> NDArray[np.floating[Any]]:
-    """Return values in the shape of an image: float64 for float64, else float32.
-
-    An integer image's values are held within its dtype's range.
-    """
+    """Return values in the shape and range of an image: float64 for float64, else float32."""
     out = values.reshape(image.shape)
     if image.dtype.kind in "ui":
         limits = np.iinfo(image.dtype)

@@ -8,13 +8,18 @@ answers agree, to the bit for any number of threads.
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
@@ -35,7 +40,7 @@ Executor = Literal["serial", "threads", "processes", "dask"]
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 RETRIES = 2  # how often a part is tried again where its worker was lost
 IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
-IDLE_SECONDS = 300  # after which processes without work end, such as those of a killed run
+WATCH_SECONDS = 1.0  # after which a process looks whether the one that started it still lives
 
 _log = logging.getLogger(__name__)
 
@@ -185,13 +190,12 @@ class Workers(AbstractContextManager["Workers"]):
             if self.executor == "threads":
                 self._pool = ThreadPoolExecutor(max_workers=self.width)
             else:
-                # An interrupt is for this process alone, which ends the others.
                 self._pool = ProcessPoolExecutor(
-                    max_workers=self.width,
-                    timeout=IDLE_SECONDS,
-                    initializer=signal.signal,
-                    initargs=(signal.SIGINT, signal.SIG_IGN),
+                    max_workers=self.width, initializer=_begin_process, initargs=(os.getpid(),)
                 )
+                if sys.platform != "win32":
+                    # Python 3.11 lets interrupts through where it starts this helper.
+                    resource_tracker.ensure_running()
                 with interrupts_held():
                     return self._pool.submit(task, number, part, *sent)
         return self._pool.submit(task, number, part, *sent)
@@ -225,6 +229,18 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
+
+
+def _begin_process(owner: int) -> None:
+    """Leave interrupts to the process that started this one, and end where it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Kept:

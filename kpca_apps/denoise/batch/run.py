@@ -117,7 +117,6 @@ def run_batch(
         format=format,
         settings={**settings, "format": format, "version": __version__},
         board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0),
-        owner=os.getpid(),
         rivals=tuple(rivals),
     )
     outcomes: dict[str, ImageOutcome] = {}

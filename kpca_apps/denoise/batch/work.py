@@ -49,7 +49,6 @@ class Run:
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # where the share that is done of each image is written, if somebody watches
-    owner: int  # process number of the run
     rivals: tuple[str, ...]
 
 
@@ -125,7 +124,6 @@ def _fresh(task: Task, run: Run) -> Done:
             "bytes; give the image a shorter name."
         )
     reference = read_reference(task.reference, name, image)
-    _require_run(run)
     began = time.perf_counter()
     target = run.folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
@@ -207,12 +205,6 @@ def _writing_to(target: Path) -> Iterator[None]:
         ) from None
 
 
-def _require_run(run: Run) -> None:
-    """End the work if the run has ended: a worker may outlive it for a while."""
-    if run.owner not in (os.getpid(), os.getppid()):
-        raise InputError("the run was ended before this image was done.")
-
-
 def _denoised(image: ImageFile, run: Run) -> tuple[list[NDArray[Any]], list[DenoiseInfo]]:
     """Return each page denoised, in the type it was stored in; alpha stays as it is."""
     pages, infos = [], []
@@ -228,7 +220,6 @@ def _denoised(image: ImageFile, run: Run) -> tuple[list[NDArray[Any]], list[Deno
             )
         pages.append(stored)
         infos.append(info)
-        _require_run(run)
     return pages, infos
 
 
