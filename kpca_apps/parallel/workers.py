@@ -263,34 +263,24 @@ class Kept:
 
 
 @dataclass
-class _Sent(Generic[Part]):
-    """A part that is being worked on."""
-
-    number: int
-    part: Part
-    future: Any
-
-
 class _Flight(Generic[Part, Result]):
     """The parts under way, and what is done where workers are lost."""
 
-    def __init__(
-        self,
-        workers: Workers,
-        task: _Task[Result],
-        shared: tuple[Any, ...],
-        kept: Kept | None = None,
-        ordered: bool = True,
-        lost: Callable[[Part], Result] | None = None,
-    ) -> None:
-        self.workers, self.task, self.shared, self.kept = workers, task, shared, kept
-        self.ordered, self.lost = ordered, lost
-        self.waiting: deque[_Sent[Part]] = deque()
-        self.suspects: deque[_Sent[Part]] = deque()  # were under way when a worker was lost
+    workers: Workers
+    task: _Task[Result]
+    shared: tuple[Any, ...]
+    kept: Kept | None = None
+    ordered: bool = True
+    lost: Callable[[Part], Result] | None = None
+
+    def __post_init__(self) -> None:
+        # Number, part and future of each.
+        self.waiting: deque[tuple[int, Part, Any]] = deque()
+        self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
         # What a cluster gives up it has tried again already.
-        self.given_up = killed_worker() if workers.executor == "dask" else ()
+        self.given_up = killed_worker() if self.workers.executor == "dask" else ()
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
-        self.sent = workers.send_shared(shared)
+        self.sent = self.workers.send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
         """Yield the results, a few parts ahead of the one that is waited for."""
@@ -299,13 +289,13 @@ class _Flight(Generic[Part, Result]):
             for number, part in enumerate(parts):
                 while self.suspects or len(self.waiting) == window:
                     yield self._next()
-                self.waiting.append(_Sent(number, part, self._submit(number, part)))
+                self.waiting.append((number, part, self._submit(number, part)))
             while self.suspects or self.waiting:
                 yield self._next()
         finally:
             with interrupts_held():
-                for left in (*self.suspects, *self.waiting):
-                    left.future.cancel()
+                for _, _, future in (*self.suspects, *self.waiting):
+                    future.cancel()
 
     def _submit(self, number: int, part: Part) -> Any:
         beside = () if self.kept is None else (self.kept.futures[number],)
@@ -313,13 +303,13 @@ class _Flight(Generic[Part, Result]):
 
     def _next(self) -> Result:
         if self.suspects:
-            return self._alone(self.suspects.popleft())
+            return self._alone(*self.suspects.popleft())
         first = self.waiting[0]
         if not self.ordered:
-            done = wait([one.future for one in self.waiting], return_when=FIRST_COMPLETED).done
-            first = next(one for one in self.waiting if one.future in done)
+            done = wait([future for *_, future in self.waiting], return_when=FIRST_COMPLETED).done
+            first = next(one for one in self.waiting if one[2] in done)
         try:
-            result: Result = first.future.result()
+            result: Result = first[2].result()
         except self.losses:
             _log.info("workers were lost: %d parts are done again", len(self.waiting))
             self.suspects, self.waiting = self.waiting, deque()
@@ -334,13 +324,13 @@ class _Flight(Generic[Part, Result]):
         if self.kept is not None:
             self.kept.renew()
 
-    def _alone(self, suspect: _Sent[Part]) -> Result:
+    def _alone(self, number: int, part: Part, future: Any) -> Result:
         """Do a part with no other under way, so that it is known to end its worker if it does."""
         for attempt in range(RETRIES + 1):
             if attempt > 0:
-                suspect.future = self._submit(suspect.number, suspect.part)
+                future = self._submit(number, part)
             try:
-                result: Result = suspect.future.result()
+                result: Result = future.result()
                 return result
             except self.losses as error:
                 cause = error
@@ -349,10 +339,10 @@ class _Flight(Generic[Part, Result]):
                 if attempt > 0:
                     self._recover()
         if self.lost is not None:
-            return self.lost(suspect.part)
+            return self.lost(part)
         raise KpcaError(
-            f"Part {suspect.number + 1} ended its worker each time it was tried: give the workers "
-            "more memory, or take fewer of them."
+            f"Part {number + 1} ended its worker each time it was tried: give the workers more "
+            "memory, or take fewer of them."
         ) from cause
 
 
