@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -19,17 +21,21 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecut
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from multiprocessing import resource_tracker
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.reduction import dumps
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
 from kpca_apps.parallel.interrupts import interrupts_held
+from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce"]
 
@@ -40,6 +46,7 @@ Executor = Literal["serial", "threads", "processes", "dask"]
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 RETRIES = 2  # how often a part is tried again where its worker was lost
 IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
+LEAST_SPOOLED = 1_000_000  # bytes of a thing that is not sent with each part
 WATCH_SECONDS = 1.0  # after which a process looks whether the one that started it still lives
 
 _log = logging.getLogger(__name__)
@@ -155,7 +162,7 @@ class Workers(AbstractContextManager["Workers"]):
         parts : iterable
             Taken as they are needed.
         *shared
-            The same for every part, such as a model; Dask sends it to each worker once.
+            The same for every part, such as a model: sent to each worker once if it is large.
         kept : Kept, optional
             What workers keep of these very parts: each is handed to the function, after its part,
             where it is.
@@ -201,10 +208,11 @@ class Workers(AbstractContextManager["Workers"]):
         return self._pool.submit(task, number, part, *sent)
 
     def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send what all parts share to every worker of a cluster, once."""
-        if self._client is None:
-            return shared
-        return tuple(self._client.scatter(thing, broadcast=True, hash=False) for thing in shared)
+        """Send what all parts share to every worker, once, if it is large."""
+        if self._client is not None:
+            scatter = partial(self._client.scatter, broadcast=True, hash=False)
+            return tuple(map(scatter, shared))
+        return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
     def close_pool(self, *, is_stopped: bool = False) -> None:
         """Let go of threads or processes; they are opened again when needed.
@@ -229,6 +237,32 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
+
+
+class _Spooled:
+    """A large thing in a file, which becomes that thing again where a process is sent it."""
+
+    def __init__(self, content: memoryview) -> None:
+        target = Path(tempfile.gettempdir(), "kpca-shared")
+        remove_leftovers(target)
+        self.file = TemporaryPath(target, private=True)
+        self.file.path.write_bytes(content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_spooled, (self.file.path,)
+
+
+@lru_cache(maxsize=2)
+def _read_spooled(path: Path) -> Any:
+    return pickle.loads(path.read_bytes())
+
+
+def _spooled(thing: object) -> object:
+    content = dumps(thing)
+    # Where there is no room it is sent with each part.
+    with suppress(OSError):
+        return thing if len(content) < LEAST_SPOOLED else _Spooled(content)
+    return thing
 
 
 def _begin_process(owner: int) -> None:
