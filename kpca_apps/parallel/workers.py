@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import resource_tracker
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 from joblib import effective_n_jobs
@@ -117,12 +116,7 @@ class Workers(AbstractContextManager["Workers"]):
                 self._close_cluster()
                 raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # A second interrupt would leave locks held that the processes' end waits for.
         with interrupts_held():
             self.close_pool(is_stopped=kind is not None)
@@ -240,7 +234,7 @@ class Workers(AbstractContextManager["Workers"]):
 
 
 class _Spooled:
-    """A large thing in a file, which becomes that thing again where a process is sent it."""
+    """A large thing in a file, which a process that is sent this reads once instead."""
 
     def __init__(self, content: memoryview) -> None:
         target = Path(tempfile.gettempdir(), "kpca-shared")
@@ -259,9 +253,9 @@ def _read_spooled(path: Path) -> Any:
 
 def _spooled(thing: object) -> object:
     content = dumps(thing)
-    # Where there is no room it is sent with each part.
-    with suppress(OSError):
-        return thing if len(content) < LEAST_SPOOLED else _Spooled(content)
+    if len(content) >= LEAST_SPOOLED:
+        with suppress(OSError):  # without room for it, it is sent with each part
+            return _Spooled(content)
     return thing
 
 

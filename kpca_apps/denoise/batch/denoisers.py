@@ -16,7 +16,7 @@ from kpca_apps.denoise.batch.work import as_stored
 from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
 from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.passes import Options, Window
-from kpca_apps.denoise.result import Trial, TrialResult
+from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.errors import InputError
 from kpca_apps.files.images.types import ImageFile
 
@@ -120,7 +120,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     cut = np.s_[top : top + CROP, left : left + CROP]
     piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
     axis = -1 if pixels.ndim == 3 else None
-    trials, shown, infos = [], [], []
+    found: list[tuple[Trial, Preview, DenoiseInfo]] = []
     cleaned, like = None, None
     for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
         # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
@@ -131,24 +131,25 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)
         sd = float(np.std(piece.astype(np.float64) - after))
-        trials.append(Trial(strength, option, previews.after, previews.residual, sd))
-        shown.append(previews.before)
-        infos.append(cleaned.info)
+        trial = Trial(strength, option, previews.after, previews.residual, sd)
+        found.append((trial, previews.before, cleaned.info))
+    # As the image is denoised with what was asked for.
+    _, before, info = found[1]
     return TrialResult(
         name=image.label,
         left=left,
         top=top,
         width=piece.shape[1],
         height=piece.shape[0],
-        noise=infos[1].noise,
-        sigma=infos[1].sigma,
+        noise=info.noise,
+        sigma=info.sigma,
         estimated=denoiser.sigma is None,
-        correlated=infos[1].correlated,
-        data_range=infos[1].data_range,
-        before=shown[1],
-        trials=tuple(trials),
+        correlated=info.correlated,
+        data_range=info.data_range,
+        before=before,
+        trials=tuple(trial for trial, *_ in found),
         settings=denoiser.settings,
-        established=infos[1].established,
+        established=info.established,
     )
 
 
