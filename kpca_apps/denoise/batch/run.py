@@ -58,8 +58,8 @@ def run_batch(
 
     Results mirror the tree of the inputs. Each appears whole or not at all; what an earlier run of
     the same settings finished is verified by its hash and not done again. An image that cannot be
-    read is listed with the reason, and the others go on; so is one that met a bug, whose traceback
-    its outcome holds.
+    read is listed with the reason, and the others go on; so is one whose worker process the system
+    ended, or that met a bug, whose traceback its outcome holds.
 
     Parameters
     ----------
