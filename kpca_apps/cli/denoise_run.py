@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpca_apps.cli.commands import reproduce
-from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress
+from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure
 from kpca_apps.cli.results import (
     REPORT_FILE,
     Clock,
@@ -151,12 +151,15 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
 
 
 def print_plan(batch: Batch) -> None:
-    """Print which file becomes which, as data."""
-    outputs = [(one.name, str(batch.images / one.output)) for one in batch.planned]
+    """Print which file becomes which, as data, and say which are of a kind that is not read."""
+    for one in batch.planned:
+        if one.refused:
+            say_failure(f"{one_line(one.name, 200)}: {one.refused}")
+    places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
     if batch.options.json:
-        batch.console.data_json([{"name": name, "output": output} for name, output in outputs])
+        batch.console.data_json([{"name": name, "output": place} for name, place in places.items()])
     else:
-        batch.console.data_lines([f"{name} -> {output}" for name, output in outputs])
+        batch.console.data_lines([f"{name} -> {place}" for name, place in places.items()])
 
 
 def run_whole(batch: Batch) -> int:
@@ -246,8 +249,7 @@ def run_trial(batch: Batch) -> None:
 
 
 def _try_strengths(batch: Batch, place: Path) -> None:
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.batch.trial import try_strengths
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
     from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
 

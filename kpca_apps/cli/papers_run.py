@@ -17,7 +17,7 @@ from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
-from kpca_apps.parallel.interrupts import interrupts_ignored
+from kpca_apps.parallel.interrupts import interrupts_held
 
 if TYPE_CHECKING:
     from kpca_apps.cli.papers import PapersOptions
@@ -81,7 +81,7 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
         _run(console, chosen, options.data, clock, done)
     except KeyboardInterrupt:
         interrupted = True
-    with interrupts_ignored():
+    with interrupts_held(drop=True):
         result = _gathered(context, chosen, done)
         n_done = len(chosen) - result.n_failed
         folder = partial if interrupted else complete
