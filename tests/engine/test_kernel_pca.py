@@ -368,8 +368,7 @@ def test_adding_to_choices_that_few_rows_made_is_warned_of(options, said):
 
 def test_a_soft_cut_leaves_out_what_a_hard_one_does():
     X = np.repeat(normal_rows(2), 30, axis=0)
-    options = {"kernel": RBF(0.01), "method": "nystroem", "landmarks": X[25:35]}
-    hard, soft = KernelPCA(**options).fit(X), KernelPCA(ridge=0.01, **options).fit(X)
+    hard, soft = (KernelPCA(kernel=RBF(0.01), ridge=ridge).fit(X) for ridge in (None, 0.01))
     assert hard.subspace_.n_components == 1
     assert_array_equal(soft.eigenvalues_, hard.eigenvalues_)
     assert (soft.eigenvalues_ > 0.0).all()
@@ -413,7 +412,7 @@ def test_a_first_batch_of_few_rows_keeps_all_the_directions_it_has(k, offset):
 
 @pytest.mark.parametrize("method", ["exact", "auto"])
 def test_a_fit_in_float32_stays_where_float64_takes_too_much_memory(method, monkeypatch):
-    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")
     X = normal_rows(2500, 2)
     options = {"gamma": 0.25, "solver": "lapack", "method": method, "random_state": 0}
     single = KernelPCA(60, precision="float32", **options)
@@ -430,7 +429,7 @@ def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
     fits = []
     solve = KernelPCA._solve
     monkeypatch.setattr(KernelPCA, "_solve", lambda self: fits.append(1) or solve(self))
-    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")
     X = normal_rows(2500, 10)
     with pytest.warns(KpcaWarning, match="50 landmarks span no more directions"):
         model = KernelPCA(100, n_landmarks=50, method="nystroem", random_state=0).fit(X)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.files.tables.numbers import NumberFormat
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.detector.attribution import ColumnDrop, NeighbourRows
-from kpca_apps.novelty.detector.row_source import SAMPLE_ROWS
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.hints import HintFinder, NumberColumn, missing_hint
 from kpca_apps.novelty.screening.model import NoveltyModel

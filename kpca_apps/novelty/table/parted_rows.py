@@ -17,16 +17,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
-from kpca_apps.novelty.detector.row_source import (
+from kpca_apps.engine.rows import (
     SAMPLE_ROWS,
     Addable,
+    ArrayRows,
     RowFunction,
     RowSums,
-    map_rows,
     sample_positions,
-    sum_rows,
 )
+from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.table.cell_faults import CellFaults
 from kpca_apps.novelty.table.cell_rules import CellRules
@@ -191,11 +190,11 @@ def _noted_of(task: _Task, encoded: _EncodedPart) -> Noted:
 
 
 def _map_part(task: _Task, rows: _Rows, function: RowFunction) -> FloatArray:
-    return map_rows(function, rows.rows(task.part.start, task.part.stop), task.in_use)
+    return ArrayRows(rows.rows(task.part.start, task.part.stop)).map(function, task.in_use)
 
 
 def _sum_part(task: _Task, rows: _Rows, function: RowSums[Sums]) -> Sums:
-    return sum_rows(function, rows.rows(task.part.start, task.part.stop), task.in_use)
+    return ArrayRows(rows.rows(task.part.start, task.part.stop)).sum(function, task.in_use)
 
 
 def _pick_part(task: _Task, rows: _Rows) -> FloatArray:

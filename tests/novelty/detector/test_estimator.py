@@ -11,9 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
+from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import KpcaWarning, ModelFileError
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.row_source import map_rows
 from kpca_apps.novelty.detector.state import DetectorState
 from tests.files.model_parts import from_file, model_from, parts_of
 
@@ -212,7 +212,7 @@ def test_errors_in_float32_are_those_of_float64_to_a_thousandth(long_table, cont
     detector.fit(long_table)
     assert detector.precision_ == "float32"
     double = detector.subspace_.reconstruction_error(detector.views_.transform(long_table))
-    single = map_rows(detector.row_scores().errors, long_table)
+    single = ArrayRows(long_table).map(detector.row_scores().errors)
     others = np.setdiff1d(np.arange(len(long_table)), detector.landmarks_)
     np.testing.assert_allclose(single[others], double[others], rtol=1e-3)
     scores = detector.combined_(long_table, double)
@@ -500,7 +500,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
         table = np.vstack([ring, far * distance])
         detector = KernelPCANovelty(random_state=0).fit(table)
         assert detector.landmarks_.max() < len(ring)
-        errors = map_rows(detector.row_scores().errors, table)
+        errors = ArrayRows(table).map(detector.row_scores().errors)
         assert errors[:400].max() < errors[400:].min()
         assert roc_auc_score(outlier, detector.novelty_scores_) > 0.98
 

@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.detector.passes import NoveltyScores
+from kpca_apps.engine.rows import RowFunction
 from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise
 from kpca_apps.novelty.detector.surprise.tails import ExponentialTail, UpperTail
 from kpca_apps.novelty.magnitudes import eight_digits
@@ -121,14 +121,14 @@ class CombinedScores:
 
     Attributes
     ----------
-    errors : NoveltyScores
+    errors : RowFunction
         Errors of kernel PCA.
     combined : CombinedScore
     """
 
     purpose: ClassVar[str] = "Scoring rows"
 
-    errors: NoveltyScores
+    errors: RowFunction
     combined: CombinedScore
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:

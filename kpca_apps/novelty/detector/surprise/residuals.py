@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
