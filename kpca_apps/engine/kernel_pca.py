@@ -742,7 +742,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return float32 where the fit has used it and training rows score the same in it."""
         if self.precision != "auto" or self.plan_.precision == "float64":
             return self.plan_.precision
-        if not self.kernel_.is_psd:
+        # Of all directions of a span some have next to no variance: float32 keeps no digit of them.
+        if not self.kernel_.is_psd or self._keeps_span:
             return "float64"
         rows = source.sample[evenly_drawn(len(source.sample))]
         spread = np.sqrt(self.subspace_.variances)

@@ -129,8 +129,9 @@ class KernelSubspace:
         products = self._products(np.sqrt(self.gain), precision)
 
         def errors(rows: Matrix) -> Matrix:
-            t, along_mean = products(rows)
-            return self._remainder(rows, along_mean, np.einsum("ij,ij->i", t, t))
+            t, rest = products(rows)
+            rest -= np.einsum("ij,ij->i", t, t)
+            return rest
 
         return errors
 
@@ -146,17 +147,25 @@ class KernelSubspace:
         forms = np.column_stack([self.gain, scale]).astype(precision)
 
         def parts(rows: Matrix) -> tuple[Matrix, Matrix]:
-            t, along_mean = products(rows)
+            t, rest = products(rows)
             explained, scaled = (np.square(t, out=t) @ forms).T.astype(np.float64)
-            return self._remainder(rows, along_mean, explained), scaled
+            rest -= explained
+            return rest, scaled
 
         return parts
 
     def _products(
         self, factors: Matrix, precision: Resolved
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
-        """Return the map from rows to t, times factors ``(q,)``, and to beta' k_Z."""
-        self._require_distance()
+        """Return the map from rows to t, times factors ``(q,)``, and to k(x,x) - 2 beta' k_Z + c.
+
+        The latter, in float64, is a row's squared distance from the mean.
+        """
+        if not self.kernel.is_psd:
+            raise ValueError(
+                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
+                "is no distance; use a positive semi-definite kernel."
+            )
         kernel_rows = self.kernel.against(self.points, precision)
         stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(
             precision, copy=False
@@ -166,16 +175,11 @@ class KernelSubspace:
         def products(rows: Matrix) -> tuple[Matrix, Matrix]:
             values = kernel_rows(rows) @ stacked
             values -= shift
-            return values[:, :-1], values[:, -1]
+            from_mean: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+            from_mean -= 2.0 * values[:, -1]
+            return values[:, :-1], from_mean
 
         return products
-
-    def _remainder(self, rows: Matrix, along_mean: Matrix, explained: Matrix) -> Matrix:
-        """Return what is left of rows, k(x, x) - 2 beta' k_Z + c, without what is explained."""
-        error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
-        error -= 2.0 * along_mean
-        error -= explained
-        return error
 
     def project_and_error(
         self,
@@ -189,20 +193,13 @@ class KernelSubspace:
         products = self._products(np.ones(self.n_components), precision)
 
         def score(rows: Matrix) -> Matrix:
-            t, along_mean = products(rows)
-            explained = np.einsum("ij,ij->i", t, t * self.gain)
-            return np.column_stack([t, self._remainder(rows, along_mean, explained)])
+            t, rest = products(rows)
+            rest -= np.einsum("ij,ij->i", t, t * self.gain)
+            return np.column_stack([t, rest])
 
         scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
         error = scored[:, -1]
         return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
-
-    def _require_distance(self) -> None:
-        if not self.kernel.is_psd:
-            raise ValueError(
-                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
-                "is no distance; use a positive semi-definite kernel."
-            )
 
     def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
         """Return what depends on the subspace alone, computed when it is first asked for.

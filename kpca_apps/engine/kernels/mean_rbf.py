@@ -20,8 +20,8 @@ from kpca_apps.engine.kernels.base import (
     as_number,
 )
 from kpca_apps.engine.kernels.products import (
+    LOWEST,
     LOWEST_EXPONENT,
-    lowest_exponent,
     rbf_exponents,
     sum_of_powers,
 )
@@ -64,7 +64,7 @@ class MeanRBF(OfDistance):
         # c^(1 - p/P) w^p: the last term needs no factor, which saves a pass over the values.
         largest, c = self.powers[-1], 1.0 / (len(self.powers) * self.n_views)
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
-        lowest, shift = lowest_exponent(dtype) / largest, math.log(c) / largest
+        lowest, shift = LOWEST[np.dtype(dtype)] / largest, math.log(c) / largest
         views, m, room = self._views(Z), len(Z), threading.local()
         exponents = [rbf_exponents(Z[:, v], self.gamma, lowest, dtype, shift) for v in views]
 

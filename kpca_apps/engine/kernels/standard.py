@@ -40,7 +40,7 @@ from kpca_apps.engine.kernels.base import (
     as_number,
 )
 from kpca_apps.engine.kernels.products import (
-    lowest_exponent,
+    LOWEST,
     power,
     products_with,
     rbf_exponents,
@@ -122,7 +122,7 @@ class RBF(OfDistance):
         return cls(0.5 / squared)
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, lowest_exponent(dtype), dtype)
+        exponents = rbf_exponents(Z, self.gamma, LOWEST[np.dtype(dtype)], dtype)
 
         def rows(X: Matrix) -> Values:
             values = exponents(X)
@@ -162,7 +162,7 @@ class Laplacian(OfDistance):
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
-        lowest = lowest_exponent(dtype)
+        lowest = LOWEST[np.dtype(dtype)]
 
         # The root of a distance taken from products would keep only half of its digits near 0.
         def rows(X: Matrix) -> Values:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
-from kpca_apps.engine.kernels.products import is_single
+from kpca_apps.engine.kernels.products import SINGLE
 from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.precision import smallest_eigenvalue
 
@@ -121,7 +121,7 @@ def block_krylov(
     # method for computing eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large
     # symmetric eigenvalue problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
-    precision: Literal["float32", "float64"] = "float32" if is_single(dtype) else "float64"
+    precision: Literal["float32", "float64"] = "float32" if dtype == SINGLE else "float64"
     tolerance = TOLERANCE[precision]
 
     def allowed(values: Matrix) -> Matrix:

@@ -71,39 +71,29 @@ class ColumnScales:
         Standardised; asinh((x - median) / spread), standardised; divided by the range; normal
         scores of ranks. A value too far out to be scaled becomes infinite: kernels take it so.
         """
-        with np.errstate(over="ignore"):
-            self._scale(columns, factors, out)
-
-    def _scale(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
         # A line a column: arithmetic on short lines takes several times as long.
         lines = np.ascontiguousarray(columns.T)
         scaled = np.empty((4, *lines.shape))
-        bent, centred = self._bent(lines), lines - self.mean[:, None]
-        of_range = factors[2] / (self.maximum - self.minimum)
-        np.multiply(centred, (factors[0] / self.sd)[:, None], out=scaled[0])
-        np.multiply(centred, of_range[:, None], out=scaled[2])
-        np.multiply(self._normal_scores(lines, bent), factors[3][:, None], out=scaled[3])
-        bent -= self.asinh_mean[:, None]
-        np.multiply(bent, (factors[1] / self.asinh_sd)[:, None], out=scaled[1])
+        with np.errstate(over="ignore"):
+            bent, centred = self._bent(lines), lines - self.mean[:, None]
+            of_range = factors[2] / (self.maximum - self.minimum)
+            np.multiply(centred, (factors[0] / self.sd)[:, None], out=scaled[0])
+            np.multiply(centred, of_range[:, None], out=scaled[2])
+            # Ranks are extended linearly beyond those of the training rows: a flat end would make
+            # every value beyond their range look alike.
+            inside = np.clip(lines, self.minimum[:, None], self.maximum[:, None])
+            scores = self._table(inside, bent)
+            if not (inside == lines).all():
+                scores += (lines - inside) / self.sd[:, None]
+            np.multiply(scores, factors[3][:, None], out=scaled[3])
+            bent -= self.asinh_mean[:, None]
+            np.multiply(bent, (factors[1] / self.asinh_sd)[:, None], out=scaled[1])
         out[...] = scaled.transpose(2, 0, 1)
 
     def _bent(self, lines: FloatArray) -> FloatArray:
         bent: FloatArray = lines - self.median[:, None]
         bent /= self.spread[:, None]
         return np.arcsinh(bent, out=bent)
-
-    def _normal_scores(self, lines: FloatArray, bent: FloatArray) -> FloatArray:
-        """Return normal scores of ranks among training rows, extended linearly beyond their range.
-
-        A flat end instead of a line would make every value beyond the range look alike.
-        """
-        low, high = self.minimum[:, None], self.maximum[:, None]
-        inside = np.clip(lines, low, high)
-        if (inside == lines).all():
-            return self._table(lines, bent)
-        scores = self._table(inside, bent)
-        scores += (lines - inside) / self.sd[:, None]
-        return scores
 
     @cached_property
     def _table(self) -> NormalScores:
