@@ -44,6 +44,8 @@ CHECKED = (
     ({"kernel": "rbf", "n_components": 2, "contaminated": False}, {}),
     ({"calibration": "split", "contaminated": False}, {}),
     ({"ridge": 1e-3}, OF_RIDGE),
+    ({"kernel": "rbf"}, {}),
+    ({"n_components": 1, "n_landmarks": 6}, {}),
 )
 
 
