@@ -44,6 +44,7 @@ from kpca_apps.engine.plan import (
 from kpca_apps.engine.precision import (
     LARGEST_CHANGE,
     MEAN_ROWS,
+    SAMPLE,
     Precision,
     agreeing_precision,
     evenly_drawn,
@@ -676,7 +677,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             # What is missed of a landmark is the jitter, of which float32 knows nothing.
             other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
             precision = agreeing_precision(
-                lambda p: map_row_blocks(self.basis_.residuals(p), sample[other]), source.n_rows
+                lambda p: map_row_blocks(self.basis_.residuals(p), sample[other], block=SAMPLE),
+                source.n_rows,
             )
             self.plan_ = replace(self.plan_, precision=precision)
 

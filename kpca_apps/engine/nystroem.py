@@ -207,7 +207,9 @@ class CovarianceSums:
     @property
     def missed(self) -> float:
         """Sum over rows of what the landmarks' span misses of them, k(x, x) - |z|^2."""
-        return self.norm - self.n * float(np.trace(self.second_moment))
+        drift, mean = self.total / self.n, self.mean
+        explained = float(np.trace(self.scatter)) + self.n * float(mean @ mean - drift @ drift)
+        return self.norm - explained
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from kpca_apps.novelty.detector.attribution import (
 )
 from kpca_apps.novelty.detector.column_scales import ordinary_rows
 from kpca_apps.novelty.detector.leave_one_out import (
+    SCORED_BLOCK,
     NoveltyScores,
     leave_landmark_out,
     leave_row_out,
@@ -413,7 +414,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         # miss.
         unseen = float((alone - model.basis_.own_residuals).sum())
         self.landmark_miss_ = (sums.missed + unseen) / sums.norm
-        others = map_row_blocks(model.basis_.residuals(self.precision_), rows.sample[probe])
+        others = map_row_blocks(
+            model.basis_.residuals(self.precision_), rows.sample[probe], block=SCORED_BLOCK
+        )
         self.warnings_ = ()
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
             self.warnings_ = (
