@@ -285,6 +285,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         rng = seeded_generator(self.random_state)
         self._refuse_contradictions()
         sample, index = source.sample[:], source.sample_index
+        as_is = column_indices(self.as_is, sample.shape[1])
         self.groups_ = column_groups(self.groups, sample.shape[1])
         self.calibration_ = calibration_of(
             self.calibration, contaminated=self.contaminated, hard=self.n_components is not None
@@ -306,12 +307,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         sample_in_use = np.flatnonzero(in_use[index])
         self.views_ = self._fit_views(sample, sample_in_use, rng)
         if self.n_components is None:
-            usual_scores = self._fit_soft(source, in_use, rng)
+            usual_scores = self._fit_soft(source, in_use, as_is, rng)
         else:
             self._fit_hard(source, in_use, self.n_components, rng)
             usual_scores = None
         self.n_samples_fit_ = source.n_rows
-        self._keep_neighbours(source, sample_in_use, rng)
+        self._keep_neighbours(source, sample_in_use, as_is, rng)
         calibrating = ~in_use if self.calibration_ == "split" else in_use
         self._set_threshold(calibrating, index, usual_scores)
         self.warnings_ = (*self.warnings_, *self._threshold_warning())
@@ -355,7 +356,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return RawColumns.fit(X, kernel)
 
     def _fit_soft(
-        self, source: RowSource, in_use: BoolArray, rng: np.random.Generator
+        self, source: RowSource, in_use: BoolArray, as_is: IntArray, rng: np.random.Generator
     ) -> FloatArray | None:
         """Fit with the soft cut and score every row, those in use as if each had been left out.
 
@@ -392,7 +393,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.combined_, usual_scores = None, None
         if self.kernel is None:
             learned, X = self._learned_rows(source, in_use, rng)
-            as_is = column_indices(self.as_is, X.shape[1])
             of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
             _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
             of_rows[here] = of_landmarks[of_these]
@@ -486,7 +486,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return source.sample_index[learnable], sample if everyone else sample[learnable]
 
     def _keep_neighbours(
-        self, source: RowSource, in_use: IntArray, rng: np.random.Generator
+        self, source: RowSource, in_use: IntArray, as_is: IntArray, rng: np.random.Generator
     ) -> None:
         """Keep rows that expected values are taken from.
 
@@ -497,7 +497,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if len(drawn) > MAX_NEIGHBOUR_ROWS:
             drawn = np.sort(rng.choice(drawn, MAX_NEIGHBOUR_ROWS, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
-        as_is = column_indices(self.as_is, rows.shape[1])
         standardised = self.views_.standardised(rows)
         if self.contaminated:
             # Half of all rows remain, and two at least, whatever share of them is flagged.

@@ -440,6 +440,8 @@ def test_what_the_landmarks_miss_falls_with_their_number(ring):
 
 
 def test_as_is_must_name_columns(ring):
+    with pytest.raises(ValueError, match="as_is must name columns from 0 to 1"):
+        KernelPCANovelty(kernel="rbf", as_is=[2]).fit(ring)
     with pytest.raises(ValueError, match="from 0 to 1, got \\[7\\]"):
         KernelPCANovelty(as_is=[7]).fit(ring)
 
