@@ -29,12 +29,12 @@ from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.optimize import minimize
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.linalg.cholesky import PartialCholesky
 from kpca_apps.engine.linalg.eigen import significant
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.precision import smallest_eigenvalue
+from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = ["ReducedSet", "ScoreChanges", "reduced_set", "square_expansion"]

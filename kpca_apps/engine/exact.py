@@ -78,7 +78,6 @@ def fit_exact(
     rng: np.random.Generator,
     n_components: int | None = None,
     center: bool = True,
-    ridge: float | None = None,
     solver: Solver = "auto",
     precision: Precision = "float64",
     memory_budget: int | None = None,
@@ -124,7 +123,7 @@ def fit_exact(
         weights *= component_signs(weights) / np.sqrt(np.abs(values))
         if center:
             weights -= weights.mean(axis=0)
-        subspace = KernelSubspace(
+        return KernelSubspace(
             kernel=kernel,
             points=X,
             weights=weights,
@@ -135,7 +134,6 @@ def fit_exact(
             n=n,
             gain=np.ones(len(values)),
         )
-    return subspace if ridge is None else subspace.with_soft_cut(ridge)
 
 
 def _by_lapack(

@@ -28,11 +28,7 @@ from kpca_apps.engine.kernels.bandwidth import COMPARED_ROWS
 from kpca_apps.engine.kernels.by_name import KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.linalg.eigen import Solver
-from kpca_apps.engine.linalg.gram import (
-    about_landmarks,
-    about_mean,
-    require_finite,
-)
+from kpca_apps.engine.linalg.gram import about_landmarks, about_mean
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
     LandmarkBasis,
@@ -47,15 +43,18 @@ from kpca_apps.engine.plan import (
 )
 from kpca_apps.engine.precision import (
     LARGEST_CHANGE,
+    MEAN_ROWS,
     SAMPLE,
     Precision,
-    scores_agree,
+    agreeing_precision,
+    evenly_drawn,
 )
 from kpca_apps.engine.preimage.fixed_point import PreImages, fixed_point
 from kpca_apps.engine.preimage.gradient import gradient_descent
 from kpca_apps.engine.preimage.ridge import LearnedPreImage, learn_preimage
-from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks
+from kpca_apps.engine.seeding import Seed, seeded_generator
+from kpca_apps.engine.subspace import RIDGES, KernelSubspace, Resolved
 from kpca_apps.errors import KpcaWarning, MemoryLimitError
 
 __all__ = ["KernelPCA"]
@@ -98,9 +97,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Of "poly" (not negative) and "sigmoid".
     center : bool
         Measure from the mean in feature space; otherwise from its origin.
-    ridge : float > 0, optional
-        rho, an absolute variance in feature space: components count in `reconstruction_error`
-        with gain variance / (variance + rho), a soft cut. None: all or nothing, a hard cut.
+    ridge : float, optional
+        A share of the total variance in feature space, from 1e-12 to 1e12: components count in
+        `reconstruction_error` with gain variance / (variance + ``ridge_``), a soft cut. None: all
+        or nothing, a hard cut. Through landmarks, with a ridge and without ``n_components``, all
+        directions of the landmarks' span are kept.
     method : {"auto", "exact", "nystroem"}
         "auto" is exact where the kernel is indefinite, or where the memory suffices and there
         are at most 5,000 rows, or at most 100,000 and fewer components than an eighth of them.
@@ -124,12 +125,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         scikit-learn has it, learned at the first `inverse_transform`. "auto" takes the first of
         them that the kernel allows.
     alpha : float >= 0
-        The ridge of the regression.
+        Of the regression, as scikit-learn's ``KernelPCA`` has it: what is added to the diagonal.
     memory_budget : int > 0, optional
         Bytes a fit may take; a quarter of the available memory if None.
     n_jobs : int, optional
         Threads; results do not depend on it.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState, Generator or None
         Draws landmarks, the rows compared for ``gamma``, the start of the Krylov solver.
 
     Attributes
@@ -149,9 +150,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         The kernel with all parameters resolved.
     preimage_ : {"fixed-point", "gradient", "ridge"}
         How `inverse_transform` goes back.
+    ridge_ : float or None
+        rho, the ridge as a variance in feature space.
     missed_ : float
         Only of a Nystrom fit: the mean share of a row's squared length in feature space that
-        lies outside the landmarks' span; over all rows that were fitted or added.
+        lies outside the landmarks' span; over all rows that were fitted or added. Where all
+        directions are kept, the share of all squared lengths together.
+    landmark_index_ : ndarray of int or None
+        Only of a Nystrom fit: positions of the landmarks among the rows; None if they are none of
+        them, or given.
+    warnings_ : tuple of str
+        What a reader of the components must know; `fit` and `partial_fit` warn of it.
     sums_ : CovarianceSums
         Only of a Nystrom fit: all it keeps of its rows. Sums of models with the same landmarks
         add up.
@@ -190,13 +199,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     basis_: LandmarkBasis
     sums_: CovarianceSums
     missed_: float
+    ridge_: float | None
+    landmark_index_: NDArray[np.int64] | None
+    warnings_: tuple[str, ...]
     reduced_set_: ReducedSet
-    _missed: Missed
+    _missed: Missed | None
     _learned: LearnedPreImage | None
     _alpha: float
     _doubt: str
     _first_rows: int
-    _told_of_few_rows: bool
+    _warned_of_few_rows: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -206,7 +218,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "center": ["boolean"],
-        "ridge": [Interval(Real, 0, None, closed="neither"), None],
+        "ridge": [Interval(Real, *RIDGES, closed="both"), None],
         "method": [StrOptions({"auto", "exact", "nystroem"})],
         "solver": [StrOptions({"auto", "lapack", "krylov"})],
         "precision": [StrOptions({"auto", "float32", "float64"})],
@@ -216,7 +228,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         "alpha": [Interval(Real, 0, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -239,7 +251,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         alpha: float = 1.0,
         memory_budget: int | None = None,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -281,27 +293,59 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Before anything is allocated, if the fit would exceed the memory budget.
         """
         rows = validate_data(self, X, dtype=np.float64, order="C")
-        if self.n_components is not None and self.n_components > len(rows):
+        self._fit(ArrayRows(rows, n_jobs=self.n_jobs))
+        for sentence in self.warnings_:
+            # Past scikit-learn's decorator, to whoever called.
+            warnings.warn(sentence, KpcaWarning, stacklevel=3)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_rows(self, source: RowSource) -> Self:
+        """Fit the components to rows that need not be in memory, finite numbers.
+
+        Parameters
+        ----------
+        source : RowSource
+            The rows. An exact fit needs all of them in memory; through landmarks, these and the
+            width of the kernel come from the source's sample, means and covariances from all rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, MemoryLimitError
+            As `fit`, which warns of what stands in ``warnings_``.
+        """
+        if isinstance(source.sample, np.ndarray):
+            validate_data(self, source.sample, dtype=np.float64)
+        else:
+            self.n_features_in_ = source.sample.shape[1]
+        return self._fit(source)
+
+    def _fit(self, source: RowSource) -> Self:
+        if self.n_components is not None and self.n_components > source.n_rows:
             raise ValueError(
                 f"n_components = {self.n_components} is more than there are rows, n_samples = "
-                f"{len(rows)}: ask for fewer components, or None for all there are."
+                f"{source.n_rows}: ask for fewer components, or None for all there are."
             )
-        for name in ("basis_", "sums_", "missed_", "_missed", "reduced_set_"):
+        for name in ("basis_", "sums_", "missed_", "landmark_index_", "_missed", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = seeded_generator(self.random_state)
-        self.kernel_ = self._resolve_kernel(rows, rng)
-        self._plan(rows, self.method, self.precision)
+        self.kernel_ = self._resolve_kernel(source, rng)
+        self._plan(source, self.method, self.precision)
         try:
-            self._fit_as_planned(rows, rng)
+            self._fit_as_planned(source, rng)
         except MemoryLimitError as error:
             if self.method != "auto" or not self.kernel_.is_psd or self.method_ != "exact":
                 raise
             _log.info("%s Landmarks take over.", error)
-            self._plan(rows, "nystroem", self.precision)
-            self._fit_as_planned(rows, rng)
+            self._plan(source, "nystroem", self.precision)
+            self._fit_as_planned(source, rng)
         if self.precision == "auto" and self._lost_to_float32():
-            self._fit_in_float64(rows, rng)
-        return self._finish(rows)
+            self._fit_in_float64(source, rng)
+        return self._finish(source)
 
     @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -327,20 +371,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         goes_on = hasattr(self, "sums_")
         rows = validate_data(self, X, dtype=np.float64, order="C", reset=not goes_on)
+        source = ArrayRows(rows, n_jobs=self.n_jobs)
+        of_first_rows: tuple[str, ...] = ()
         if goes_on:
-            require_finite(self.basis_.kernel, rows)
-            self._warn_of_few_first_rows()
-            self.sums_ = self.sums_ + self._sums(rows)
-            self._missed += Missed.of_rows(self.basis_, rows)
+            of_first_rows = self._of_few_first_rows()
+            self.sums_ = self.sums_ + self._sums(source)
+            if self._missed is not None:
+                self._missed += self._missed_of(source)
             self.plan_ = replace(self.plan_, n=self.sums_.n)
         else:
             rng = seeded_generator(self.random_state)
-            self.kernel_ = self._resolve_kernel(rows, rng)
-            self._plan(rows, "nystroem", self.precision)
-            self._start_stream(rows, rng)
-            self.sums_ = self._sums(rows)
+            self.kernel_ = self._resolve_kernel(source, rng)
+            self._plan(source, "nystroem", self.precision)
+            self._start_stream(source, rng)
+            self.sums_ = self._sums(source)
         self.subspace_ = self._solve()
-        return self._finish(rows)
+        self._finish(source)
+        self.warnings_ = (*of_first_rows, *self.warnings_)
+        for sentence in self.warnings_:
+            warnings.warn(sentence, KpcaWarning, stacklevel=3)
+        return self
 
     def transform(self, X: ArrayLike) -> Matrix:
         """Return the projections of rows on the components, shape ``(n, q)``."""
@@ -459,45 +509,51 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self._learned = learn_preimage(self.subspace_, self._alpha, n_jobs=self.n_jobs)
         return self._learned
 
-    def _plan(self, X: Matrix, method: str, precision: Precision) -> None:
+    def _plan(self, source: RowSource, method: str, precision: Precision) -> None:
         """Choose the way of fitting."""
+        # What float32 does to a fit of all directions is seen once there are landmarks.
+        all_directions = self._keeps_span and precision == "auto"
+        points = self._given_landmarks(source.sample.shape[1])
         self.plan_ = choose_regime(
             self.kernel_,
-            X,
+            source.sample,
+            n_rows=source.n_rows,
             method=method,
             n_components=self.n_components,
-            n_landmarks=self._landmark_count(X),
+            n_landmarks=int(self.n_landmarks) if points is None else len(points),
             landmarks=self.landmarks if isinstance(self.landmarks, str) else "given",
             center=self.center,
             solver=self.solver,
-            precision=precision,
+            precision="float64" if all_directions else precision,
             memory_budget=self.memory_budget,
         )
         self.method_ = "exact" if isinstance(self.plan_, ExactPlan) else "nystroem"
 
-    def _finish(self, X: Matrix) -> Self:
+    @property
+    def _keeps_span(self) -> bool:
+        """Whether a fit through landmarks keeps all directions of their span."""
+        return self.ridge is not None and self.n_components is None
+
+    def _finish(self, source: RowSource) -> Self:
+        self.warnings_ = ()
         if self._is_short():
-            warnings.warn(
-                f"{self.subspace_.n_components} of {self.n_components} components found: "
-                f"{self._why_short()}",
-                KpcaWarning,
-                stacklevel=4,
-            )
+            found = f"{self.subspace_.n_components} of {self.n_components} components found"
+            self.warnings_ = (f"{found}: {self._why_short()}",)
         if self.method_ == "nystroem" and self._doubt:
-            warnings.warn(self._doubt, KpcaWarning, stacklevel=4)
-        self.scoring_precision_ = self._resolve_scoring(X)
+            self.warnings_ = (*self.warnings_, self._doubt)
+        self.scoring_precision_ = self._resolve_scoring(source)
         self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
         # Nothing is learned before it is asked for.
         self.preimage_ = self._chosen_preimage()
         self._learned, self._alpha = None, float(self.alpha)
         return self
 
-    def _fit_in_float64(self, X: Matrix, rng: np.random.Generator) -> None:
+    def _fit_in_float64(self, source: RowSource, rng: np.random.Generator) -> None:
         """Fit again; where that takes too much memory, the first fit and its warning stay."""
         first = dict(self.__dict__)
         try:
-            self._plan(X, self.method_, "float64")
-            self._fit_as_planned(X, rng)
+            self._plan(source, self.method_, "float64")
+            self._fit_as_planned(source, rng)
         except MemoryLimitError as error:
             _log.info("%s The fit in float32 stays.", error)
             self.__dict__.update(first)
@@ -538,10 +594,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows: Matrix = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return rows
 
-    def _resolve_kernel(self, X: Matrix, rng: np.random.Generator) -> Kernel:
+    def _resolve_kernel(self, source: RowSource, rng: np.random.Generator) -> Kernel:
         return resolved_kernel(
             self.kernel,
-            X,
+            source.sample,
             rng,
             gamma=self.gamma,
             sigma=self.sigma,
@@ -549,25 +605,36 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             coef0=float(self.coef0),
         )
 
-    def _fit_as_planned(self, X: Matrix, rng: np.random.Generator) -> None:
-        if isinstance(self.plan_, ExactPlan):
-            self.subspace_ = fit_exact(
-                self.kernel_,
-                X.copy(),  # The fit keeps its rows; the caller's array stays the caller's.
-                rng=rng,
-                n_components=self.n_components,
-                center=self.center,
-                ridge=self.ridge,
-                memory_budget=self.memory_budget,
-                n_jobs=self.n_jobs,
-                plan=self.plan_,
-            )
-        else:
-            self._start_stream(X, rng)
-            self.sums_ = self._sums(X)
+    def _fit_as_planned(self, source: RowSource, rng: np.random.Generator) -> None:
+        if not isinstance(self.plan_, ExactPlan):
+            self._start_stream(source, rng)
+            self.sums_ = self._sums(source)
             self.subspace_ = self._solve()
+            return
+        self.subspace_ = fit_exact(
+            self.kernel_,
+            np.array(source.sample[:]),  # The fit keeps its rows; the caller's stay the caller's.
+            rng=rng,
+            n_components=self.n_components,
+            center=self.center,
+            memory_budget=self.memory_budget,
+            n_jobs=self.n_jobs,
+            plan=self.plan_,
+        )
+        lengths = self.subspace_.kernel.diagonal(self.subspace_.points)
+        self._set_ridge(float(lengths.mean()), self.subspace_.mean_norm)
+        if self.ridge_ is not None:
+            self.subspace_ = self.subspace_.with_soft_cut(self.ridge_)
 
-    def _warn_of_few_first_rows(self) -> None:
+    def _set_ridge(self, length: float, mean_norm: float) -> None:
+        """Note the ridge in terms of rows' mean k(x, x) and the squared length of their mean."""
+        self.ridge_ = None
+        if self.ridge is not None:
+            variance = length - (mean_norm if self.center else 0.0)
+            # Of rows that are all the same nothing is left, and nothing to cut.
+            self.ridge_ = max(self.ridge * variance, float(np.finfo(np.float64).tiny))
+
+    def _of_few_first_rows(self) -> tuple[str, ...]:
         """Say once where rows are added to choices that were made from too few of them."""
         enough = {}
         if isinstance(self.landmarks, str):
@@ -575,50 +642,74 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None:
             enough["gamma"] = COMPARED_ROWS
         short = [name for name, rows in enough.items() if rows > self._first_rows]
-        if self._told_of_few_rows or not short:
-            return
-        self._told_of_few_rows = True
+        if self._warned_of_few_rows or not short:
+            return ()
+        self._warned_of_few_rows = True
         called = {"landmarks": "the landmarks", "gamma": "the width of the kernel"}
         what = " and ".join(called[name] for name in short).capitalize()
-        warnings.warn(
+        return (
             f"{what} come{'s' * (short == ['gamma'])} from the first {self._first_rows} rows and "
             f"stay{'s' * (short == ['gamma'])} so: begin with at least "
             f"{max(enough[name] for name in short)} rows, or give {' and '.join(short)}.",
-            KpcaWarning,
-            stacklevel=4,
         )
 
-    def _start_stream(self, X: Matrix, rng: np.random.Generator) -> None:
-        kernel = about_mean(self.kernel_, X) if self.center else self.kernel_
-        require_finite(kernel, X)
-        points = self._given_landmarks(X)
+    def _start_stream(self, source: RowSource, rng: np.random.Generator) -> None:
+        """Draw the landmarks, whose span all sums are taken in."""
+        sample, kernel, index = source.sample, self.kernel_, None
+        points = self._given_landmarks(sample.shape[1])
         if points is None:
-            way = choose_landmarks(self.kernel_, X.shape[1], str(self.landmarks))
-            points = draw_landmarks(way, kernel, X, self.n_landmarks, rng, n_jobs=self.n_jobs)
+            if self.center and kernel.gains_from_centring:
+                kernel = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
+            way = choose_landmarks(kernel, sample.shape[1], str(self.landmarks))
+            points, index = draw_landmarks(
+                way, kernel, sample, int(self.n_landmarks), rng, n_jobs=self.n_jobs
+            )
+        self.landmark_index_ = None if index is None else source.sample_index[index]
         # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
         kernel = about_landmarks(self.kernel_, points) if self.center else self.kernel_
-        self.basis_ = LandmarkBasis.from_eigen(kernel, points)
-        self._told_of_few_rows = False
-        self._first_rows, self._missed = len(X), Missed.of_rows(self.basis_, X)
+        self._warned_of_few_rows, self._first_rows, self._missed = False, source.n_rows, None
+        if not self._keeps_span:
+            self.basis_ = LandmarkBasis.from_eigen(kernel, points)
+            self._missed = self._missed_of(source)
+            return
+        self.basis_ = LandmarkBasis.from_cholesky(kernel, points)
+        if self.precision == "auto":
+            # What is missed of a landmark is the jitter, of which float32 knows nothing.
+            other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
+            precision = agreeing_precision(
+                lambda p: map_row_blocks(self.basis_.residuals(p), sample[other], block=SAMPLE),
+                source.n_rows,
+            )
+            self.plan_ = replace(self.plan_, precision=precision)
 
-    def _sums(self, X: Matrix) -> CovarianceSums:
-        return CovarianceSums.of_rows(
-            self.basis_, X, precision=self.plan_.precision, n_jobs=self.n_jobs
+    def _missed_of(self, source: RowSource) -> Missed:
+        # Only components that were not asked for are held to what landmarks miss.
+        wanted = self.n_components is None
+        return Missed.of_rows(
+            self.basis_, source.sample, n_rows=source.n_rows, with_variance=wanted
         )
+
+    def _sums(self, source: RowSource) -> CovarianceSums:
+        return CovarianceSums.of_rows(self.basis_, source, precision=self.plan_.precision)
 
     def _solve(self) -> KernelSubspace:
         """Turn the sums into components; leave out those that landmarks do not tell."""
-        self.missed_, self._doubt = self._missed.share, ""
+        sums, self._doubt = self.sums_, ""
+        self._set_ridge(sums.norm / sums.n, float(sums.mean @ sums.mean))
+        if self._missed is None:
+            self.missed_ = sums.missed / sums.norm
+            return subspace_from_sums(self.basis_, sums, rho=self.ridge_, center=self.center)
+        self.missed_ = self._missed.share
         subspace = subspace_from_sums(
             self.basis_,
-            self.sums_,
+            sums,
             n_components=self.n_components,
             center=self.center,
             precision=self.plan_.precision,
         )
-        if self.ridge is not None:
+        if self.ridge_ is not None:
             # As in an exact fit, a soft cut is one of the components found.
-            return subspace.with_soft_cut(self.ridge)
+            return subspace.with_soft_cut(self.ridge_)
         if self.n_components is not None:
             return subspace
         # A part that is left out of a positive semi-definite matrix lowers no eigenvalue by more
@@ -641,35 +732,35 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         return subspace.leading(q)
 
-    def _landmark_count(self, X: Matrix) -> int:
-        points = self._given_landmarks(X)
-        return int(self.n_landmarks) if points is None else len(points)
-
-    def _given_landmarks(self, X: Matrix) -> Matrix | None:
+    def _given_landmarks(self, n_features: int) -> Matrix | None:
         if isinstance(self.landmarks, str):
             return None
         points: Matrix = check_array(self.landmarks, dtype=np.float64, order="C", copy=True)
-        if points.shape[1] != X.shape[1]:
-            raise ValueError(f"landmarks has {points.shape[1]} features, but X has {X.shape[1]}.")
+        if points.shape[1] != n_features:
+            raise ValueError(f"landmarks has {points.shape[1]} features, but X has {n_features}.")
         return points
 
-    def _resolve_scoring(self, X: Matrix) -> Resolved:
+    def _resolve_scoring(self, source: RowSource) -> Resolved:
         """Return float32 where the fit has used it and training rows score the same in it."""
         if self.precision != "auto" or self.plan_.precision == "float64":
             return self.plan_.precision
-        rows = X[:: max(len(X) // SAMPLE, 1)]
-        if not self.kernel_.is_psd:
+        # Of all directions of a span some have next to no variance: float32 keeps no digit of them.
+        if not self.kernel_.is_psd or self._keeps_span:
             return "float64"
-        single, double = (
-            self.subspace_.project_and_error(rows, precision=precision)
-            for precision in ("float32", "float64")
-        )
-        return "float32" if self._scores_agree(single, double) else "float64"
+        rows = source.sample[evenly_drawn(len(source.sample))]
+        spread = np.sqrt(self.subspace_.variances)
 
-    def _scores_agree(self, single: tuple[Matrix, Matrix], double: tuple[Matrix, Matrix]) -> bool:
-        """Return whether projections, in standard deviations, and errors are the same to 1e-3."""
-        moved = np.abs(single[0] - double[0]) <= LARGEST_CHANGE * np.sqrt(self.subspace_.variances)
-        return bool(moved.all()) and scores_agree(single[1], double[1])
+        def allowed(values: Matrix) -> Matrix:
+            """Of projections, in standard deviations, and of errors: a thousandth."""
+            sizes: Matrix = np.column_stack([np.tile(spread, (len(rows), 1)), values[:, -1]])
+            bounds: Matrix = LARGEST_CHANGE * np.abs(sizes)
+            return bounds
+
+        return agreeing_precision(
+            lambda p: np.column_stack(self.subspace_.project_and_error(rows, precision=p)),
+            self.plan_.n,
+            allowed,
+        )
 
     def _iterate(self, T: Matrix, start: Matrix | None) -> PreImages:
         if self.preimage_ == "ridge":

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.products import squared_lengths
 from kpca_apps.engine.linalg.cholesky import BLOCK, greedy_pivots, random_pivots
-from kpca_apps.engine.linalg.gram import overflow
+from kpca_apps.engine.linalg.gram import overflow, require_finite
 from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.engine.precision import FLOAT64_ROWS, LARGEST_CHANGE, SAMPLE
+from kpca_apps.engine.precision import LARGEST_CHANGE, SAMPLE, agreeing_precision
+from kpca_apps.engine.rows import SampleRows, map_row_blocks
 
 __all__ = [
     "LANDMARKS",
@@ -36,37 +34,46 @@ LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
 """Rows, drawn uniformly, that are looked at."""
 
+CANDIDATES_A_LANDMARK = 10
+"""Where the residual is looked at once, as many candidates for each landmark are enough."""
+
 
 def draw_landmarks(
     kind: str,
     kernel: Kernel,
-    X: Matrix,
+    X: SampleRows,
     m: int,
     rng: np.random.Generator,
     *,
     n_jobs: int | None = None,
-) -> Matrix:
-    """Return at most ``m`` landmarks, drawn in one of the ways of `LANDMARKS`.
+) -> tuple[Matrix, Index | None]:
+    """Return at most ``m`` landmarks, drawn in one of the ways of `LANDMARKS`, and their numbers.
 
-    "kmeans" returns centres of clusters in the space of the columns, the others rows of ``X``;
-    fewer come back where they span the rest.
+    "kmeans" returns centres of clusters in the space of the columns, which have no numbers, the
+    others rows of ``X``; fewer come back where they span the rest.
     """
     if kind == "uniform" or m >= len(X):
-        return X[uniform_landmarks(len(X), m, rng)]
-    candidates = max(CANDIDATES[kind], m)
-    if kind == "residual":
-        return X[residual_landmarks(kernel, X, m, rng, candidates=candidates, n_jobs=n_jobs)]
-    pool = X[uniform_landmarks(len(X), candidates, rng)]
-    if kind == "kmeans":
-        return cluster_centres(pool, m, rng, n_jobs=n_jobs)
-    if kind == "rpcholesky":
-        return pool[np.sort(random_pivots(kernel, pool, m, rng))]
-    return pool[np.sort(greedy_pivots(kernel, pool, m))]
+        index = uniform_landmarks(len(X), m, rng)
+    elif kind == "residual":
+        index = residual_landmarks(kernel, X, m, rng, n_jobs=n_jobs)
+    else:
+        index = uniform_landmarks(len(X), max(CANDIDATES[kind], m), rng)
+        pool = X[index]
+        if kind == "kmeans":
+            return cluster_centres(pool, m, rng, n_jobs=n_jobs), None
+        require_finite(kernel, pool)
+        if kind == "rpcholesky":
+            pivots = random_pivots(kernel, pool, m, rng)
+        else:
+            pivots = greedy_pivots(kernel, pool, m)
+        index = index[np.sort(pivots)]
+    return X[index], index
 
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
     """Return the bytes that drawing ``m`` landmarks of n rows takes, beyond the rows."""
-    if kind not in CANDIDATES or m >= n:
+    # Candidates are looked at block by block where only their residuals are kept.
+    if kind not in CANDIDATES or kind == "residual" or m >= n:
         return 0
     candidates = min(max(CANDIDATES[kind], m), n)
     factor = m + BLOCK if kind in ("rpcholesky", "greedy") else 0
@@ -126,34 +133,38 @@ def _nearest(
 
 def residual_landmarks(
     kernel: Kernel,
-    X: Matrix,
+    X: SampleRows,
     m: int,
     rng: np.random.Generator,
     *,
-    transform: Callable[[Matrix], Matrix] | None = None,
-    candidates: int = 20_000,
     n_jobs: int | None = None,
 ) -> Index:
     """Draw half of the landmarks uniformly and half where the first half explains least.
 
-    Returns increasing row numbers. ``transform`` makes of rows of ``X`` what the kernel takes; at
-    most ``candidates`` rows, drawn uniformly, are considered.
+    Returns increasing row numbers.
     """
     # A row's chance in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the squared
     # feature-space distance to the span of the first half: one round of randomly pivoted Cholesky
     # in a block. Fewer than m come back where the first half already spans the rest, as with
     # duplicated rows. Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv
     # 2207.06503.
+    candidates = max(min(CANDIDATES["residual"], CANDIDATES_A_LANDMARK * m), m)
     pool = uniform_landmarks(len(X), candidates, rng)
     if m >= len(pool):
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
-    rows = X[pool]
-    inputs = transform or (lambda block: block)
-    basis = LandmarkBasis.from_cholesky(kernel, inputs(rows[first]))
-    residuals, resolved = _residuals(basis, inputs(rows[:SAMPLE]), len(pool))
+    basis = LandmarkBasis.from_cholesky(kernel, X[pool[first]])
+    # In float32 where that changes none of some rows' residuals by a thousandth of their mean: what
+    # is smaller is then told from none no more.
+    probe, resolved = X[pool[:SAMPLE]], 0.0
+    precision = agreeing_precision(
+        lambda p: basis.residuals(p)(probe), len(pool), lambda r: LARGEST_CHANGE * float(r.mean())
+    )
+    if precision == "float32":
+        resolved = LARGEST_CHANGE * float(basis.residuals()(probe).mean())
+    residuals = basis.residuals(precision)
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = map_row_blocks(lambda block: residuals(inputs(block)), rows, n_jobs=n_jobs)
+        residual = map_row_blocks(lambda index: residuals(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
     # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.
@@ -165,19 +176,3 @@ def residual_landmarks(
     chances = residual / residual.sum()
     second = rng.choice(len(pool), size=wanted, replace=False, p=chances)
     return np.sort(pool[np.concatenate([first, second])])
-
-
-def _residuals(
-    basis: LandmarkBasis, probe: Matrix, n: int
-) -> tuple[Callable[[Matrix], Matrix], float]:
-    """Return what gives residuals of rows, and the least residual that it tells from none."""
-    # Above 2,000 rows in float32, where that changes none of the probe's by 1e-3 of their mean.
-    double = basis.residuals("float64")
-    if n <= FLOAT64_ROWS:
-        return double, 0.0
-    single = basis.residuals("float32")
-    with one_blas_thread():
-        exact = double(probe)
-        resolved = LARGEST_CHANGE * float(exact.mean())
-        is_enough = bool(np.abs(single(probe) - exact).max() <= resolved)
-    return (single, resolved) if is_enough else (double, 0.0)

@@ -19,25 +19,24 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from operator import add
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, eigh, lapack
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import BLOCK, reduce_row_blocks
 from kpca_apps.engine.kernels import Kernel, KernelRows
-from kpca_apps.engine.linalg.gram import gram_matrix
+from kpca_apps.engine.linalg.gram import gram_matrix, overflow, require_finite
 from kpca_apps.engine.precision import smallest_eigenvalue
+from kpca_apps.engine.rows import BLOCK, ArrayRows, RowSource, SampleRows
 from kpca_apps.engine.subspace import (
     KernelSubspace,
     Resolved,
     component_signs,
 )
 
-__all__ = ["CovarianceSums", "LandmarkBasis", "Missed", "subspace_from_sums"]
+__all__ = ["CovarianceSums", "FeatureSums", "LandmarkBasis", "Missed", "subspace_from_sums"]
 
 Matrix = NDArray[np.float64]
 
@@ -139,81 +138,43 @@ class LandmarkBasis:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
-    """Number, sum and sum of squares of rows z, about a shift chosen beforehand; they add up."""
-
-    # In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
-    # B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
-    # kernel values are float32 they have lost more than that already, and are summed as they come.
+    """Sums over rows of their z, its squares and their lengths; they add up."""
 
     n: int  # rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
     shift: Matrix  # (p,), the same for all sums to be added; near the mean, so little cancels
-
-    @classmethod
-    def of_centred(cls, centred: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over rows from which the shift was taken away."""
-        # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
-        return cls(len(centred), centred.sum(axis=0), centred.T @ centred, shift)
+    norm: float  # sum of k(x, x)
 
     @classmethod
     def of_rows(
         cls,
         basis: LandmarkBasis,
-        X: Matrix,
+        rows: RowSource | Matrix,
         *,
         precision: Resolved = "float64",
-        block: int = 4096,
         n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over the rows of ``X``, shape ``(n, d)``, n >= 1, block by block."""
-        # In float32 kernel values are rounded to it, and summed in float64 before they become z:
-        # half the time, and variances right to about 1e-6 of the total.
-        sums = cls.from_blocks(basis, cls.shift_for(basis, precision), precision)
-        total: CovarianceSums = reduce_row_blocks(sums, X, add, block=block, n_jobs=n_jobs)
-        return total.in_features(basis, precision)
+        """Return the sums over n >= 1 rows; ValueError if the kernel overflows on one of them.
 
-    @staticmethod
-    def shift_for(basis: LandmarkBasis, precision: Resolved = "float64") -> Matrix:
-        """Return a shift for `from_blocks`: a mean over some of the landmarks.
-
-        Made once for all sums that are to be added: another machine may round it otherwise.
+        ``n_jobs`` is for rows in an array, shape ``(n, d)``.
         """
-        with one_blas_thread():
-            values = basis.kernel.against(basis.points, precision)(basis.points[:SHIFT_ROWS])
-            shift: Matrix = values.mean(axis=0, dtype=np.float64)
-            return shift @ basis.transform if precision == "float64" else shift
-
-    @staticmethod
-    def from_blocks(
-        basis: LandmarkBasis, shift: Matrix, precision: Resolved = "float64"
-    ) -> Callable[[Matrix], CovarianceSums]:
-        """Return the map from rows ``(b, d)``, b >= 0, to sums that `in_features` takes.
-
-        In float64 these are sums of z, in float32 sums of k_Z, about a shift of `shift_for`.
-        """
-        kernel_rows = basis.kernel.against(basis.points, precision)
-        transform = basis.transform
-
-        def sums(rows: Matrix) -> CovarianceSums:
-            centred = np.empty((len(rows), len(shift)))
-            for start in range(0, len(rows), BLOCK):
-                part = slice(start, start + BLOCK)
-                values = kernel_rows(rows[part])
-                z = values @ transform if precision == "float64" else values
-                np.subtract(z, shift, out=centred[part])
-            return CovarianceSums.of_centred(centred, shift)
-
-        return sums
+        source = ArrayRows(rows, n_jobs=n_jobs) if isinstance(rows, np.ndarray) else rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums: CovarianceSums = source.sum(FeatureSums(basis, precision))
+        # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is.
+        if not np.isfinite(sums.norm):
+            raise overflow(basis.kernel)
+        return sums.in_features(basis, precision)
 
     def in_features(self, basis: LandmarkBasis, precision: Resolved) -> CovarianceSums:
-        """Return the sums of z, with what `from_blocks` was given: z = B' k_Z is linear in k_Z."""
+        """Return the sums of z, once all rows are in: z = B' k_Z is linear in k_Z."""
         if precision == "float64":
             return self
         B = basis.transform
         with one_blas_thread():
             scatter = basis.combine(basis.combine(self.scatter, transposed=True).T, transposed=True)
-            return CovarianceSums(self.n, self.total @ B, scatter, self.shift @ B)
+            return CovarianceSums(self.n, self.total @ B, scatter, self.shift @ B, self.norm)
 
     def __add__(self, other: CovarianceSums) -> CovarianceSums:
         if not np.array_equal(self.shift, other.shift):
@@ -223,6 +184,7 @@ class CovarianceSums:
             self.total + other.total,
             self.scatter + other.scatter,
             self.shift,
+            self.norm + other.norm,
         )
 
     @property
@@ -242,6 +204,55 @@ class CovarianceSums:
         """Mean of z z', shape ``(p, p)``."""
         return self.covariance + np.outer(self.mean, self.mean)
 
+    @property
+    def missed(self) -> float:
+        """Sum over rows of what the landmarks' span misses of them, k(x, x) - |z|^2."""
+        drift, mean = self.total / self.n, self.mean
+        explained = float(np.trace(self.scatter)) + self.n * float(mean @ mean - drift @ drift)
+        return self.norm - explained
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSums:
+    """Sums over rows that `CovarianceSums.in_features` completes: a function that can be sent."""
+
+    # In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
+    # B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
+    # kernel values are float32 they have lost more than that already: they are summed in float64 as
+    # they come, before they become z, in half the time, and variances are right to about 1e-6 of
+    # the total.
+
+    basis: LandmarkBasis
+    precision: Resolved = "float64"
+    # What sums are taken about, a mean over some of the landmarks: made here and sent along, for
+    # another machine may round it otherwise.
+    shift: Matrix = field(init=False)
+
+    def __post_init__(self) -> None:
+        basis, precision = self.basis, self.precision
+        with one_blas_thread():
+            values = basis.kernel.against(basis.points, precision)(basis.points[:SHIFT_ROWS])
+            shift: Matrix = values.mean(axis=0, dtype=np.float64)
+            shift = shift @ basis.transform if precision == "float64" else shift
+        object.__setattr__(self, "shift", shift)
+
+    def prepare(self) -> Callable[[Matrix], CovarianceSums]:
+        """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
+        kernel, shift, in_z = self.basis.kernel, self.shift, self.precision == "float64"
+        kernel_rows, B = kernel.against(self.basis.points, self.precision), self.basis.transform
+
+        def sums(rows: Matrix) -> CovarianceSums:
+            centred = np.empty((len(rows), len(shift)))
+            for start in range(0, len(rows), BLOCK):
+                part = slice(start, start + BLOCK)
+                values = kernel_rows(rows[part])
+                np.subtract(values @ B if in_z else values, shift, out=centred[part])
+            # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
+            scatter, norm = centred.T @ centred, float(kernel.diagonal(rows).sum())
+            return CovarianceSums(len(rows), centred.sum(axis=0), scatter, shift, norm)
+
+        return sums
+
 
 @dataclass(frozen=True)
 class Missed:
@@ -253,27 +264,40 @@ class Missed:
     variance: float  # of all rows, at most in any direction outside the span, about
 
     @classmethod
-    def of_rows(cls, basis: LandmarkBasis, X: Matrix, *, rows: int = 1000) -> Missed:
-        """Estimate it for ``X``, shape ``(n, d)``, from at most ``rows``, spread evenly."""
+    def of_rows(
+        cls,
+        basis: LandmarkBasis,
+        X: SampleRows,
+        *,
+        rows: int = 1000,
+        n_rows: int | None = None,
+        with_variance: bool = True,
+    ) -> Missed:
+        """Estimate it for ``n_rows``, all of ``X`` or more, from at most ``rows`` of X.
+
+        The variance takes a Gram matrix of these; it is 0 where it is not asked for.
+        """
         # With E the part of the Gram matrix of s rows that the span misses, the variance is its
         # largest eigenvalue over s: on the average no less than that of all rows, for the largest
         # eigenvalue is convex.
-        drawn = X[:: -(-len(X) // rows)]
-        known = {point.tobytes() for point in basis.points}
-        unseen = [row.tobytes() not in known for row in drawn]
+        n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
+        landmarks = {point.tobytes() for point in basis.points}
+        unseen = [row.tobytes() not in landmarks for row in drawn]
+        require_finite(basis.kernel, drawn)
         length = basis.kernel.diagonal(drawn)
         seen = (length > 0.0) & np.array(unseen)
         if not seen.any():
-            return cls(len(X), 0.0, 0.0, 0.0)
+            return cls(n, 0.0, 0.0, 0.0)
         with one_blas_thread():
-            z = basis.features()(drawn[seen])
-            missed = gram_matrix(basis.kernel, drawn[seen]) - z @ z.T
-            last = len(missed) - 1
-            largest = eigh(missed, eigvals_only=True, subset_by_index=(last, last))[0]
+            z, largest = basis.features()(drawn[seen]), 0.0
+            if with_variance:
+                missed = gram_matrix(basis.kernel, drawn[seen]) - z @ z.T
+                last = len(missed) - 1
+                largest = eigh(missed, eigvals_only=True, subset_by_index=(last, last))[0]
         shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[seen]
         return cls(
-            len(X),
-            len(X) * float(seen.mean()),
+            n,
+            n * float(seen.mean()),
             float(np.clip(shares, 0.0, 1.0).mean()),
             max(float(largest), 0.0) / len(drawn),
         )
@@ -294,15 +318,15 @@ def subspace_from_sums(
     sums: CovarianceSums,
     *,
     n_components: int | None = None,
-    ridge: float | None = None,
+    rho: float | None = None,
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
     """Turn the sums of rows' z in a basis into the one fitted form, exact for the rows' true mean.
 
     Kept are ``n_components``, else all whose variance is right to three digits at this precision of
-    the kernel values; with a ``ridge``, rho, else all, and a soft cut: gain variance / (variance +
-    rho).
+    the kernel values; with ``rho``, an absolute variance, else all, and a soft cut: gain variance /
+    (variance + rho).
     """
     # Of a soft cut the error is r(x) + rho (z - zbar)'A^-1(z - zbar) with A = covariance + rho I, r
     # the part outside the landmarks' span.
@@ -314,7 +338,7 @@ def subspace_from_sums(
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
         # A soft cut gives components without variance no gain; kept, they complete the span.
-        q = len(variances) if ridge is not None else int(np.count_nonzero(variances > smallest))
+        q = len(variances) if rho is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)
         weights = basis.combine(vectors[:, :q])
@@ -331,7 +355,7 @@ def subspace_from_sums(
             n=sums.n,
             gain=np.ones(q),
         )
-    return subspace if ridge is None else subspace.with_soft_cut(ridge)
+    return subspace if rho is None else subspace.with_soft_cut(rho)
 
 
 def _require_psd(kernel: Kernel) -> None:

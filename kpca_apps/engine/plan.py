@@ -22,6 +22,7 @@ from kpca_apps.engine.linalg.eigen import (
 )
 from kpca_apps.engine.linalg.panels import PANEL
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
+from kpca_apps.engine.rows import SampleRows
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
 
@@ -103,8 +104,9 @@ class NystroemPlan:
 
 def choose_regime(
     kernel: Kernel,
-    X: Matrix,
+    X: SampleRows,
     *,
+    n_rows: int | None = None,
     method: str = "auto",
     n_components: int | None = None,
     n_landmarks: int = 1000,
@@ -116,20 +118,26 @@ def choose_regime(
 ) -> ExactPlan | NystroemPlan:
     """Choose how to fit, from the rows, the components and the budget; log the choice.
 
-    ``landmarks`` is one of `LANDMARKS`, "auto" or "given". MemoryLimitError if no way, or the one
-    asked for, stays within the budget.
+    ``X`` are all ``n_rows`` rows, or those in memory; ``landmarks`` is one of `LANDMARKS`, "auto"
+    or "given". MemoryLimitError if no way, or the one asked for, stays within the budget.
     """
     # Exact where the budget allows up to 5,000 rows, and up to 100,000 where the components are so
     # few that an iteration finds them (the Gram matrix is stored if the budget holds it); through
     # landmarks otherwise. Indefinite kernels have no landmarks.
-    n, d = X.shape
+    n, d = n_rows or len(X), X.shape[1]
     q = n if n_components is None else min(n_components, n)
     few = n <= LARGEST_ITERATED and choose_solver(n, q, solver) == "krylov"
-    if method == "exact" or (method == "auto" and (not kernel.is_psd or n <= LARGEST_EXACT or few)):
+    exact = method == "exact" or not kernel.is_psd
+    if len(X) < n and method != "nystroem" and exact:
+        raise ValueError(
+            f"An exact fit needs all rows in memory, and of these {n} only {len(X)} are: use "
+            "method='nystroem' and a positive semi-definite kernel."
+        )
+    if method != "nystroem" and (exact or (len(X) == n and (n <= LARGEST_EXACT or few))):
         try:
             return plan_exact(
                 kernel,
-                X,
+                X[:],
                 n_components=n_components,
                 center=center,
                 solver=solver,
@@ -143,7 +151,7 @@ def choose_regime(
     require_nystroem(m, d, memory_budget)
     drawing = drawing_bytes(way, n, m, d)
     require(drawing, memory_budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
-    resolved = choose_precision(kernel, X, min(q, m), precision, center=center)
+    resolved = choose_precision(kernel, X, min(q, m), precision, center=center, n_rows=n)
     plan = NystroemPlan(n, m, way, resolved, max(nystroem_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["seeded_generator"]
+__all__ = ["Seed", "seeded_generator"]
+
+Seed = int | np.random.RandomState | np.random.Generator | None
 
 
-def seeded_generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
-    """Return the generator of all draws of one fit; a RandomState moves on by one draw."""
+def seeded_generator(random_state: Seed) -> np.random.Generator:
+    """Return the generator of all draws of one fit: a Generator itself, else a new one.
+
+    A RandomState moves on by one draw.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
     # Loaded here: it takes as long as all else that looks at a table, and a dry run draws nothing.
     from sklearn.utils import check_random_state
 

@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.engine.blocks import BLOCK, map_row_blocks
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.rows import BLOCK, map_row_blocks
 
-__all__ = ["SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
+__all__ = ["RIDGES", "SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
 
 Matrix = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
@@ -22,6 +22,10 @@ Resolved = Literal["float32", "float64"]
 
 SQUARABLE = Meta(ge=-1e150, le=1e150)
 """What a model file may hold of numbers that are squared, or added up, for every row."""
+
+RIDGES = (1e-12, 1e12)
+"""Least and largest ridge, as a share of the variance: below, it is lost in rounding; above, the
+variance is lost beside it."""
 
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""
@@ -125,8 +129,9 @@ class KernelSubspace:
         products = self._products(np.sqrt(self.gain), precision)
 
         def errors(rows: Matrix) -> Matrix:
-            t, along_mean = products(rows)
-            return self._remainder(rows, along_mean, np.einsum("ij,ij->i", t, t))
+            t, rest = products(rows)
+            rest -= np.einsum("ij,ij->i", t, t)
+            return rest
 
         return errors
 
@@ -142,17 +147,25 @@ class KernelSubspace:
         forms = np.column_stack([self.gain, scale]).astype(precision)
 
         def parts(rows: Matrix) -> tuple[Matrix, Matrix]:
-            t, along_mean = products(rows)
+            t, rest = products(rows)
             explained, scaled = (np.square(t, out=t) @ forms).T.astype(np.float64)
-            return self._remainder(rows, along_mean, explained), scaled
+            rest -= explained
+            return rest, scaled
 
         return parts
 
     def _products(
         self, factors: Matrix, precision: Resolved
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
-        """Return the map from rows to t, times factors ``(q,)``, and to beta' k_Z."""
-        self._require_distance()
+        """Return the map from rows to t, times factors ``(q,)``, and to k(x,x) - 2 beta' k_Z + c.
+
+        The latter, in float64, is a row's squared distance from the mean.
+        """
+        if not self.kernel.is_psd:
+            raise ValueError(
+                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
+                "is no distance; use a positive semi-definite kernel."
+            )
         kernel_rows = self.kernel.against(self.points, precision)
         stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(
             precision, copy=False
@@ -162,16 +175,11 @@ class KernelSubspace:
         def products(rows: Matrix) -> tuple[Matrix, Matrix]:
             values = kernel_rows(rows) @ stacked
             values -= shift
-            return values[:, :-1], values[:, -1]
+            from_mean: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+            from_mean -= 2.0 * values[:, -1]
+            return values[:, :-1], from_mean
 
         return products
-
-    def _remainder(self, rows: Matrix, along_mean: Matrix, explained: Matrix) -> Matrix:
-        """Return what is left of rows, k(x, x) - 2 beta' k_Z + c, without what is explained."""
-        error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
-        error -= 2.0 * along_mean
-        error -= explained
-        return error
 
     def project_and_error(
         self,
@@ -185,20 +193,13 @@ class KernelSubspace:
         products = self._products(np.ones(self.n_components), precision)
 
         def score(rows: Matrix) -> Matrix:
-            t, along_mean = products(rows)
-            explained = np.einsum("ij,ij->i", t, t * self.gain)
-            return np.column_stack([t, self._remainder(rows, along_mean, explained)])
+            t, rest = products(rows)
+            rest -= np.einsum("ij,ij->i", t, t * self.gain)
+            return np.column_stack([t, rest])
 
         scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
         error = scored[:, -1]
         return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
-
-    def _require_distance(self) -> None:
-        if not self.kernel.is_psd:
-            raise ValueError(
-                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
-                "is no distance; use a positive semi-definite kernel."
-            )
 
     def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
         """Return what depends on the subspace alone, computed when it is first asked for.

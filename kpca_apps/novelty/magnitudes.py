@@ -26,20 +26,10 @@ LARGEST_TO_SQUARE, LARGEST_TO_SUBTRACT = 1e150, 1e300
 
 
 def varies(columns: FloatArray, size: float | None = None) -> NDArray[np.bool_]:
-    """Whether columns vary by more than rounding: the one rule of what is constant.
+    """Whether columns (n, d) or (n,) vary by more than rounding: the rule of what is constant.
 
-    Parameters
-    ----------
-    columns : (n, d) or (n,) array
-        NaN where there is no value.
-    size : float, optional
-        Size of the numbers the columns were computed from, where their rounding is that of these;
-        by default that of the largest value of each column.
-
-    Returns
-    -------
-    (d,) or () bool array
-        False also where there is no value at all.
+    NaN are no values. Rounding is that of numbers of a ``size``, where the columns were computed
+    from such, else that of the largest value of each column.
 
     Examples
     --------
@@ -86,13 +76,7 @@ def mean_and_sd(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def refuse_larger(columns: FloatArray, limit: float, why: str) -> None:
-    """Refuse columns of numbers too large to work with, naming the first.
-
-    Raises
-    ------
-    ValueError
-        If there is one.
-    """
+    """Raise ValueError for columns of numbers too large to work with, naming the first."""
     largest = np.abs(columns).max(axis=0)
     large = np.flatnonzero(largest > limit)
     if large.size:

@@ -17,24 +17,9 @@ _ROWS_A_BLOCK = 1 << 18
 
 
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Make an array of zeros, one a row.
+    """Make an array of zeros, one a row, to be written to.
 
-    Parameters
-    ----------
-    n_rows : int
-        Above 100,000 the array is mapped from a file that is removed with it.
-    dtype : dtype
-        Of the numbers.
-
-    Returns
-    -------
-    (n_rows,) array
-        To be written to.
-
-    Examples
-    --------
-    >>> row_values(2, np.int64)
-    array([0, 0])
+    Above 100,000 rows it is mapped from a file that is removed with it.
     """
     if n_rows <= IN_MEMORY_ROWS:
         return np.zeros(n_rows, dtype=dtype)
@@ -42,12 +27,6 @@ def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def blocks_of(n: int) -> Iterator[slice]:
-    """Cut the positions of an array into blocks, always at the same places.
-
-    Examples
-    --------
-    >>> [(block.start, block.stop) for block in blocks_of(300_000)]
-    [(0, 262144), (262144, 300000)]
-    """
+    """Cut the positions of an array into blocks of 2^18, always at the same places."""
     for start in range(0, n, _ROWS_A_BLOCK):
         yield slice(start, min(start + _ROWS_A_BLOCK, n))

@@ -41,9 +41,9 @@ def main() -> None:
     import numpy as np
     from sklearn.decomposition import KernelPCA as Peer
 
-    from kpca_apps.engine.blocks import BLOCK
     from kpca_apps.engine.exact import fit_exact
     from kpca_apps.engine.kernels import RBF
+    from kpca_apps.engine.rows import BLOCK
 
     print(machine_line())
     X = curved_rows(n)

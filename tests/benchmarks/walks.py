@@ -5,10 +5,11 @@
     python tests/benchmarks/walks.py
     python tests/benchmarks/walks.py --list
 
-The walks: a CSV file of 200 rows to typed columns; ``screen_table`` to its scores; 50 new rows
-scored by a fitted detector; ``denoise_kpca`` on a small image, before compiled code. A function is
-counted once however often it is called; properties count, for a reader follows them as well, and
-comprehensions and lambdas belong to the function they stand in. ``--list`` names them.
+The walks: a CSV file of 200 rows to typed columns; ``screen_table`` to its scores, when
+``KernelPCANovelty.fit_rows`` returns; 50 new rows scored by a fitted detector; ``denoise_kpca`` on
+a small image, before compiled code. A function is counted once however often it is called;
+properties count, for a reader follows them as well, and comprehensions and lambdas belong to the
+function they stand in. ``--list`` names them.
 """
 
 from __future__ import annotations
@@ -78,11 +79,34 @@ def typed_columns(path: Path) -> None:
     len(Column(frame["sex"]).levels.texts)
 
 
+class _Scored(BaseException):
+    """The table has its scores."""
+
+
+def scores_of_table(path: Path) -> None:
+    """Screen a table up to its scores."""
+    from kpca_apps import KernelPCANovelty, screen_table
+
+    fit_rows = KernelPCANovelty.fit_rows
+
+    def fit_and_stop(detector: KernelPCANovelty, source: Any) -> None:
+        fit_rows(detector, source)
+        raise _Scored
+
+    KernelPCANovelty.fit_rows = fit_and_stop
+    try:
+        screen_table(path)
+    except _Scored:
+        return
+    finally:
+        KernelPCANovelty.fit_rows = fit_rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="name the functions")
     given = parser.parse_args()
-    from kpca_apps import KernelPCANovelty, denoise_kpca, screen_table
+    from kpca_apps import KernelPCANovelty, denoise_kpca
 
     rng = np.random.default_rng(0)
     fitted = KernelPCANovelty().fit(rng.normal(size=(300, 4)))
@@ -91,7 +115,7 @@ def main() -> None:
         path = small_csv(Path(folder))
         walks: dict[str, Callable[[], Any]] = {
             "path to typed columns": lambda: typed_columns(path),
-            "screen_table": lambda: screen_table(path),
+            "screen_table to its scores": lambda: scores_of_table(path),
             "50 new rows scored": lambda: fitted.score_samples(rng.normal(size=(50, 4))),
             "denoise_kpca": lambda: denoise_kpca(noisy, sigma=20.0, data_range=255),
         }
@@ -99,7 +123,7 @@ def main() -> None:
             work()  # what is prepared once, and imported late, is not met again
             functions = met(work)
             files = {file for file, _ in functions}
-            print(f"{name:24} {len(functions):4} functions in {len(files):3} files")
+            print(f"{name:26} {len(functions):4} functions in {len(files):3} files")
             if given.list:
                 for file, function in sorted(functions):
                     print(f"    {file}: {function}")

@@ -12,7 +12,7 @@ from kpca_apps.engine.kernels import (
     Kernel,
     Laplacian,
     Linear,
-    MultiscaleRBF,
+    MeanRBF,
     OnColumns,
     Polynomial,
     ScaledInputs,
@@ -26,12 +26,13 @@ ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 
 DISTANCE_KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),
-    "multiscale": MultiscaleRBF(0.2),
-    "multiscale-1-2-5": MultiscaleRBF(0.1, (1, 2, 5)),
-    "multiscale-2": MultiscaleRBF(0.1, (2,)),
+    "multiscale": MeanRBF(0.2),
+    "multiscale-1-2-5": MeanRBF(0.1, (1, 2, 5)),
+    "multiscale-2": MeanRBF(0.1, (2,)),
     "laplacian": Laplacian(0.4),
     "laplacian-manhattan": Laplacian(0.4, "manhattan"),
-    "views": 0.5 * (OnColumns(MultiscaleRBF(0.2), 0, 2) + OnColumns(RBF(0.1), 2, 4)),
+    "mean-over-views": MeanRBF(0.2, (1, 3), 2),
+    "views": 0.5 * (OnColumns(MeanRBF(0.2), 0, 2) + OnColumns(RBF(0.1), 2, 4)),
 }
 
 PSD_KERNELS: dict[str, Kernel] = {

@@ -185,7 +185,7 @@ def test_degenerate_rows(X):
 
 def test_soft_cut_shrinks_each_component():
     X, rho = normal_rows(40), 0.05
-    soft = exact(RBF(0.3), X, ridge=rho)
+    soft = exact(RBF(0.3), X).with_soft_cut(rho)
     T = soft.project(X)
     hard = exact(RBF(0.3), X)
     expected = hard.reconstruction_error(X, clip=False) + (T**2 * rho / (soft.variances + rho)).sum(

@@ -19,6 +19,7 @@ from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
 from kpca_apps.engine.plan import LARGEST_EXACT
+from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import KpcaWarning, MemoryLimitError
 from tests.engine.examples import curved_rows, normal_rows
 
@@ -27,6 +28,9 @@ ESTIMATORS = [
     KernelPCA(3, ridge=0.1, solver="krylov"),
     KernelPCA(2, method="nystroem", n_landmarks=20),
     KernelPCA(kernel="sigmoid"),
+    KernelPCA(ridge=1e-3, method="nystroem", n_landmarks=20),
+    KernelPCA(2, kernel="poly", method="nystroem", landmarks="residual", n_landmarks=15),
+    KernelPCA(kernel="laplacian", center=False, preimage="ridge"),
 ]
 
 
@@ -366,10 +370,59 @@ def test_adding_to_choices_that_few_rows_made_is_warned_of(options, said):
     KernelPCA(2, **given).fit(X[:30]).partial_fit(X[30:])
 
 
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_the_ridge_is_a_share_of_the_total_variance(method, center):
+    X, new, kernel = normal_rows(90, 3), normal_rows(20, 3, seed=1), RBF(0.5)
+    options = {"kernel": kernel, "method": method, "center": center, "landmarks": X}
+    model = KernelPCA(ridge=0.05, **options).fit(X)
+    variance = 1.0 - (kernel(X).mean() if center else 0.0)
+    assert model.ridge_ == pytest.approx(0.05 * variance, rel=1e-5)
+    # k(x, x) - k'(K + n rho I)^-1 k, of centred values.
+    K, k, own = kernel(X), kernel(new, X), np.ones(20)
+    if center:
+        mean = K.mean(axis=0)
+        own = 1.0 - 2.0 * k.mean(axis=1) + K.mean()
+        k = k - mean - k.mean(axis=1, keepdims=True) + K.mean()
+        K = K - mean - mean[:, None] + K.mean()
+    solved = np.linalg.solve(K + 90 * model.ridge_ * np.eye(90), k.T).T
+    expected = own - (k * solved).sum(axis=1)
+    assert_allclose(model.reconstruction_error(new), expected, rtol=0, atol=2e-6)
+    assert KernelPCA(method=method).fit(X).ridge_ is None
+
+
+def test_rows_of_a_source_give_what_rows_in_memory_give():
+    X = normal_rows(900)
+    for options in ({}, {"method": "nystroem", "n_landmarks": 50}, {"ridge": 0.1}):
+        model = KernelPCA(3, gamma=0.1, random_state=0, **options)
+        whole, of_source = clone(model).fit(X), clone(model).fit_rows(ArrayRows(X))
+        assert_array_equal(of_source.transform(X), whole.transform(X))
+
+
+def test_of_a_source_with_a_sample_landmarks_are_of_the_sample_and_sums_of_all_rows():
+    X, index = normal_rows(900), np.arange(0, 900, 3)
+    options = {"gamma": 0.1, "landmarks": "residual", "n_landmarks": 50, "random_state": 0}
+    model = KernelPCA(3, method="nystroem", **options).fit_rows(ArrayRows(X, index))
+    assert np.isin(model.landmark_index_, index).all()
+    assert_array_equal(model.subspace_.points, X[model.landmark_index_])
+    given = {"gamma": 0.1, "landmarks": model.subspace_.points, "method": "nystroem"}
+    assert_allclose(model.eigenvalues_, KernelPCA(3, **given).fit(X).eigenvalues_, rtol=1e-12)
+    assert KernelPCA(3, **options).fit_rows(ArrayRows(X, index)).method_ == "nystroem"
+    for exact in (KernelPCA(3, method="exact"), KernelPCA(3, kernel="sigmoid")):
+        with pytest.raises(ValueError, match="of these 900 only 300 are: use method='nystroem'"):
+            exact.fit_rows(ArrayRows(X, index))
+
+
+def test_a_generator_goes_on():
+    X, rng = normal_rows(200), np.random.default_rng(0)
+    model = KernelPCA(2, gamma=0.1, method="nystroem", n_landmarks=20, random_state=rng)
+    first = model.fit(X).subspace_.points
+    assert not np.array_equal(model.fit(X).subspace_.points, first)
+
+
 def test_a_soft_cut_leaves_out_what_a_hard_one_does():
     X = np.repeat(normal_rows(2), 30, axis=0)
-    options = {"kernel": RBF(0.01), "method": "nystroem", "landmarks": X[25:35]}
-    hard, soft = KernelPCA(**options).fit(X), KernelPCA(ridge=0.01, **options).fit(X)
+    hard, soft = (KernelPCA(kernel=RBF(0.01), ridge=ridge).fit(X) for ridge in (None, 0.01))
     assert hard.subspace_.n_components == 1
     assert_array_equal(soft.eigenvalues_, hard.eigenvalues_)
     assert (soft.eigenvalues_ > 0.0).all()
@@ -413,7 +466,7 @@ def test_a_first_batch_of_few_rows_keeps_all_the_directions_it_has(k, offset):
 
 @pytest.mark.parametrize("method", ["exact", "auto"])
 def test_a_fit_in_float32_stays_where_float64_takes_too_much_memory(method, monkeypatch):
-    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")
     X = normal_rows(2500, 2)
     options = {"gamma": 0.25, "solver": "lapack", "method": method, "random_state": 0}
     single = KernelPCA(60, precision="float32", **options)
@@ -430,7 +483,7 @@ def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
     fits = []
     solve = KernelPCA._solve
     monkeypatch.setattr(KernelPCA, "_solve", lambda self: fits.append(1) or solve(self))
-    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")
     X = normal_rows(2500, 10)
     with pytest.warns(KpcaWarning, match="50 landmarks span no more directions"):
         model = KernelPCA(100, n_landmarks=50, method="nystroem", random_state=0).fit(X)

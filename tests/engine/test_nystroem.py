@@ -11,12 +11,13 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import (
     RBF,
     Linear,
-    MultiscaleRBF,
+    MeanRBF,
     Polynomial,
     Sigmoid,
 )
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
+    FeatureSums,
     LandmarkBasis,
     Missed,
     subspace_from_sums,
@@ -29,7 +30,9 @@ def fitted(basis, X, **options):
 
 
 def sums_of(Z, shift):
-    return CovarianceSums.of_centred(Z - shift, shift)
+    centred = Z - shift
+    norm = float((Z**2).sum())
+    return CovarianceSums(len(Z), centred.sum(axis=0), centred.T @ centred, shift, norm)
 
 
 @pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
@@ -59,13 +62,13 @@ def test_indefinite_kernels_are_refused():
 
 
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("ridge", [None, 0.02])
-def test_with_all_rows_as_landmarks_it_is_exact(center, ridge):
+@pytest.mark.parametrize("rho", [None, 0.02])
+def test_with_all_rows_as_landmarks_it_is_exact(center, rho):
     kernel, X, new = RBF(0.6), normal_rows(60), normal_rows(20, seed=1)
     assert np.linalg.cond(kernel(X)) < 1e6
-    options = {"center": center, "ridge": ridge}
-    exact = fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
-    nystroem = fitted(LandmarkBasis.from_eigen(kernel, X), X, **options)
+    exact = fit_exact(kernel, X, rng=np.random.default_rng(0), center=center)
+    exact = exact if rho is None else exact.with_soft_cut(rho)
+    nystroem = fitted(LandmarkBasis.from_eigen(kernel, X), X, center=center, rho=rho)
     rows = np.vstack([X, new])
     q = 10
     assert_allclose(nystroem.variances[:q], exact.variances[:q], rtol=1e-8)
@@ -80,11 +83,11 @@ def test_with_all_rows_as_landmarks_it_is_exact(center, ridge):
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_soft_cut_is_the_ridge_formula(make, d):
     X, new = normal_rows(500, d), normal_rows(50, d, seed=1) * 1.5
-    kernel = MultiscaleRBF(1.5 / d)
+    kernel = MeanRBF(1.5 / d)
     basis = make(kernel, X[:120])
     sums = CovarianceSums.of_rows(basis, X)
     rho = 0.1 * (np.trace(sums.covariance) + 0.01)
-    subspace = subspace_from_sums(basis, sums, ridge=rho)
+    subspace = subspace_from_sums(basis, sums, rho=rho)
     z = basis.features()(new)
     gap = z - sums.mean
     solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.transform.shape[1]), gap.T).T
@@ -119,8 +122,8 @@ def test_leading_variances_are_those_of_the_exact_fit_of_the_projected_rows(d):
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_unclipped_errors_are_negative_by_rounding_only(d):
     X = normal_rows(400, d)
-    for ridge in (None, 0.01):
-        subspace = fitted(LandmarkBasis.from_eigen(RBF(0.5 / d), X[:200]), X, ridge=ridge)
+    for rho in (None, 0.01):
+        subspace = fitted(LandmarkBasis.from_eigen(RBF(0.5 / d), X[:200]), X, rho=rho)
         assert subspace.reconstruction_error(X, clip=False).min() >= -1e-12
 
 
@@ -150,10 +153,9 @@ def test_sums_about_different_shifts_are_refused():
 
 
 def test_sums_have_the_same_bits_for_any_number_of_workers():
-    X = normal_rows(1000)
+    X = normal_rows(9000)
     basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
-    one = CovarianceSums.of_rows(basis, X, block=128, n_jobs=1)
-    three = CovarianceSums.of_rows(basis, X, block=128, n_jobs=3)
+    one, three = (CovarianceSums.of_rows(basis, X, n_jobs=k) for k in (1, 3))
     assert_array_equal(one.scatter, three.scatter)
     assert_array_equal(one.total, three.total)
 
@@ -180,16 +182,16 @@ def test_no_component_keeps_the_mean():
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
     X, new = normal_rows(2000, d), normal_rows(50, d, seed=1) * 1.5
-    basis = make(MultiscaleRBF(1.0 / d), X[:300])
+    basis = make(MeanRBF(1.0 / d), X[:300])
     wide, narrow = (
-        CovarianceSums.of_rows(basis, X, precision=precision, block=512)
+        CovarianceSums.of_rows(basis, X, precision=precision)
         for precision in ("float64", "float32")
     )
     total = np.trace(wide.covariance)
     # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times the 6e-8 of float32.
     assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-3)
     assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
-    for options in ({"n_components": 20}, {"ridge": 0.05 * total}):
+    for options in ({"n_components": 20}, {"rho": 0.05 * total}):
         a, b = (subspace_from_sums(basis, sums, **options) for sums in (narrow, wide))
         assert_allclose(a.variances[:20], b.variances[:20], rtol=0, atol=2e-6 * total)
         gap = a.reconstruction_error(new) - b.reconstruction_error(new)
@@ -197,10 +199,9 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
 
 
 def test_float32_sums_have_the_same_bits_for_any_number_of_workers():
-    X = normal_rows(1000)
+    X = normal_rows(9000)
     basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
-    options = {"block": 128, "precision": "float32"}
-    one, four = (CovarianceSums.of_rows(basis, X, n_jobs=k, **options) for k in (1, 4))
+    one, four = (CovarianceSums.of_rows(basis, X, precision="float32", n_jobs=k) for k in (1, 4))
     assert_array_equal(one.scatter, four.scatter)
 
 
@@ -255,8 +256,7 @@ def test_sums_of_blocks_become_the_sums_of_features(precision):
     rng = np.random.default_rng(5)
     basis = LandmarkBasis.from_cholesky(RBF(0.5), rng.normal(size=(15, 3)))
     X = rng.normal(size=(900, 3))
-    shift = CovarianceSums.shift_for(basis, precision)
-    sums = CovarianceSums.from_blocks(basis, shift, precision)(X).in_features(basis, precision)
+    sums = FeatureSums(basis, precision).prepare()(X).in_features(basis, precision)
     z = basis.features()(X)
     tolerance = 1e-10 if precision == "float64" else 1e-5
     np.testing.assert_allclose(sums.mean, z.mean(axis=0), atol=tolerance)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.engine.plan import plan_exact
-from kpca_apps.engine.precision import choose_precision, scores_agree
+from kpca_apps.engine.precision import agreeing_precision, choose_precision
 from kpca_apps.errors import MemoryLimitError
 from tests.engine.examples import KERNELS, curved_rows, normal_rows
 
@@ -50,8 +50,15 @@ def test_automatic_precision(kernel, X, q, expected):
 
 def test_scores_agree_row_by_row():
     score = np.array([1.0, 1e-7])
-    assert scores_agree(score * 1.0005, score)
-    assert not scores_agree(score + 1e-8, score)
+    for single, n, expected in (
+        (score * 1.0005, 2001, "float32"),
+        (score * 1.0005, 2000, "float64"),
+        (score + 1e-8, 2001, "float64"),
+        (score * np.nan, 2001, "float64"),
+    ):
+        values = {"float32": single, "float64": score}
+        assert agreeing_precision(values.get, n) == expected
+    assert agreeing_precision(lambda precision: np.empty(0), 2001) == "float64"
 
 
 def test_float32_fits_are_float64_fits_to_six_digits():

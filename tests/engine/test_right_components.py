@@ -151,7 +151,7 @@ def test_what_float32_cannot_tell_is_left_out_and_that_is_said():
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_components_that_a_sample_promised_in_float32_are_found_in_float64(method, monkeypatch):
-    monkeypatch.setattr(precision_module, "_is_enough", lambda *given: True)
+    monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")
     X = normal_rows(2500, 2)
     model = KernelPCA(60, gamma=0.25, method=method, landmarks=X[:300]).fit(X)
     assert model.plan_.precision == "float64" and len(model.eigenvalues_) == 60

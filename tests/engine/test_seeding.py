@@ -10,6 +10,11 @@ def test_an_integer_repeats_itself():
     assert seeded_generator(3).random() != seeded_generator(4).random()
 
 
+def test_a_generator_is_the_one_that_goes_on():
+    rng = np.random.default_rng(0)
+    assert seeded_generator(rng) is rng
+
+
 def test_a_random_state_moves_on():
     state = np.random.RandomState(0)
     assert seeded_generator(state).random() != seeded_generator(state).random()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.blocks import BLOCK
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.nystroem import (
@@ -12,6 +11,7 @@ from kpca_apps.engine.nystroem import (
     LandmarkBasis,
     subspace_from_sums,
 )
+from kpca_apps.engine.rows import BLOCK
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError
 from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
@@ -43,7 +43,7 @@ def test_a_row_gets_the_same_bits_in_any_batch(kernel):
 def test_an_error_has_the_same_bits_in_any_batch(kernel):
     X = normal_rows(800, seed=1)
     basis = LandmarkBasis.from_cholesky(kernel, normal_rows(50))
-    subspace = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), ridge=0.1)
+    subspace = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), rho=0.1)
     error = subspace.reconstruction_error(X)
     shuffle = np.random.default_rng(2).permutation(len(X))
     assert_array_equal(subspace.reconstruction_error(X[shuffle], n_jobs=2), error[shuffle])
@@ -118,7 +118,7 @@ def test_leading_components_are_those_of_a_smaller_fit():
 
 
 def test_survives_a_model_file():
-    subspace = exact(KERNELS["views"], normal_rows(40), n_components=6, ridge=0.1)
+    subspace = exact(KERNELS["views"], normal_rows(40), n_components=6).with_soft_cut(0.1)
     again = from_file(subspace)
     new = normal_rows(9, seed=1)
     assert_array_equal(again.reconstruction_error(new), subspace.reconstruction_error(new))

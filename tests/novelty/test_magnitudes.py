@@ -76,7 +76,7 @@ def test_all_who_ask_whether_a_column_is_constant_agree(name):
     column = {**CONSTANT, **VARYING}[name]
     constant, rng = name in CONSTANT, np.random.default_rng(0)
     matrix = np.column_stack([column, rng.normal(size=60)])
-    views = ColumnViews.fit(matrix, np.arange(60), np.empty(0, dtype=int), rng)
+    views = ColumnViews(random_state=rng).fit(matrix).scales_
     assert views.varying.tolist() == ([1] if constant else [0, 1])
     assert (RawColumns.fit(matrix, None).sd[0] == 1.0) == constant
     assert (ConditionalMeanImputer.fit(matrix).scale[0] == 1.0) == constant

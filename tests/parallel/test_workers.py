@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Depr
 def sums_of(part, basis):
     """Read the rows of a part where the work is done, and sum them."""
     X = normal_rows(900)[part.start : part.stop]
-    return CovarianceSums.of_rows(basis, X, precision="float32", block=100)
+    return CovarianceSums.of_rows(basis, X, precision="float32")
 
 
 def scores_of(part, subspace):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from kpca_apps.engine.landmarks import uniform_landmarks
+from kpca_apps.engine.rows import SampleRows
 
 __all__ = ["COMPARED_ROWS", "median_squared_distance"]
 
@@ -15,7 +15,7 @@ COMPARED_ROWS = 500
 
 
 def median_squared_distance(
-    X: NDArray[np.float64], rng: np.random.Generator, *, rows: int = COMPARED_ROWS
+    X: SampleRows, rng: np.random.Generator, *, rows: int = COMPARED_ROWS
 ) -> float:
     """Return the median of the squared distances, other than 0, among at most ``rows`` rows drawn.
 

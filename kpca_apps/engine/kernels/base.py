@@ -5,12 +5,11 @@ linear maps of the inputs of kernels are kernels again, so that a mean of kernel
 of a table is used like any other kernel.
 """
 
-# What `against`, `adding`, `diagonal`, `describe` and the properties promise is said on Kernel.
+# What `against`, `diagonal`, `describe` and the properties promise is said on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
 import math
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,8 +37,6 @@ Matrix = NDArray[np.float64]
 Values = NDArray[Any]
 KernelRows = Callable[[Matrix], Values]
 """A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
-AddRows = Callable[[Matrix, Values, Values], None]
-"""The same, added to a total ``(b, m)``, with room ``(2, b, m)`` for what is made on the way."""
 WeightedGradient = Callable[[Matrix, Matrix], Matrix]
 """Rows ``(b, d)`` and coefficients ``(b, m)`` to gradients ``(b, d)``."""
 
@@ -59,11 +56,11 @@ class Kernel(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        known = _KINDS.get(cls.__name__)
-        if known is not None and known.__module__ != cls.__module__:
+        namesake = _KINDS.get(cls.__name__)
+        if namesake is not None and namesake.__module__ != cls.__module__:
             raise ValueError(
-                f"A kernel named {cls.__name__} is defined in {known.__module__}: choose another "
-                "name."
+                f"A kernel named {cls.__name__} is defined in {namesake.__module__}: choose "
+                "another name."
             )
         _KINDS[cls.__name__] = cls
 
@@ -85,20 +82,6 @@ class Kernel(ABC):
             Maps rows ``(b, d)`` to a new array of kernel values ``(b, m)``. It may be called
             from several threads at once.
         """
-
-    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        """Fix the second argument of ``factor`` times the kernel, one of several to be added up.
-
-        What comes back takes rows ``(b, d)``, a total ``(b, m)`` and room ``(2, b, m)``.
-        """
-        rows = self.against(Z, dtype)
-
-        def add(X: Matrix, total: Values, room: Values) -> None:
-            values = rows(X)
-            values *= factor
-            total += values
-
-        return add
 
     @abstractmethod
     def diagonal(self, X: Matrix) -> Matrix:
@@ -195,16 +178,15 @@ class Sum(Kernel):
             raise ValueError("kernels must be one or more kernels.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        return _summed(self, Z, dtype)
+        first, *others = [kernel.against(Z, dtype) for kernel in self.kernels]
 
-    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        terms = [kernel.adding(Z, dtype, factor) for kernel in self.kernels]
+        def rows(X: Matrix) -> Values:
+            total = first(X)
+            for term in others:
+                total += term(X)
+            return total
 
-        def add(X: Matrix, total: Values, room: Values) -> None:
-            for term in terms:
-                term(X, total, room)
-
-        return add
+        return rows
 
     def diagonal(self, X: Matrix) -> Matrix:
         total = np.zeros(len(X))
@@ -278,10 +260,14 @@ class Scaled(Wrapped):
         self._require_kernel()
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        return _summed(self, Z, dtype)
+        inner = self.kernel.against(Z, dtype)
 
-    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        return self.kernel.adding(Z, dtype, factor * self.factor)
+        def rows(X: Matrix) -> Values:
+            values = inner(X)
+            values *= self.factor
+            return values
+
+        return rows
 
     def diagonal(self, X: Matrix) -> Matrix:
         return self.factor * self.kernel.diagonal(X)
@@ -357,10 +343,6 @@ class OnColumns(LinearlyMapped):
         self._require_kernel()
         self._set(start=as_integer("start", self.start, at_least=0))
         self._set(stop=as_integer("stop", self.stop, at_least=self.start + 1))
-
-    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        inner = self.kernel.adding(self.map_rows(Z), dtype, factor)
-        return lambda X, total, room: inner(self.map_rows(X), total, room)
 
     def map_rows(self, X: Matrix) -> Matrix:
         if X.shape[1] < self.stop:
@@ -461,31 +443,6 @@ def as_integer(name: str, value: Any, *, at_least: int) -> int:
 def _require_columns(name: str, count: int, X: Matrix) -> None:
     if X.shape[1] != count:
         raise ValueError(f"{name} has {count} numbers, but the rows have {X.shape[1]} columns.")
-
-
-class _Room(threading.local):
-    """Memory used again from call to call, by each thread its own: to get it can take longest."""
-
-    def __init__(self) -> None:
-        self._values: Values = np.empty((2, 0, 0))
-
-    def beside(self, total: Values) -> Values:
-        """Return an array of two times the shape of a total."""
-        if self._values.shape[1:] != total.shape:
-            self._values = np.empty((2, *total.shape), dtype=total.dtype)
-        return self._values
-
-
-def _summed(kernel: Kernel, Z: Matrix, dtype: DTypeLike) -> KernelRows:
-    """Fix the second argument of a sum: terms are added to one array as they come."""
-    add, m, room = kernel.adding(Z, dtype, 1.0), len(Z), _Room()
-
-    def rows(X: Matrix) -> Values:
-        total = np.zeros((len(X), m), dtype=dtype)
-        add(X, total, room.beside(total))
-        return total
-
-    return rows
 
 
 def _terms(kernel: Kernel) -> tuple[Kernel, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import (
     RBF,
@@ -15,6 +14,7 @@ from kpca_apps.engine.kernels import (
     Sigmoid,
 )
 from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.rows import SampleRows
 
 __all__ = ["KERNEL_NAMES", "resolved_kernel"]
 
@@ -23,13 +23,13 @@ KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"}
 
 def resolved_kernel(
     kernel: str | Kernel,
-    X: NDArray[np.float64],
+    X: SampleRows,
     rng: np.random.Generator,
     *,
-    gamma: float | None,
-    sigma: float | None,
-    degree: int,
-    coef0: float,
+    gamma: float | None = None,
+    sigma: float | None = None,
+    degree: int = 3,
+    coef0: float = 1.0,
 ) -> Kernel:
     """Return the kernel that a name and its numbers stand for; widths not given come from ``X``."""
     if sigma is not None and (kernel != "rbf" or gamma is not None):

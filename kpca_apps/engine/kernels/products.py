@@ -12,10 +12,10 @@ from scipy.spatial.distance import cdist
 
 __all__ = [
     "FAR",
+    "LOWEST",
     "LOWEST_EXPONENT",
+    "SINGLE",
     "Exponents",
-    "is_single",
-    "lowest_exponent",
     "power",
     "products_with",
     "rbf_exponents",
@@ -38,24 +38,14 @@ class Exponents(Protocol):
 LOWEST_EXPONENT = -700.0
 """Below this exp(x) leaves the normal numbers, and numpy's exp drops to 1/40 of its speed."""
 
-LOWEST_EXPONENT_SINGLE = -87.0
-"""The same for float32."""
+SINGLE = np.dtype(np.float32)
 
-FAR = 1e3
-"""Half squared length above which a distance taken from products has lost 3 digits of 16."""
+LOWEST = {SINGLE: -87.0, np.dtype(np.float64): LOWEST_EXPONENT}
+"""The same for each type."""
 
-FAR_SINGLE = 80.0
-"""The same for float32, where two digits of seven are left."""
-
-
-def is_single(dtype: DTypeLike) -> bool:
-    """Return whether a type is float32."""
-    return bool(np.dtype(dtype) == np.float32)
-
-
-def lowest_exponent(dtype: DTypeLike) -> float:
-    """Return the smallest exponent whose exponential is taken as it is."""
-    return LOWEST_EXPONENT_SINGLE if is_single(dtype) else LOWEST_EXPONENT
+FAR = {SINGLE: 80.0, np.dtype(np.float64): 1e3}
+"""Half squared length above which a distance taken from products has lost 3 digits of 16; of
+float32, where two digits of seven are left."""
 
 
 def rbf_exponents(
@@ -70,7 +60,7 @@ def rbf_exponents(
     """
     centre = np.median(Z, axis=0)
     scale = np.sqrt(2.0 * gamma)
-    far_from = FAR_SINGLE if is_single(dtype) else FAR
+    far_from = FAR[np.dtype(dtype)]
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
         """Return [xs, 1, 1] with xs rounded to the type, and h of what rounding has left."""

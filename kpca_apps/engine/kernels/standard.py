@@ -20,11 +20,10 @@ References
 .. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, section II.
 """
 
-# What `against`, `adding`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,7 +32,6 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernels.base import (
-    AddRows,
     Kernel,
     KernelRows,
     Values,
@@ -42,23 +40,20 @@ from kpca_apps.engine.kernels.base import (
     as_number,
 )
 from kpca_apps.engine.kernels.products import (
-    LOWEST_EXPONENT,
-    Exponents,
-    lowest_exponent,
+    LOWEST,
     power,
     products_with,
     rbf_exponents,
     squared_lengths,
-    sum_of_powers,
     unit_rows,
 )
 
-__all__ = ["RBF", "Cosine", "Laplacian", "Linear", "MultiscaleRBF", "Polynomial", "Sigmoid"]
+__all__ = ["RBF", "Cosine", "Laplacian", "Linear", "OfDistance", "Polynomial", "Sigmoid"]
 
 Matrix = NDArray[np.float64]
 
 
-class _OfDistance(Kernel):
+class OfDistance(Kernel):
     """A kernel that falls with the distance, from 1."""
 
     def diagonal(self, X: Matrix) -> Matrix:
@@ -81,6 +76,7 @@ class _OfDistance(Kernel):
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        # grad_x k(s) = 2 k'(s) (x - z).
         slopes, centre = self._slopes(Z), Z.mean(axis=0)
         stacked = np.column_stack([Z - centre, np.ones(len(Z))])
 
@@ -101,7 +97,7 @@ class _OfProduct(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(_OfDistance):
+class RBF(OfDistance):
     """The Gaussian kernel exp(-gamma |x - y|^2).
 
     Parameters
@@ -126,7 +122,7 @@ class RBF(_OfDistance):
         return cls(0.5 / squared)
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, lowest_exponent(dtype), dtype)
+        exponents = rbf_exponents(Z, self.gamma, LOWEST[np.dtype(dtype)], dtype)
 
         def rows(X: Matrix) -> Values:
             values = exponents(X)
@@ -143,78 +139,7 @@ class RBF(_OfDistance):
 
 
 @dataclass(frozen=True)
-class MultiscaleRBF(_OfDistance):
-    """The mean of exp(-p gamma |x - y|^2) over several integers p.
-
-    Several widths at little more than the price of one: the exponential is taken once, the other
-    widths are its integer powers.
-    """
-
-    gamma: float
-    powers: tuple[int, ...] = (1, 3)
-
-    def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(powers=tuple(as_integer("powers", p, at_least=1) for p in self.powers))
-        if not self.powers or list(self.powers) != sorted(set(self.powers)):
-            raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
-
-    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        exponents, factors = self._folded(Z, dtype, 1.0)
-
-        def rows(X: Matrix) -> Values:
-            values = exponents(X)
-            np.exp(values, out=values)
-            return sum_of_powers(values, self.powers, factors)
-
-        return rows
-
-    def adding(self, Z: Matrix, dtype: DTypeLike, factor: float) -> AddRows:
-        if factor == 0.0:
-            return lambda X, total, room: None
-        exponents, factors = self._folded(Z, dtype, factor)
-
-        def add(X: Matrix, total: Values, room: Values) -> None:
-            values = exponents(X, room[0])
-            np.exp(values, out=values)
-            total += sum_of_powers(values, self.powers, factors, room[1])
-
-        return add
-
-    def _folded(
-        self, Z: Matrix, dtype: DTypeLike, factor: float
-    ) -> tuple[Exponents, tuple[float, ...]]:
-        """Return exponents of w and the factors of its powers.
-
-        With c the factor over the number of widths, P the largest power and w = c^(1/P) u, c u^p
-        is c^(1 - p/P) w^p: the last term needs no factor, which saves a pass over the values.
-        """
-        largest, c = self.powers[-1], factor / len(self.powers)
-        exponents = rbf_exponents(
-            Z, self.gamma, lowest_exponent(dtype) / largest, dtype, math.log(c) / largest
-        )
-        return exponents, tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
-
-    def _slopes(self, Z: Matrix) -> KernelRows:
-        exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
-        n = len(self.powers)
-
-        def slopes(X: Matrix) -> Matrix:
-            e = exponents(X)
-            total = np.zeros_like(e)
-            for p in self.powers:
-                total -= p * self.gamma / n * np.exp(p * e)
-            return total
-
-        return slopes
-
-    def describe(self) -> str:
-        widths = ", ".join(str(value) for value in self.powers)
-        return f"mean over p in ({widths}) of exp(-p {self.gamma:.6g} |x - y|^2)"
-
-
-@dataclass(frozen=True)
-class Laplacian(_OfDistance):
+class Laplacian(OfDistance):
     """The kernel exp(-gamma r), r the Euclidean or the Manhattan distance.
 
     Parameters
@@ -237,7 +162,7 @@ class Laplacian(_OfDistance):
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
-        lowest = lowest_exponent(dtype)
+        lowest = LOWEST[np.dtype(dtype)]
 
         # The root of a distance taken from products would keep only half of its digits near 0.
         def rows(X: Matrix) -> Values:

@@ -70,10 +70,10 @@ class PartialCholesky:
 
     def left(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
-        known = self.rows[: len(self.pivots)]
+        columns = self.rows[: len(self.pivots)]
         # Prepared for the few and not for the many: the cheaper side of a symmetric kernel.
         part: Matrix = np.ascontiguousarray(self.kernel(self.X[rows], self.X[pivots]).T)
-        part -= known[:, pivots].T @ known[:, rows]
+        part -= columns[:, pivots].T @ columns[:, rows]
         return part
 
     def extend(self, pivots: Index) -> None:

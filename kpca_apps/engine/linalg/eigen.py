@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
-from kpca_apps.engine.kernels.products import is_single
+from kpca_apps.engine.kernels.products import SINGLE
 from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.precision import smallest_eigenvalue
 
@@ -121,7 +121,7 @@ def block_krylov(
     # method for computing eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large
     # symmetric eigenvalue problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
-    precision: Literal["float32", "float64"] = "float32" if is_single(dtype) else "float64"
+    precision: Literal["float32", "float64"] = "float32" if dtype == SINGLE else "float64"
     tolerance = TOLERANCE[precision]
 
     def allowed(values: Matrix) -> Matrix:
@@ -141,12 +141,12 @@ def block_krylov(
         new = slice(size, size + b)
         basis[:, new] = current
         size, multiplied = size + b, multiplied + b
-        known = basis[:, :size]
+        spanned = basis[:, :size]
         image = product(current)
         images[:, new] = image
-        ritz[:size, new] = known.T @ image
+        ritz[:size, new] = spanned.T @ image
         ritz[new, :size] = ritz[:size, new].T
-        image -= known @ ritz[:size, new].astype(dtype)
+        image -= spanned @ ritz[:size, new].astype(dtype)
         rest = image
         rounding = 10.0 * float(np.finfo(dtype).eps) * np.abs(ritz[:size, :size]).max()
         invariant = float(np.abs(rest).max()) <= rounding
@@ -157,7 +157,7 @@ def block_krylov(
         if size >= q and (size >= next_check or invariant or full):
             values, vectors = _ritz_pairs(ritz[:size, :size], by_modulus)
             if (_estimates(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
-                pairs = _refined(known, images[:, :size], vectors[:, :q], by_modulus)
+                pairs = _refined(spanned, images[:, :size], vectors[:, :q], by_modulus)
                 believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
                 if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
                     return pairs[:2]
@@ -167,7 +167,7 @@ def block_krylov(
             next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:
                 kept = min(q + b, limit - 2 * b)
-                size = _restart((known, images[:, :size]), ritz, values, vectors, kept)
+                size = _restart((spanned, images[:, :size]), ritz, values, vectors, kept)
         if invariant:
             rest = _random_block(rng, n, b, dtype)
         if size + b <= limit:
@@ -221,14 +221,14 @@ def _restart(
 
 
 def _refined(
-    known: Values, images: Values, turn: Matrix, by_modulus: bool
+    spanned: Values, images: Values, turn: Matrix, by_modulus: bool
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Return the eigenpairs that Ritz vectors V span, in float64, and their true residuals."""
     # V and its image AV are made of the basis and of its products with A, so the residual |A v -
     # theta v| is what it is whatever the basis has lost of its orthogonality.
-    n, q = len(known), turn.shape[1]
-    narrow = turn.astype(known.dtype)
-    V, W = known @ narrow, images @ narrow
+    n, q = len(spanned), turn.shape[1]
+    narrow = turn.astype(spanned.dtype)
+    V, W = spanned @ narrow, images @ narrow
     gram, image = np.zeros((q, q)), np.zeros((q, q))
     for rows in _row_blocks(n):
         v = V[rows].astype(np.float64)

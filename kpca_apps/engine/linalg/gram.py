@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.blocks import map_row_blocks
 from kpca_apps.engine.kernels import Kernel, Recentred
+from kpca_apps.engine.rows import map_row_blocks
 
 __all__ = [
     "about_landmarks",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.engine.blocks import in_order
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.linalg.gram import overflow
+from kpca_apps.engine.rows import in_order
 
 __all__ = ["PANEL", "TILE", "GramPanels", "centred"]
 

@@ -33,13 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import in_order, map_row_blocks
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.kernels.products import (
     LOWEST_EXPONENT,
     rbf_exponents,
     squared_lengths,
 )
+from kpca_apps.engine.rows import in_order, map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = [

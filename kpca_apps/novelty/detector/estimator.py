@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,20 +15,27 @@ from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.errors import InputError, KpcaWarning
-from kpca_apps.novelty.detector.fitting import scores_without_landmarks
-from kpca_apps.novelty.detector.leave_one_out import RIDGES
-from kpca_apps.novelty.detector.parameters import (
-    calibration_of,
-    column_groups,
-    column_indices,
-    finite_offset,
-    refuse_contradictions,
-    training_positions,
+from kpca_apps.engine.kernels.by_name import resolved_kernel
+from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
+from kpca_apps.engine.rows import (
+    ArrayRows,
+    RowFunction,
+    RowSource,
+    map_row_blocks,
+    sample_positions,
 )
-from kpca_apps.novelty.detector.passes import NoveltyScores
+from kpca_apps.engine.seeding import seeded_generator
+from kpca_apps.engine.subspace import RIDGES, KernelSubspace
+from kpca_apps.errors import InputError, KpcaWarning
+from kpca_apps.novelty.detector.column_scales import ordinary_rows
+from kpca_apps.novelty.detector.leave_one_out import (
+    SCORED_BLOCK,
+    NoveltyScores,
+    leave_landmark_out,
+    leave_row_out,
+)
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import (
     TYPICAL,
@@ -36,16 +45,29 @@ from kpca_apps.novelty.detector.reasons import (
     NeighbourRows,
     rows_without_strays,
 )
-from kpca_apps.novelty.detector.row_source import ArrayRows, RowFunction, RowSource, map_rows
-from kpca_apps.novelty.detector.steps import fit_model, fit_views, rows_to_use
-from kpca_apps.novelty.detector.surprise.combined import CombinedScores
+from kpca_apps.novelty.detector.surprise.combined import (
+    LARGEST,
+    CombinedScore,
+    CombinedScores,
+    usual_rows,
+)
 from kpca_apps.novelty.detector.threshold import (
-    choice_threshold,
+    Rule,
     conformal_p_values,
-    rate_threshold,
     smallest_rate,
     top_count,
 )
+from kpca_apps.novelty.detector.trim import trim
+from kpca_apps.novelty.detector.views import (
+    ColumnViews,
+    OfViews,
+    RawColumns,
+    ViewedRows,
+    ViewScales,
+    column_groups,
+    column_indices,
+)
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
 
 __all__ = ["KernelPCANovelty"]
 
@@ -53,7 +75,14 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
+# A density is smooth: fewer tell the dense half of many rows from the sparse one.
+DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
+MAX_EXACT_ROWS = 5_000
 MAX_NEIGHBOUR_ROWS = 2_500
+# Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
+# many columns fewer, for memory.
+MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
 class KernelPCANovelty(OutlierMixin, BaseEstimator):
@@ -170,7 +199,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     array([ 1, -1])
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's convention)
+    warnings_: tuple[str, ...]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contaminated": ["boolean"],
         "share": [Interval(Real, 0, 1, closed="neither")],
         "alpha": [Interval(Real, 0, 1, closed="neither")],
@@ -228,7 +259,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             go together.
         """
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
-        self._fit_source(ArrayRows(table, self.random_state, n_jobs=self.n_jobs))
+        sample = sample_positions(len(table), self.random_state)
+        self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs))
         for sentence in self._threshold_warning():
             # Past scikit-learn's decorator, to whoever called.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
@@ -250,32 +282,211 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             As `fit`.
         """
         validate_data(self, source.sample, dtype=np.float64, ensure_min_samples=3)
-        return self._fit_source(source)
+        return self._fit(source)
 
-    def _fit_source(self, source: RowSource) -> Self:
+    def _fit(self, source: RowSource) -> Self:
         rng = seeded_generator(self.random_state)
-        refuse_contradictions(self)
-        n_columns = source.sample.shape[1]
-        as_is = column_indices(self.as_is, n_columns)
-        self.groups_ = column_groups(self.groups, n_columns)
+        self._refuse_contradictions()
+        sample, index = source.sample[:], source.sample_index
+        as_is = column_indices(self.as_is, sample.shape[1])
+        self.groups_ = column_groups(self.groups, sample.shape[1])
         self.calibration_ = calibration_of(
             self.calibration, contaminated=self.contaminated, hard=self.n_components is not None
         )
-        in_use = rows_to_use(self, source, as_is, rng)
-        sample_in_use = np.flatnonzero(in_use[source.sample_index])
-        self.views_ = fit_views(self, source.sample, sample_in_use, as_is, rng)
-        fit = fit_model(self, self.views_, source, in_use, as_is, rng)
-        self.subspace_, self.ridge_ = fit.errors.subspace, fit.errors.rho
-        self.precision_, self.combined_ = fit.errors.precision, fit.combined
-        self.landmark_miss_ = fit.missed
-        self.landmarks_ = fit.landmarks
+        in_use = np.ones(source.n_rows, dtype=bool)
+        if self.contaminated:
+            # A first look at a table, in which nothing is known to be normal.
+            views = self._fit_views(sample, ordinary_rows(sample), rng)
+            draft = DRAFT_LANDMARKS if source.n_rows > MANY_ROWS else CONTAMINATED_LANDMARKS
+            in_use = trim(
+                ViewedRows(source, views),
+                views.kernel,
+                n_landmarks=self.n_landmarks or draft,
+                rng=rng,
+                n_jobs=self.n_jobs,
+            )
+        elif self.calibration_ == "split":
+            in_use[rng.permutation(source.n_rows)[max(2, source.n_rows // 2) :]] = False
+        sample_in_use = np.flatnonzero(in_use[index])
+        self.views_ = self._fit_views(sample, sample_in_use, rng)
+        if self.n_components is None:
+            usual_scores = self._fit_soft(source, in_use, as_is, rng)
+        else:
+            self._fit_hard(source, in_use, self.n_components, rng)
+            usual_scores = None
         self.n_samples_fit_ = source.n_rows
-        self.novelty_scores_ = fit.scores
         self._keep_neighbours(source, sample_in_use, as_is, rng)
         calibrating = ~in_use if self.calibration_ == "split" else in_use
-        self._set_threshold(calibrating, source, fit.usual_scores)
-        self.warnings_ = (*fit.warnings, *self._threshold_warning())
+        self._set_threshold(calibrating, index, usual_scores)
+        self.warnings_ = (*self.warnings_, *self._threshold_warning())
         return self
+
+    def _refuse_contradictions(self) -> None:
+        """Refuse parameters of which one would be ignored."""
+        if self.gamma is not None and self.kernel != "rbf":
+            raise ValueError(f"gamma={self.gamma} needs kernel='rbf', got kernel={self.kernel!r}.")
+        if self.ridge is not None and self.n_components is not None:
+            raise ValueError(
+                f"ridge={self.ridge} belongs to the soft cut; use n_components=None, or leave "
+                "ridge out."
+            )
+        if self.calibration != "auto" and self.contaminated:
+            raise ValueError(
+                f"calibration={self.calibration!r} needs rows known to be normal: "
+                "contaminated=False."
+            )
+
+    def _fit_views(
+        self, sample: FloatArray, rows: IntArray, rng: np.random.Generator
+    ) -> ViewScales | RawColumns:
+        """Learn from some rows of the sample what the kernel sees of a row."""
+        if self.kernel is None:
+            seen, used = sample, rows
+            if self.calibration_ == "split":
+                # Rows held back to calibrate must not lend a scale even to a constant column.
+                seen, used = sample[rows], np.arange(len(rows))
+            views = ColumnViews(as_is=self.as_is, groups=self.groups, random_state=rng)
+            return views.fit(seen, rows=used).scales_
+        X = sample[rows]
+        why = "whose squares no float can hold, and kernel= takes columns as they come"
+        refuse_larger(X, LARGEST_TO_SQUARE, why)
+        kernel = resolved_kernel(self.kernel, X, rng, gamma=self.gamma)
+        if not kernel.is_psd:
+            raise ValueError(
+                f"kernel {kernel.describe()} is indefinite and has no reconstruction error; use "
+                "a positive semi-definite kernel."
+            )
+        return RawColumns.fit(X, kernel)
+
+    def _fit_soft(
+        self, source: RowSource, in_use: BoolArray, as_is: IntArray, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Fit with the soft cut and score every row, those in use as if each had been left out.
+
+        It cures self-masking: with a hard cut one isolated row can claim a component of its own and
+        score as normal. Returns the scores of the rows that the regressions between columns were
+        learned from.
+        """
+        rows = ViewedRows(source, self.views_, in_use)
+        usual = 0.1 if self.contaminated else 0.1 / rows.n_rows
+        default = CONTAMINATED_LANDMARKS if self.contaminated else CLEAN_LANDMARKS
+        model = KernelPCA(
+            kernel=self.views_.kernel,
+            ridge=self.ridge or usual,
+            method="nystroem",
+            landmarks="residual",
+            n_landmarks=self.n_landmarks or default,
+            n_jobs=self.n_jobs,
+            random_state=rng,
+        ).fit_rows(rows)
+        subspace, rho, sums = model.subspace_, model.ridge_, model.sums_
+        landmarks = np.searchsorted(rows.sample_index, model.landmark_index_)
+        probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
+        errors = self._errors(subspace, rho, source.n_rows, rows.sample.rows[probe])
+        self.subspace_, self.ridge_, self.landmarks_ = subspace, rho, model.landmark_index_
+        # Landmarks are scored without themselves, too.
+        everyone = np.arange(len(landmarks))
+        alone, mahalanobis = leave_landmark_out(
+            subspace, rho, subspace.points, everyone, self.precision_
+        )
+        of_landmarks = leave_row_out(alone, mahalanobis, rho, subspace.n)
+        # A landmark with an equal row beside it keeps that one when it is left out.
+        single = _occur_once(rows.sample.rows, landmarks)
+        positions, of_landmarks = self.landmarks_[single], of_landmarks[single]
+        self.combined_, usual_scores = None, None
+        if self.kernel is None:
+            learned, X = self._learned_rows(source, in_use, rng)
+            of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
+            _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
+            of_rows[here] = of_landmarks[of_these]
+            self.combined_, scores = CombinedScore.fit(
+                X, of_rows, self.groups_, as_is, contaminated=self.contaminated
+            )
+            usual_scores = scores[usual_rows(of_rows, contaminated=self.contaminated)]
+            if len(X) < source.n_rows:
+                own, scores = scores, source.map(CombinedScores(errors, self.combined_), in_use)
+                scores[positions] = self.combined_(
+                    rows.sample.rows[landmarks[single]], of_landmarks
+                )
+                scores[learned] = own
+        else:
+            scores = source.map(errors, in_use)
+            scores[positions] = of_landmarks
+        self.novelty_scores_ = scores
+        # Landmarks explain themselves; what the jitter leaves of them gives way to what others
+        # miss.
+        unseen = float((alone - model.basis_.own_residuals).sum())
+        self.landmark_miss_ = (sums.missed + unseen) / sums.norm
+        others = map_row_blocks(
+            model.basis_.residuals(self.precision_), rows.sample[probe], block=SCORED_BLOCK
+        )
+        self.warnings_ = ()
+        if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
+            self.warnings_ = (
+                "Most rows resemble no landmark at all (bandwidth too small, or too many "
+                "unrelated columns): scores of such rows differ little and mean little.",
+            )
+        return usual_scores
+
+    def _fit_hard(
+        self, source: RowSource, in_use: BoolArray, n_components: int, rng: np.random.Generator
+    ) -> None:
+        """Fit Hoffmann's classic: keep `n_components` components, score by what they leave.
+
+        No closed form of leave-one-out exists: scores of rows in use are in-sample.
+        """
+        rows = ViewedRows(source, self.views_, in_use)
+        spanned = ValueError(
+            f"n_components={n_components} components span the {rows.n_rows} rows in use: their "
+            "reconstruction errors are rounding noise. Choose fewer components."
+        )
+        if n_components >= rows.n_rows:
+            raise spanned
+        exact = self.n_landmarks is None and len(rows.sample) == rows.n_rows <= MAX_EXACT_ROWS
+        model = KernelPCA(
+            n_components,
+            kernel=self.views_.kernel,
+            method="exact" if exact else "nystroem",
+            landmarks="residual",
+            n_landmarks=self.n_landmarks or HARD_LANDMARKS,
+            n_jobs=self.n_jobs,
+            random_state=rng,
+        ).fit_rows(rows)
+        self.subspace_, self.ridge_, self.combined_ = model.subspace_, None, None
+        self.landmarks_ = rows.sample_index if exact else model.landmark_index_
+        landmarks = np.searchsorted(rows.sample_index, self.landmarks_)
+        probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
+        errors = self._errors(self.subspace_, None, source.n_rows, rows.sample.rows[probe])
+        self.novelty_scores_ = source.map(errors)
+        typical = self.subspace_.kernel.diagonal(self.subspace_.points).mean()
+        if np.median(self.novelty_scores_[rows.sample_index]) < 1e-10 * typical:
+            raise spanned
+        self.landmark_miss_, self.warnings_ = None, ()
+
+    def _errors(
+        self, subspace: KernelSubspace, rho: float | None, n_rows: int, probe: FloatArray
+    ) -> OfViews:
+        """Return how a model scores rows, in float32 where that gives some the same scores."""
+        scores, rows = partial(NoveltyScores, subspace, rho), ArrayRows(probe)
+        # Every second of them in use.
+        used = np.arange(len(probe)) % 2 == 0
+        self.precision_ = agreeing_precision(
+            lambda p: rows.map(OfViews(self.views_, scores(p)), used), n_rows
+        )
+        return OfViews(self.views_, scores(self.precision_))
+
+    def _learned_rows(
+        self, source: RowSource, in_use: BoolArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray]:
+        """Rows in memory that what cells add is learned from: their positions, and they."""
+        sample, learnable = source.sample[:], np.arange(len(source.sample))
+        if self.calibration_ == "split":
+            learnable = np.flatnonzero(in_use[source.sample_index])
+        most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
+        if len(learnable) > most:
+            learnable = np.sort(rng.choice(learnable, most, replace=False))
+        everyone = len(learnable) == len(sample)
+        return source.sample_index[learnable], sample if everyone else sample[learnable]
 
     def _keep_neighbours(
         self, source: RowSource, in_use: IntArray, as_is: IntArray, rng: np.random.Generator
@@ -298,24 +509,24 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.neighbours_ = NeighbourRows(rows, standardised, as_is, index)
 
     def _set_threshold(
-        self, calibrating: BoolArray, source: RowSource, usual_scores: FloatArray | None
+        self, calibrating: BoolArray, sample_index: IntArray, usual_scores: FloatArray | None
     ) -> None:
         scores = self.novelty_scores_
-        sampled = source.sample_index[calibrating[source.sample_index]]
+        sampled = sample_index[calibrating[sample_index]]
         is_left_out = self.calibration_ is None and self.n_components is None
         usual = scores[sampled] if usual_scores is None else usual_scores
         self.rarity_ = Rarity.fit(usual) if is_left_out else None
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
-            self.threshold_ = choice_threshold(scores, top_count(len(scores), self.share))
+            self.threshold_ = Rule("share", self.share).threshold(scores)
         else:
             self.calibration_scores_ = np.sort(scores[sampled])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if self.n_components is not None:
                 # In-sample errors of a hard cut are no sample of what new rows would score.
                 self.novelty_p_values_[~calibrating] = np.nan
-            self.threshold_ = rate_threshold(self.calibration_scores_, self.alpha)
+            self.threshold_ = Rule("alpha", self.alpha).threshold(scores, self.calibration_scores_)
         self.offset_ = finite_offset(self.threshold_, self.subspace_, self.combined_)
         self.training_labels_ = np.where(scores > self.threshold_, -1, 1)
 
@@ -336,7 +547,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def row_scores(self) -> RowFunction:
         """Return what scores new rows, higher = more novel, wherever they are."""
         check_is_fitted(self)
-        errors = NoveltyScores(self.views_, self.subspace_, precision=self.precision_)
+        errors = OfViews(self.views_, NoveltyScores(self.subspace_, precision=self.precision_))
         return errors if self.combined_ is None else CombinedScores(errors, self.combined_)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -407,7 +618,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             that is farthest from what is expected; empty where none is off.
         """
         rows = self._check_rows(X)
-        own = training_positions(training_rows, len(rows), self.n_samples_fit_)
+        own = _training_positions(training_rows, len(rows), self.n_samples_fit_)
 
         def score(candidates: FloatArray, row: IntArray) -> FloatArray:
             return self._scores_without(candidates, own[row])
@@ -438,7 +649,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def _novelty_scores(self, X: FloatArray) -> FloatArray:
         # Kernels of huge numbers overflow: that is the finding, and no warning beside it.
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = map_rows(self.row_scores(), X, n_jobs=self.n_jobs)
+            scores = ArrayRows(X, n_jobs=self.n_jobs).map(self.row_scores())
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             column = int(np.abs(X[row]).argmax())
@@ -455,9 +666,67 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.ridge_ is not None and is_landmark.any():
             position = np.searchsorted(self.landmarks_, own[is_landmark])
             rows = X[is_landmark]
-            errors = scores_without_landmarks(
+            residual, mahalanobis = leave_landmark_out(
                 self.subspace_, self.ridge_, self.views_.transform(rows), position
             )
+            errors = residual + self.ridge_ * mahalanobis
             combined = self.combined_
             scores[is_landmark] = errors if combined is None else combined(rows, errors)
         return scores
+
+
+def calibration_of(calibration: str, *, contaminated: bool, hard: bool) -> str | None:
+    """Return what the threshold is calibrated on; ``None`` where no rate can be known."""
+    if contaminated:
+        return None
+    if calibration == "auto":
+        return "split" if hard else "leave-one-out"
+    if calibration == "leave-one-out" and hard:
+        raise ValueError(
+            "calibration='leave-one-out' has a closed form for the soft cut only; "
+            "use calibration='split' with n_components, or n_components=None."
+        )
+    return calibration
+
+
+def finite_offset(
+    threshold: float, subspace: KernelSubspace, combined: CombinedScore | None
+) -> float:
+    """Return minus the threshold, or minus a bound of the scores where it is infinite.
+
+    An error is at most the squared distance of phi(x) to the mean in feature space, hence at most
+    the square of the sum of both lengths.
+    """
+    if np.isfinite(threshold):
+        return -threshold
+    if combined is not None:
+        return -LARGEST
+    longest = subspace.kernel.diagonal(subspace.points).max()
+    return -float((np.sqrt(longest) + np.sqrt(max(subspace.mean_norm, 0.0))) ** 2)
+
+
+def _training_positions(
+    training_rows: ArrayLike | None, n_rows: int, n_training_rows: int
+) -> IntArray:
+    """Return the positions of rows among the training rows, -1 for new ones."""
+    if training_rows is None:
+        return np.full(n_rows, -1)
+    positions = np.asarray(training_rows, dtype=np.int64)
+    if (
+        positions.shape != (n_rows,)
+        or not ((-1 <= positions) & (positions < n_training_rows)).all()
+    ):
+        raise ValueError(
+            f"training_rows must hold {n_rows} positions from 0 to {n_training_rows - 1}, or -1 "
+            "for new rows."
+        )
+    return positions
+
+
+def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
+    """Mark those of some rows of X (n, d) that no other row of X is equal to."""
+    # Equal rows have equal sums; rows of equal sums are compared to the bit. No minus zero.
+    sums = X.sum(axis=1)
+    alike = X[np.isin(sums, sums[rows])]
+    times = Counter(row.tobytes() for row in alike + 0.0)
+    return np.array([times[row.tobytes()] == 1 for row in X[rows] + 0.0], dtype=bool)

@@ -2,43 +2,72 @@
 
 Symbols: z feature coordinates in the span of the landmarks, zbar and C their mean and covariance
 over the n rows in use, A = C + rho I, y = z - zbar, M = y'A^-1 y, r the part of phi outside the
-span. The soft reconstruction error of a row is r + rho M. With C = U diag(lambda) U', everything
-here is written in the coordinates t = U'y of a `KernelSubspace`, where A is diagonal.
+span. The soft reconstruction error of a row is r + rho M (rho times a regularised Mahalanobis
+distance: Rudi et al. 2017). With C = U diag(lambda) U', everything here is written in the
+coordinates t = U'y of a `KernelSubspace`, where A is diagonal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RIDGES", "landmark_directions", "leave_landmark_out", "leave_row_out"]
+from kpca_apps.engine.rows import map_row_blocks
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
+
+__all__ = [
+    "SCORED_BLOCK",
+    "NoveltyScores",
+    "leave_landmark_out",
+    "leave_row_out",
+]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
-RIDGES = (1e-12, 1e12)
-"""Least and largest ridge, as a share of the variance: below, it is lost in rounding; above, the
-variance is lost beside it."""
+SCORED_BLOCK = 192
+"""Rows compared with the landmarks at once: a multiple of 64 and of 24, as `rows.BLOCK` explains;
+few, for the kernel over views keeps several arrays of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoveltyScores:
+    """Novelty of each row: its reconstruction error; that of rows in use as if left out."""
+
+    subspace: KernelSubspace
+    rho: float | None = None  # of a soft cut; without it rows in use are scored like the others
+    precision: Resolved = "float64"
+
+    purpose = "Scoring rows"
+
+    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Return the novelty of rows, of which some are in use."""
+        rho, n = self.rho, self.subspace.n
+        if rho is None:
+            errors = self.subspace.errors(self.precision)
+            return lambda rows, in_use: np.maximum(
+                map_row_blocks(errors, rows, block=SCORED_BLOCK), 0.0
+            )
+        parts = self.subspace.error_parts(1.0 / (self.subspace.variances + rho), self.precision)
+
+        def of_block(rows: FloatArray, in_use: BoolArray) -> FloatArray:
+            error, mahalanobis = parts(rows)
+            residual = np.maximum(error - rho * mahalanobis, 0.0)
+            left_out = leave_row_out(residual, mahalanobis, rho, n)
+            return np.maximum(np.where(in_use, left_out, error), 0.0)
+
+        return lambda rows, in_use: map_row_blocks(of_block, rows, in_use, block=SCORED_BLOCK)
 
 
 def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: int) -> FloatArray:
-    """Scores of rows in use, each left out of mean and covariance.
+    """Scores of rows in use (r,), each left out of mean and covariance, from their r and M (r,).
 
     With a_i = M_i / n and the total ridge n rho held fixed, Sherman & Morrison's formula gives
     s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)), exactly.
-
-    Parameters
-    ----------
-    residual, mahalanobis : (r,) array
-        r_i and M_i of the rows.
-    rho : float
-        Ridge of the soft cut.
-    n : int
-        Rows in use, at least 2.
-
-    Returns
-    -------
-    (r,) array
-        Leave-one-out scores.
     """
     a = mahalanobis / n
     c = n / (n - 1.0)
@@ -46,54 +75,29 @@ def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: 
     return scores
 
 
-def landmark_directions(weights: FloatArray) -> FloatArray:
-    """Return the unit direction of the span that only landmark i provides, one row a landmark.
-
-    `weights` is W = B U of shape (m, m) with all m components kept and B B' = K_mm^-1. Row i of W
-    is orthogonal to the coordinates of every other landmark, since W (U'B'K) = K^-1 K.
-
-    Returns
-    -------
-    (m, m) array
-        Row i is v_i in the coordinates t.
-    """
-    directions: FloatArray = weights / np.linalg.norm(weights, axis=1, keepdims=True)
-    return directions
-
-
 def leave_landmark_out(
-    residual: FloatArray,
-    t: FloatArray,
-    directions: FloatArray,
-    mean: FloatArray,
-    precision: FloatArray,
+    subspace: KernelSubspace,
+    rho: float,
+    X: FloatArray,
+    landmarks: IntArray,
+    precision: Resolved = "float64",
 ) -> tuple[FloatArray, FloatArray]:
-    """Residual and Mahalanobis square of rows once a landmark is taken out of the span.
+    """Residual and Mahalanobis square of rows (r, d), each with one landmark (r,) taken out.
 
-    What a row holds along v moves from the span to the residual, r + (v'z)^2, and A^-1 is
-    restricted to the rest, M - (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row the first is
-    1 / (K_mm^-1)_ii, the part of it that no other landmark explains.
-
-    Parameters
-    ----------
-    residual : (r,) array
-        r of each row.
-    t : (r, m) array
-        Its coordinates U'(z - zbar).
-    directions : (r, m) array
-        v of the landmark to leave out for that row.
-    mean : (m,) array
-        U'zbar.
-    precision : (m,) array
-        Diagonal of A^-1 in these coordinates, 1 / (lambda + rho).
-
-    Returns
-    -------
-    residual, mahalanobis : (r,) array
-        Both without the landmark.
+    What a row holds along v, the unit direction that only the landmark provides, moves from the
+    span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M - (v'A^-1 y)^2 /
+    (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part of it that no
+    other landmark explains.
     """
-    along = np.einsum("ij,ij->i", directions, t + mean)
-    scaled = directions * precision
-    full = np.einsum("ij,j,ij->i", t, precision, t)
+    inverse = 1.0 / (subspace.variances + rho)  # diagonal of A^-1
+    t, error = subspace.project_and_error(X, precision=precision)
+    residual = np.maximum(error - rho * ((t * t) @ inverse), 0.0)
+    # v is row i of W = B U, of shape (m, m) with all m components kept and B B' = K_mm^-1: it is
+    # orthogonal to the coordinates of every other landmark, since W (U'B'K) = K^-1 K.
+    directions = subspace.weights[landmarks]
+    directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    along = np.einsum("ij,ij->i", directions, t + subspace.offset)
+    scaled = directions * inverse
+    full = np.einsum("ij,j,ij->i", t, inverse, t)
     lost = np.einsum("ij,ij->i", scaled, t) ** 2 / np.einsum("ij,ij->i", scaled, directions)
     return residual + along * along, np.maximum(full - lost, 0.0)

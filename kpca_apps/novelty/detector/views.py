@@ -8,26 +8,34 @@ Muller 1996, appendix B.7).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.blocks import BLOCK
-from kpca_apps.engine.kernels import Kernel, MultiscaleRBF
+from kpca_apps.engine.kernels import Kernel, MeanRBF
 from kpca_apps.engine.kernels.bandwidth import median_squared_distance
-from kpca_apps.engine.kernels.base import OnColumns
 from kpca_apps.engine.landmarks import uniform_landmarks
+from kpca_apps.engine.rows import BLOCK, RowFunction, RowSource, RowSums, Sums
+from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.novelty.detector.column_scales import ColumnScales
-from kpca_apps.novelty.magnitudes import mean_and_sd, varies
+from kpca_apps.novelty.magnitudes import (
+    LARGEST_TO_SUBTRACT,
+    mean_and_sd,
+    refuse_larger,
+    varies,
+)
 
-__all__ = ["ColumnViews", "RawColumns"]
+__all__ = ["ColumnViews", "RawColumns", "ViewScales", "ViewedRows", "column_groups"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)
@@ -37,37 +45,132 @@ WIDTH_ROWS = 500
 VARIANCE_ROWS = 10_000
 
 
-@dataclass(frozen=True)
-class ColumnViews:
-    """Scalings learned from training rows that turn columns into four views of them.
+class ColumnViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Four views of the columns, side by side: what the detector's kernel sees of a row.
 
-    Each view holds the varying columns, scaled in one way, and behind them the `as_is` columns.
+    Each view holds the varying columns, scaled in one way (standardised, by an inverse hyperbolic
+    sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
     Every view is divided by the square root of the median squared distance between training rows,
-    so that the same bandwidths serve all. Columns made of one source, such as a date's day and
-    hour, weigh together as much as one column.
+    so that the same bandwidths serve all.
+
+    Parameters
+    ----------
+    as_is : array-like of int or None, default=None
+        Columns that every view takes unscaled, such as indicators of categories.
+    groups : sequence of sequences of int or None, default=None
+        Columns made of one source, such as a date's day and hour: together they weigh as much as
+        one column. Default: each column alone.
+    random_state : int, RandomState, Generator or None, default=None
+        Draws the rows whose median distance sets the widths.
 
     Attributes
     ----------
-    varying : (d,) int array
-        Columns to be scaled; constant ones are left out.
-    as_is : (a,) int array
-        Columns appended to every view unscaled.
-    scales : ColumnScales
-        Of the varying columns.
-    weight : (d,) array
-        1 / sqrt(k) for each of k varying columns of one source.
-    block_factors : (v,) array
-        Brings the scaled block of each view to mean variance 1 where columns are appended to it.
-    widths : (v,) array
-        Square root of each view's median squared distance.
+    scales_ : ViewScales
+        What was learned.
+    kernel_ : Kernel
+        Mean over views v of (u + u^3) / 2 with u = exp(-3 D_v), D_v the squared distance of two
+        rows in a view: what `KernelPCA` is to take for rows that were transformed.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(100, 3))
+    >>> views = ColumnViews(random_state=0).fit(rows)
+    >>> views.transform(rows).shape
+    (100, 12)
     """
 
-    varying: Annotated[IntArray, "d", Meta(ge=0)]
-    as_is: Annotated[IntArray, "a", Meta(ge=0)]
-    scales: ColumnScales
-    weight: Annotated[FloatArray, "d"]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "as_is": ["array-like", None],
+        "groups": [list, tuple, None],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        *,
+        as_is: ArrayLike | None = None,
+        groups: Sequence[Sequence[int]] | None = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.as_is = as_is
+        self.groups = groups
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None, *, rows: IntArray | None = None) -> Self:
+        """Learn the scalings.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Finite numbers.
+        y : Ignored
+        rows : (r,) int array, optional
+            Rows to learn from, by default all. A column that is constant among them but not in
+            the table is scaled by the whole table.
+
+        Raises
+        ------
+        ValueError
+            If no column varies, or a column holds numbers beyond 1e300.
+        """
+        self._validate_params()
+        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        refuse_larger(table, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
+        n_columns = table.shape[1]
+        self.scales_ = ViewScales.fit(
+            table,
+            np.arange(len(table)) if rows is None else rows,
+            column_indices(self.as_is, n_columns),
+            seeded_generator(self.random_state),
+            column_groups(self.groups, n_columns),
+        )
+        self.kernel_, self._n_features_out = self.scales_.kernel, self.scales_.n_features
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return all views of the rows side by side, shape (n, 4 d), or (n, d) if all are as is."""
+        check_is_fitted(self)
+        return self.scales_.transform(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+def column_indices(as_is: ArrayLike | None, n_columns: int) -> IntArray:
+    """Return `as_is` in increasing order, each column once."""
+    given = np.asarray([] if as_is is None else as_is)
+    if given.size and given.dtype.kind not in "iu":
+        raise ValueError(f"as_is must hold whole numbers, got {given.tolist()}.")
+    indices = np.unique(given.astype(np.int64))
+    if indices.size and (indices[0] < 0 or indices[-1] >= n_columns):
+        raise ValueError(
+            f"as_is must name columns from 0 to {n_columns - 1}, got {indices.tolist()}."
+        )
+    return indices
+
+
+def column_groups(groups: Sequence[Sequence[int]] | None, n_columns: int) -> list[IntArray]:
+    """Return the groups as arrays; each column alone where none are given."""
+    if groups is None:
+        return [np.array([j]) for j in range(n_columns)]
+    arrays = [np.asarray(group, dtype=np.int64) for group in groups]
+    members = np.concatenate([np.empty(0, dtype=np.int64), *arrays])
+    if not np.array_equal(np.sort(members), np.arange(n_columns)):
+        raise ValueError(
+            f"groups must hold each of the {n_columns} columns once, got {members.tolist()}."
+        )
+    return arrays
+
+
+@dataclass(frozen=True)
+class ViewScales:
+    """What `ColumnViews` learned from rows; v views, d varying columns."""
+
+    varying: Annotated[IntArray, "d", Meta(ge=0)]  # columns to be scaled; constant ones are not
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
+    scales: ColumnScales  # of the varying columns
+    weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for each of k varying columns of one source
+    # Brings the scaled block of each view to mean variance 1 where columns are appended to it.
     block_factors: Annotated[FloatArray, "v"]
-    widths: Annotated[FloatArray, "v"]
+    widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
     def validate(self) -> None:
         """Refuse scales of other columns, and those that leave a row without a number."""
@@ -92,29 +195,9 @@ class ColumnViews:
         rows: IntArray,
         as_is: IntArray,
         rng: np.random.Generator,
-        groups: Sequence[IntArray] = (),
-    ) -> ColumnViews:
-        """Learn the scalings from some rows of a table.
-
-        Parameters
-        ----------
-        X : (n, columns) array
-            The table.
-        rows : (r,) int array
-            Rows to learn from. A column that is constant among them but not in the table is
-            scaled by the whole table.
-        as_is : (a,) int array
-            Columns to be taken as they come.
-        rng : Generator
-            Draws the rows whose median distance sets the widths.
-        groups : sequence of int arrays
-            Columns made of one source.
-
-        Raises
-        ------
-        ValueError
-            If no column varies.
-        """
+        groups: Sequence[IntArray],
+    ) -> ViewScales:
+        """Learn the scalings from some rows of a table; see `ColumnViews.fit`."""
         scaled = np.setdiff1d(np.arange(X.shape[1]), as_is)
         varying = scaled[varies(X[:, scaled])]
         if not varying.size and not varies(X[:, as_is]).any():
@@ -146,16 +229,13 @@ class ColumnViews:
 
     @property
     def kernel(self) -> Kernel:
-        """Mean over views of (u + u^3) / 2 with u = exp(-3 D_v), on the matrix of `transform`."""
-        size = len(self.varying) + len(self.as_is)
-        base = MultiscaleRBF(gamma=GAMMA, powers=POWERS)
-        n_views = len(self.widths)
-        if n_views == 1:
-            return base
-        kernel: Kernel = OnColumns(base, 0, size)
-        for v in range(1, n_views):
-            kernel = kernel + OnColumns(base, v * size, (v + 1) * size)
-        return (1.0 / n_views) * kernel
+        """The kernel on the matrix of `transform`."""
+        return MeanRBF(GAMMA, POWERS, len(self.widths))
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the matrix of `transform`."""
+        return len(self.widths) * (len(self.varying) + len(self.as_is))
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return all views of the rows side by side, shape (n, v (d + a))."""
@@ -181,33 +261,25 @@ class ColumnViews:
 
 @dataclass(frozen=True)
 class RawColumns:
-    """One view, the columns as they come, for a kernel of the user's own.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        The user's kernel.
-    mean, sd : (d,) array
-        For distances between rows when reasons are sought; sd is 1 where a column is constant.
-    """
+    """One view, the columns as they come, for a kernel of the user's own."""
 
     kernel: Kernel
+    # For distances between rows when reasons are sought; sd is 1 where a column is constant.
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d", Meta(gt=0)]
 
     @classmethod
     def fit(cls, X: FloatArray, kernel: Kernel) -> RawColumns:
-        """Note mean and spread of the columns of `X`.
-
-        Raises
-        ------
-        ValueError
-            If no column varies.
-        """
+        """Note mean and spread of the columns of `X`; ValueError if none varies."""
         if not varies(X).any():
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         mean, sd = mean_and_sd(X)
         return cls(kernel, mean, np.where(varies(X), sd, 1.0))
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the matrix of `transform`."""
+        return len(self.mean)
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return the rows themselves."""
@@ -217,3 +289,65 @@ class RawColumns:
         """Return standardised columns."""
         out: FloatArray = (X - self.mean) / self.sd
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class OfViews:
+    """A function of the views of rows as one of the rows: made of them where they are."""
+
+    views: ViewScales | RawColumns
+    function: Any  # RowFunction or RowSums
+
+    @property
+    def purpose(self) -> str:
+        """What is done to rows."""
+        return str(self.function.purpose)
+
+    def prepare(self) -> Callable[..., Any]:
+        """Return the function of rows, and of which are in use where that matters."""
+        prepared, transform = self.function.prepare(), self.views.transform
+        return lambda rows, *in_use: prepared(transform(rows), *in_use)
+
+
+@dataclass(frozen=True)
+class ViewedSample:
+    """Rows in memory, whose views are made when they are asked for, and never of all at once."""
+
+    views: ViewScales | RawColumns
+    rows: FloatArray  # (s, columns), as they come
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns of their views."""
+        return len(self.rows), self.views.n_features
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Any) -> FloatArray:
+        return self.views.transform(self.rows[rows])
+
+
+class ViewedRows:
+    """The views of the rows of a source that are in use (n,), all by default: a `RowSource`."""
+
+    def __init__(
+        self, source: RowSource, views: ViewScales | RawColumns, in_use: BoolArray | None = None
+    ) -> None:
+        kept = slice(None) if in_use is None else in_use[source.sample_index]
+        every = isinstance(kept, slice) or bool(kept.all())
+        self._source, self._views, self._in_use = source, views, in_use
+        self.n_rows = source.n_rows if in_use is None else int(np.count_nonzero(in_use))
+        self.sample_index = source.sample_index[kept]
+        self.sample = ViewedSample(views, source.sample[:] if every else source.sample[kept])
+
+    def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
+        """Return one number a row."""
+        values = self._source.map(OfViews(self._views, function), in_use)
+        return values if self._in_use is None else values[self._in_use]
+
+    def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
+        """Return the sums over the rows in use."""
+        used = self._in_use if in_use is None else in_use
+        total: Sums = self._source.sum(OfViews(self._views, function), used)
+        return total

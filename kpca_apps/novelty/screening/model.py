@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
 from kpca_apps.files.tables.table import SourceInfo
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.row_source import SAMPLE_ROWS
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.screening.options import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
+from kpca_apps.engine.subspace import RIDGES
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.novelty.detector.leave_one_out import RIDGES
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.table.columns import ColumnOptions
 

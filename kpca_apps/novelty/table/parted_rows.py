@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import tee
 from operator import add
 from typing import Any, NamedTuple, TypeVar
@@ -20,19 +20,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.engine.rows import (
+    SAMPLE_ROWS,
+    ArrayRows,
+    RowFunction,
+    RowSums,
+    Sums,
+    sample_positions,
+)
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, unusable
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
-from kpca_apps.novelty.detector.row_source import (
-    SAMPLE_ROWS,
-    RowFunction,
-    RowSums,
-    Sums,
-    map_rows,
-    sample_positions,
-    sum_rows,
-)
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import CellFaults
@@ -217,12 +216,14 @@ def _without_rows(task: _Task, encoded: _EncodedPart) -> _EncodedPart:
     return encoded._replace(matrix=np.empty((0, 0)))
 
 
-def _use_part(
-    task: _Task,
-    encoded: EncodedFile | _EncodedPart,
-    function: Callable[[FloatArray, BoolArray | None], Result],
-) -> Result:
-    return function(encoded.rows(task.part.start, task.part.stop), task.in_use)
+def _map_part(
+    task: _Task, encoded: EncodedFile | _EncodedPart, function: RowFunction
+) -> FloatArray:
+    return ArrayRows(encoded.rows(task.part.start, task.part.stop)).map(function, task.in_use)
+
+
+def _sum_part(task: _Task, encoded: EncodedFile | _EncodedPart, function: RowSums[Sums]) -> Sums:
+    return ArrayRows(encoded.rows(task.part.start, task.part.stop)).sum(function, task.in_use)
 
 
 def _pick_part(task: _Task, encoded: EncodedFile | _EncodedPart) -> FloatArray:
@@ -311,16 +312,14 @@ class PartedRows(TableRows):
         """Return one number a row, shape (n,), mapped from a temporary file."""
         values: FloatArray = row_values(self.n_rows, np.float64)
         start = 0
-        work = partial(map_rows, function)
-        for part in self._pass(function.purpose, _use_part, self._tasks(in_use), work):
+        for part in self._pass(function.purpose, _map_part, self._tasks(in_use), function):
             values[start : start + len(part)] = part
             start += len(part)
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the rows in use."""
-        work = partial(sum_rows, function)
-        found = self._pass("Learning from rows", _use_part, self._tasks(in_use), work)
+        found = self._pass("Learning from rows", _sum_part, self._tasks(in_use), function)
         total: Sums = tree_reduce(add, found)
         return total
 

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.engine.rows import ArrayRows, RowFunction, RowSums, Sums
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import PartedTable, Table
-from kpca_apps.novelty.detector.row_source import RowFunction, RowSums, Sums, map_rows, sum_rows
 from kpca_apps.novelty.result import ColumnProfile, OddCell
 from kpca_apps.novelty.table.columns import UNKNOWN, ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.encoding import TableEncoder, ValueCoder
@@ -87,11 +87,11 @@ class TableRows:
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
         """Return one number a row, shape (n,); of very many rows, mapped from a temporary file."""
-        return map_rows(function, self.sample, in_use, n_jobs=self._n_jobs)
+        return ArrayRows(self.sample, n_jobs=self._n_jobs).map(function, in_use)
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the rows in use."""
-        return sum_rows(function, self.sample, in_use, n_jobs=self._n_jobs)
+        return ArrayRows(self.sample, n_jobs=self._n_jobs).sum(function, in_use)
 
     def take(self, positions: IntArray) -> Table:
         """Return some rows as they stand in the table, in the order asked for."""

@@ -56,10 +56,10 @@ def test_oracles(name):
     assert found.residual[0] <= float(case["rho_at_start"]) + 1e-15
 
 
-@pytest.mark.parametrize("ridge", [None, 0.05])
+@pytest.mark.parametrize("ridge", [1e-300, 0.05])
 def test_the_residual_is_the_distance_in_feature_space(ridge):
     X, new = normal_rows(60), normal_rows(20, seed=1)
-    subspace = exact(RBF(0.2), X, n_components=8, ridge=ridge)
+    subspace = exact(RBF(0.2), X, n_components=8).with_soft_cut(ridge)
     T = subspace.project(new)
     found = fixed_point(subspace, T, new)
     assert found.converged.all()
@@ -78,7 +78,7 @@ def test_a_pre_image_is_a_stationary_point():
 @pytest.mark.parametrize("name", sorted(PSD_KERNELS))
 def test_nearest_points_and_norms_are_those_of_the_whole_matrix(name):
     kernel, X = PSD_KERNELS[name], normal_rows(40)
-    subspace = exact(kernel, X, n_components=3, ridge=0.1)
+    subspace = exact(kernel, X, n_components=3).with_soft_cut(0.1)
     T = subspace.project(normal_rows(6, seed=1))
     g = subspace.expansion(T)
     K = subspace.kernel(X)

@@ -11,9 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
+from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import KpcaWarning, ModelFileError
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.row_source import map_rows
 from kpca_apps.novelty.detector.state import DetectorState
 from tests.files.model_parts import from_file, model_from, parts_of
 
@@ -44,6 +44,8 @@ CHECKED = (
     ({"kernel": "rbf", "n_components": 2, "contaminated": False}, {}),
     ({"calibration": "split", "contaminated": False}, {}),
     ({"ridge": 1e-3}, OF_RIDGE),
+    ({"kernel": "rbf"}, {}),
+    ({"n_components": 1, "n_landmarks": 6}, {}),
 )
 
 
@@ -212,7 +214,7 @@ def test_errors_in_float32_are_those_of_float64_to_a_thousandth(long_table, cont
     detector.fit(long_table)
     assert detector.precision_ == "float32"
     double = detector.subspace_.reconstruction_error(detector.views_.transform(long_table))
-    single = map_rows(detector.row_scores().errors, long_table)
+    single = ArrayRows(long_table).map(detector.row_scores().errors)
     others = np.setdiff1d(np.arange(len(long_table)), detector.landmarks_)
     np.testing.assert_allclose(single[others], double[others], rtol=1e-3)
     scores = detector.combined_(long_table, double)
@@ -438,6 +440,8 @@ def test_what_the_landmarks_miss_falls_with_their_number(ring):
 
 
 def test_as_is_must_name_columns(ring):
+    with pytest.raises(ValueError, match="as_is must name columns from 0 to 1"):
+        KernelPCANovelty(kernel="rbf", as_is=[2]).fit(ring)
     with pytest.raises(ValueError, match="from 0 to 1, got \\[7\\]"):
         KernelPCANovelty(as_is=[7]).fit(ring)
 
@@ -500,7 +504,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
         table = np.vstack([ring, far * distance])
         detector = KernelPCANovelty(random_state=0).fit(table)
         assert detector.landmarks_.max() < len(ring)
-        errors = map_rows(detector.row_scores().errors, table)
+        errors = ArrayRows(table).map(detector.row_scores().errors)
         assert errors[:400].max() < errors[400:].min()
         assert roc_auc_score(outlier, detector.novelty_scores_) > 0.98
 

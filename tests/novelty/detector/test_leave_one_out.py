@@ -11,10 +11,8 @@ from kpca_apps.engine.nystroem import (
     LandmarkBasis,
     subspace_from_sums,
 )
-from kpca_apps.novelty.detector.fitting import fit_soft, scores_without_landmarks
-from kpca_apps.novelty.detector.leave_one_out import leave_row_out
-from kpca_apps.novelty.detector.row_source import ArrayRows
-from kpca_apps.novelty.detector.views import RawColumns
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.leave_one_out import leave_landmark_out, leave_row_out
 
 
 def soft_score(z, norm, kept, total_ridge):
@@ -47,42 +45,42 @@ def rows():
 
 @pytest.fixture(scope="module")
 def fit(rows):
-    rng = np.random.default_rng(0)
-    views, every = RawColumns.fit(rows, RBF(0.3)), np.ones(len(rows), dtype=bool)
-    return fit_soft(views, ArrayRows(rows), every, ridge=0.01, n_landmarks=40, rng=rng)
+    options = {"kernel": RBF(0.3), "ridge": 0.01, "n_landmarks": 40, "random_state": 0}
+    return KernelPCANovelty(contaminated=False, **options).fit(rows)
 
 
 def scores_refitted(rows, fit, i):
     """Score of row i by a model without it, and without its landmark if it is one."""
-    landmarks = fit.landmarks[fit.landmarks != i]
+    landmarks = fit.landmarks_[fit.landmarks_ != i]
     basis = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks])
     z = basis.features()(rows)
-    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.errors.rho)
+    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.ridge_)
 
 
 def test_training_scores_equal_refitting_without_the_row(rows, fit):
-    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks)
+    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks_)
     brute = [scores_refitted(rows, fit, i) for i in others]
-    np.testing.assert_allclose(fit.scores[others], brute, rtol=1e-9)
+    np.testing.assert_allclose(fit.novelty_scores_[others], brute, rtol=1e-9)
 
 
 def test_landmarks_are_scored_without_their_landmark(rows, fit):
-    brute = [scores_refitted(rows, fit, i) for i in fit.landmarks]
+    brute = [scores_refitted(rows, fit, i) for i in fit.landmarks_]
     # rho is held fixed here and there; what remains is the jitter of the Cholesky factor.
-    np.testing.assert_allclose(fit.scores[fit.landmarks], brute, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(fit.novelty_scores_[fit.landmarks_], brute, rtol=0, atol=1e-6)
 
 
 def test_a_landmark_in_the_span_would_score_too_low(rows, fit):
-    plain = fit.errors.subspace.reconstruction_error(rows)
-    assert np.all(plain[fit.landmarks] < fit.scores[fit.landmarks])
+    plain = fit.subspace_.reconstruction_error(rows)
+    assert np.all(plain[fit.landmarks_] < fit.novelty_scores_[fit.landmarks_])
 
 
 def test_any_row_scored_without_a_landmark_equals_refitting(rows, fit):
     new = np.random.default_rng(9).normal(size=(8, 3))
     position = np.arange(8)
-    scores = scores_without_landmarks(fit.errors.subspace, fit.errors.rho, new, position)
+    residual, mahalanobis = leave_landmark_out(fit.subspace_, fit.ridge_, new, position)
+    scores = residual + fit.ridge_ * mahalanobis
     for x, p, score in zip(new, position, scores, strict=True):
-        basis = LandmarkBasis.from_cholesky(RBF(0.3), np.delete(rows[fit.landmarks], p, axis=0))
+        basis = LandmarkBasis.from_cholesky(RBF(0.3), np.delete(rows[fit.landmarks_], p, axis=0))
         sums = CovarianceSums.of_rows(basis, rows)
-        refitted = subspace_from_sums(basis, sums, ridge=fit.errors.rho)
+        refitted = subspace_from_sums(basis, sums, rho=fit.ridge_)
         assert score == pytest.approx(refitted.reconstruction_error(x[None])[0], abs=1e-6)

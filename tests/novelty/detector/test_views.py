@@ -1,14 +1,41 @@
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.views import ColumnViews
 
-NONE = np.array([], dtype=np.int64)
+
+def fitted(X, as_is=None, groups=None, rows=None):
+    return ColumnViews(as_is=as_is, groups=groups, random_state=0).fit(X, rows=rows).scales_
 
 
-def fitted(X, as_is=NONE):
-    return ColumnViews.fit(X, np.arange(len(X)), as_is, np.random.default_rng(0))
+@parametrize_with_checks([ColumnViews(random_state=0), ColumnViews(as_is=[0], random_state=0)])
+def test_scikit_learn_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_views_and_kernel_pca_with_a_ridge_are_the_errors_of_the_detector():
+    X = np.random.default_rng(1).normal(size=(300, 3))
+    detector = KernelPCANovelty(contaminated=False, random_state=0).fit(X)
+    views = ColumnViews(random_state=0).fit(X)
+    options = {"method": "nystroem", "landmarks": detector.subspace_.points, "ridge": 0.1 / 300}
+    model = make_pipeline(views, KernelPCA(kernel=views.kernel_, **options)).fit(X)[-1]
+    assert model.ridge_ == pytest.approx(detector.ridge_, rel=1e-12)
+    np.testing.assert_allclose(
+        model.reconstruction_error(views.transform(X)),
+        detector.subspace_.reconstruction_error(detector.views_.transform(X)),
+        rtol=0,
+        atol=1e-9,
+    )
+
+
+def test_views_have_names():
+    views = ColumnViews(random_state=0).fit(np.random.default_rng(1).normal(size=(30, 2)))
+    assert len(views.get_feature_names_out()) == 8
 
 
 def test_the_four_views_are_those_of_the_formulas():
@@ -89,11 +116,7 @@ def test_columns_of_one_source_weigh_as_much_as_one():
     """Copies of a column, declared as of one source, change no distance."""
     X = np.random.default_rng(7).normal(size=(100, 2))
     copies = np.column_stack([X[:, 0], X[:, 1], X[:, 1], X[:, 1], np.ones(100)])
-    groups = [np.array([0]), np.array([1, 2, 3, 4])]
-    one, many = (
-        fitted(X),
-        ColumnViews.fit(copies, np.arange(100), NONE, np.random.default_rng(0), groups),
-    )
+    one, many = fitted(X), fitted(copies, groups=[[0], [1, 2, 3, 4]])
     K = one.kernel(one.transform(X))
     np.testing.assert_allclose(many.kernel(many.transform(copies)), K, atol=1e-12)
 
@@ -103,7 +126,7 @@ def test_scalings_come_from_the_rows_in_use():
     X = rng.normal(size=(200, 3))
     spoilt = np.vstack([X, 1e3 * rng.normal(size=(50, 3))])
     alone = fitted(X)
-    among = ColumnViews.fit(spoilt, np.arange(200), NONE, np.random.default_rng(0))
+    among = fitted(spoilt, rows=np.arange(200))
     np.testing.assert_array_equal(among.transform(X), alone.transform(X))
 
 
@@ -111,7 +134,7 @@ def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
     rng = np.random.default_rng(9)
     X = rng.normal(size=(100, 2))
     X[:60, 1] = 7.0
-    views = ColumnViews.fit(X, np.arange(60), NONE, np.random.default_rng(0))
+    views = fitted(X, rows=np.arange(60))
     assert views.varying.tolist() == [0, 1]
     assert views.scales.sd[1] == X[:, 1].std()
     assert np.isfinite(views.transform(X)).all()
@@ -122,6 +145,6 @@ def test_numbers_that_vary_in_rows_left_out_only_have_a_scale_beside_indicators(
     """One odd row among equal ones: among the rows in use no number varies."""
     X = np.ones((101, 2))
     X[100] = 2.0, 0.0
-    views = ColumnViews.fit(X, np.arange(100), np.array([1]), np.random.default_rng(0))
+    views = fitted(X, [1], rows=np.arange(100))
     assert np.isfinite(views.transform(X)).all()
     assert views.kernel(views.transform(X[:1]), views.transform(X[100:]))[0, 0] < 0.9

@@ -144,7 +144,7 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
 def test_a_sample_teaches_columns_and_landmarks_and_all_rows_the_rest(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.detector.row_source.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("kpca_apps.engine.rows.SAMPLE_ROWS", 300)
     result = screen_table(in_parts(birds), options=LABELLED)
     assert (result.n_rows, result.settings["rows drawn for columns and figures"]) == (700, 300)
     planted = pl.read_csv(birds)["planted"].to_numpy()
@@ -219,8 +219,8 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("screening.model", "detector.row_source"):
-        monkeypatch.setattr(f"kpca_apps.novelty.{module}.SAMPLE_ROWS", 300)
+    for module in ("novelty.screening.model", "engine.rows"):
+        monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 300)
     told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
     model = fit_model(in_parts(birds), told)
     assert len(model.training_scores) == 700
@@ -248,7 +248,7 @@ def test_one_row_of_many_is_explained(birds: Path) -> None:
 def test_a_comparison_draws_rows_from_a_large_table(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.detector.row_source.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("kpca_apps.engine.rows.SAMPLE_ROWS", 300)
     result = compare_table(in_parts(birds), LABELLED)
     assert result.evaluations[0].n_rows == 300
     assert result.warnings[0] == (

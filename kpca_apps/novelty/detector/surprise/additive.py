@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import map_row_blocks
+from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.detector.column_scales import IQR_OF_NORMAL, ordinary_rows
@@ -54,7 +54,7 @@ MOST_LEVERAGE = 0.95
 SMALLEST_DEVIATION = 1e-6
 # Matrices of the features of one group that are in memory at once, to predict them together.
 SQUARES_HELD = 4
-# Rows at once, multiples as `engine.blocks` explains: few for new rows, which come few at a time.
+# Rows at once, multiples as `engine.rows` explains: few for new rows, which come few at a time.
 BLOCK, LEARNED_BLOCK = 192, 1_536
 
 

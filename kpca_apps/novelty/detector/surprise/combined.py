@@ -31,8 +31,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.engine.rows import RowFunction
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.novelty.detector.passes import NoveltyScores
 from kpca_apps.novelty.detector.surprise.additive import (
     AdditiveFeatures,
     ColumnResiduals,
@@ -468,7 +468,7 @@ class CombinedScores:
 
     purpose: ClassVar[str] = "Scoring rows"
 
-    errors: NoveltyScores  # of kernel PCA
+    errors: RowFunction  # of kernel PCA
     combined: CombinedScore
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.blocks import BLOCK, map_row_blocks, reduce_row_blocks
+from kpca_apps.engine.rows import BLOCK, map_row_blocks, sum_row_blocks
 from tests.engine.examples import normal_rows
 
 
@@ -38,18 +38,16 @@ def test_a_row_gets_the_same_bits_wherever_it_lies_in_a_block(p, q):
 
 
 @pytest.mark.parametrize("n", [1, 4, 11])
-def test_reduce_adds_every_row_once(n):
+def test_every_row_is_added_once(n):
     X = normal_rows(n, 3)
-    total = reduce_row_blocks(lambda rows: rows.sum(axis=0), X, np.add, block=4)
+    total = sum_row_blocks(lambda rows: rows.sum(axis=0), X, block=4)
     assert_allclose(total, X.sum(axis=0), rtol=1e-13)
 
 
-def test_reduce_goes_in_the_order_of_the_blocks_for_any_number_of_workers():
+def test_sums_go_in_the_order_of_the_blocks_for_any_number_of_workers():
     X = np.arange(40.0).reshape(20, 2)
     for n_jobs in (1, 3):
-        order = reduce_row_blocks(
-            lambda rows: [rows[0, 0]], X, lambda a, b: a + b, block=3, n_jobs=n_jobs
-        )
+        order = sum_row_blocks(lambda rows: [rows[0, 0]], X, block=3, n_jobs=n_jobs)
         assert order == list(X[::3, 0])
 
 

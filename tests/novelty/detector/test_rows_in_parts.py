@@ -7,19 +7,12 @@ import pytest
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine import nystroem
+from kpca_apps.engine import rows as engine_rows
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.nystroem import LandmarkBasis
-from kpca_apps.novelty.detector import row_source
+from kpca_apps.engine.nystroem import FeatureSums, LandmarkBasis
+from kpca_apps.engine.rows import ArrayRows, sample_positions
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.fitting import fit_soft, trim
-from kpca_apps.novelty.detector.passes import FeatureSums
-from kpca_apps.novelty.detector.row_source import (
-    ArrayRows,
-    map_rows,
-    sample_positions,
-    sum_rows,
-)
-from kpca_apps.novelty.detector.views import RawColumns
+from kpca_apps.novelty.detector.views import OfViews
 from tests.files.model_parts import parts_of
 from tests.parallel.parts import row_parts
 
@@ -38,7 +31,7 @@ class Parts:
         used = np.zeros(self.n_rows, dtype=bool) if in_use is None else in_use
         return np.concatenate(
             [
-                map_rows(sent(function), self.X[p.start : p.stop], used[p.start : p.stop])
+                ArrayRows(self.X[p.start : p.stop]).map(sent(function), used[p.start : p.stop])
                 for p in self.parts
             ]
         )
@@ -46,7 +39,7 @@ class Parts:
     def sum(self, function, in_use=None):
         used = np.ones(self.n_rows, dtype=bool) if in_use is None else in_use
         total, *others = [
-            sum_rows(sent(function), self.X[p.start : p.stop], used[p.start : p.stop])
+            ArrayRows(self.X[p.start : p.stop]).sum(sent(function), used[p.start : p.stop])
             for p in self.parts
         ]
         for part in others:
@@ -61,54 +54,45 @@ def sent(function):
 @pytest.fixture
 def rows(monkeypatch):
     """A table of which only some rows are held in memory."""
-    monkeypatch.setattr(row_source, "SAMPLE_ROWS", 400)
+    monkeypatch.setattr(engine_rows, "SAMPLE_ROWS", 400)
     return np.random.default_rng(5).normal(size=(1500, 3))
 
 
 def test_sums_made_where_numbers_round_otherwise_still_add_up(rows, monkeypatch):
-    views = RawColumns.fit(rows, KERNEL)
-    function = FeatureSums(views, LandmarkBasis.from_cholesky(KERNEL, rows[:40]))
-    expected, here = sum_rows(function, rows[:900]), sum_rows(function, rows[:400])
+    function = FeatureSums(LandmarkBasis.from_cholesky(KERNEL, rows[:40]))
+    expected, here = (ArrayRows(X).sum(function) for X in (rows[:900], rows[:400]))
     # Another mean stands for another machine's last bits.
     monkeypatch.setattr(nystroem, "SHIFT_ROWS", 39)
-    total = here + sum_rows(sent(function), rows[400:900])
-    np.testing.assert_allclose(total.covariance.mean, expected.covariance.mean, rtol=1e-9)
+    total = here + ArrayRows(rows[400:900]).sum(sent(function))
+    np.testing.assert_allclose(total.mean, expected.mean, rtol=1e-9)
+    assert total.norm == pytest.approx(900.0)
 
 
-def test_mean_and_covariance_come_from_all_rows_in_use(rows):
-    in_use = np.random.default_rng(1).random(len(rows)) < 0.6
-    views, rng = RawColumns.fit(rows, KERNEL), np.random.default_rng(0)
-    fit = fit_soft(views, ArrayRows(rows, 0), in_use, ridge=0.05, n_landmarks=40, rng=rng)
-    z = LandmarkBasis.from_cholesky(KERNEL, rows[fit.landmarks]).features()(rows)
+@pytest.mark.parametrize("contaminated", [True, False])
+def test_mean_and_covariance_come_from_all_rows_in_use(rows, contaminated, monkeypatch):
+    in_use = np.ones(len(rows), dtype=bool)
+    if contaminated:
+        in_use = np.random.default_rng(1).random(len(rows)) < 0.6
+        monkeypatch.setattr("kpca_apps.novelty.detector.estimator.trim", lambda *a, **k: in_use)
+    options = {"kernel": KERNEL, "ridge": 0.05, "n_landmarks": 40, "random_state": 0}
+    fit = KernelPCANovelty(contaminated=contaminated, **options).fit(rows)
+    z = LandmarkBasis.from_cholesky(KERNEL, rows[fit.landmarks_]).features()(rows)
     used, n = z[in_use], np.count_nonzero(in_use)
     y = z - used.mean(axis=0)
-    A = np.cov(used.T, bias=True) + fit.errors.rho * np.eye(z.shape[1])
+    A = np.cov(used.T, bias=True) + fit.ridge_ * np.eye(z.shape[1])
     M = np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
     r = 1.0 - (z * z).sum(axis=1)
     a = M / n
-    left_out = r + n * fit.errors.rho * (n / (n - 1)) ** 2 * a / (1 - n * a / (n - 1))
-    expected = np.where(in_use, left_out, r + fit.errors.rho * M)
-    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks)
-    np.testing.assert_allclose(fit.scores[others], expected[others], rtol=1e-9)
+    left_out = r + n * fit.ridge_ * (n / (n - 1)) ** 2 * a / (1 - n * a / (n - 1))
+    expected = np.where(in_use, left_out, r + fit.ridge_ * M)
+    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks_)
+    np.testing.assert_allclose(fit.novelty_scores_[others], expected[others], rtol=1e-9)
     tau = 1.0 - used.mean(axis=0) @ used.mean(axis=0)
-    assert fit.errors.rho == pytest.approx(0.05 * tau, rel=1e-9)
-
-
-def test_landmarks_come_from_the_rows_in_memory_and_in_use(rows):
-    source, in_use = ArrayRows(rows, 0), np.arange(len(rows)) % 2 == 0
-    rng = np.random.default_rng(0)
-    fit = fit_soft(RawColumns.fit(rows, KERNEL), source, in_use, ridge=0.1, n_landmarks=30, rng=rng)
-    assert np.isin(fit.landmarks, source.sample_index[in_use[source.sample_index]]).all()
-    np.testing.assert_array_equal(fit.errors.subspace.points, rows[fit.landmarks])
-
-
-def test_the_trim_is_exact_over_all_rows(rows):
-    source = ArrayRows(rows, 0)
-    kept = trim(RawColumns.fit(rows, KERNEL), source, n_landmarks=400, rng=np.random.default_rng(0))
-    # Every sampled row is a landmark: the density is the mean kernel value with the sample.
-    density = KERNEL(rows, source.sample).mean(axis=1)
-    assert kept.sum() == 750
-    assert density[kept].min() > density[~kept].max()
+    assert fit.ridge_ == pytest.approx(0.05 * tau, rel=1e-9)
+    # Landmarks come from the rows in memory and in use.
+    sampled = sample_positions(len(rows), 0)
+    assert np.isin(fit.landmarks_, sampled[in_use[sampled]]).all()
+    np.testing.assert_array_equal(fit.subspace_.points, rows[fit.landmarks_])
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, None], ids=["one kernel", "default"])
@@ -130,16 +114,16 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
     assert parted.threshold_ == pytest.approx(whole.threshold_, rel=1e-10)
     new = np.random.default_rng(2).normal(size=(20, 3))
     np.testing.assert_allclose(
-        map_rows(sent(parted.row_scores()), new), -whole.score_samples(new), rtol=1e-10
+        ArrayRows(new).map(sent(parted.row_scores())), -whole.score_samples(new), rtol=1e-10
     )
 
 
 def test_what_a_row_gets_does_not_depend_on_the_part_it_is_in(rows):
     scores = KernelPCANovelty(random_state=0).fit(rows).row_scores()
     with one_blas_thread():
-        together = map_rows(scores, rows)
+        together = ArrayRows(rows).map(scores)
     for part in row_parts(len(rows), 256):
-        alone = map_rows(scores, rows[part.start : part.stop])
+        alone = ArrayRows(rows[part.start : part.stop]).map(scores)
         np.testing.assert_array_equal(alone, together[part.start : part.stop])
 
 
@@ -157,7 +141,7 @@ def test_clean_thresholds_are_calibrated_on_the_rows_in_memory(rows):
 
 
 def test_sorted_rows_of_which_whole_parts_are_left_out_are_fitted_like_rows_in_memory(monkeypatch):
-    monkeypatch.setattr(row_source, "ROWS_SUMMED", 128)
+    monkeypatch.setattr(engine_rows, "SUMMED", 128)
     # Prices in order: the dense half lies together, and parts at the ends have no row in use.
     X = np.sort(np.random.default_rng(0).lognormal(sigma=1.5, size=(1500, 1)), axis=0)
     parts = Parts(X, 256)
@@ -166,4 +150,4 @@ def test_sorted_rows_of_which_whole_parts_are_left_out_are_fitted_like_rows_in_m
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
     views, none = whole.views_, np.zeros(len(X), dtype=bool)
     basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(X[::30]))
-    assert sum_rows(FeatureSums(views, basis), X, none).covariance.n == 0
+    assert ArrayRows(X).sum(OfViews(views, FeatureSums(basis)), none).n == 0

@@ -1,0 +1,110 @@
+"""Which rows of a table that may hold outliers a model is fitted on: those that lie densest.
+
+Half of all rows, or more of an even table; nothing else of the fit learns from the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
+from kpca_apps.engine.nystroem import LandmarkBasis
+from kpca_apps.engine.plan import require_nystroem
+from kpca_apps.engine.precision import MEAN_ROWS, agreeing_precision, evenly_drawn
+from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks, sum_row_blocks
+from kpca_apps.engine.subspace import Resolved
+from kpca_apps.novelty.detector.leave_one_out import SCORED_BLOCK
+
+__all__ = ["densest", "trim"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+# A row below the first part of the typical density is sparse, one above the second is not; between
+# them it counts in part.
+AS_DENSE = (0.6, 0.8)
+# Shares of rows about as dense as the densest half: up to the first half of the rows are kept, from
+# the second on as many as these are, between them in proportion.
+EVEN = (0.7, 0.9, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelDensity:
+    """Kernel density of each row, weights' k_Z(x); those in use are treated like the others."""
+
+    kernel: Kernel
+    points: FloatArray  # (m, d), Z
+    weights: FloatArray  # (m,)
+    precision: Resolved = "float64"
+
+    purpose = "Finding the dense half"
+
+    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Return the density of rows."""
+        kernel_rows = self.kernel.against(self.points, self.precision)
+        weights = self.weights.astype(self.precision)
+        return lambda rows, in_use: map_row_blocks(
+            lambda block: kernel_rows(block) @ weights, rows, block=SCORED_BLOCK
+        )
+
+
+def trim(
+    source: RowSource,
+    kernel: Kernel,
+    *,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> BoolArray:
+    """Mark the rows (n,) with the highest kernel density <z, zbar>, as `densest` says.
+
+    Landmarks and zbar come from the source's sample.
+    """
+    # Not about the mean: a density is a product with the mean, of which nothing would be left.
+    sample = source.sample
+    require_nystroem(min(n_landmarks, len(sample)), sample.shape[1])
+    landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
+    basis = LandmarkBasis.from_cholesky(kernel, sample[landmarks])
+    typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
+    kernel_rows = kernel.against(basis.points)
+    total: FloatArray = sum_row_blocks(
+        lambda block: kernel_rows(block).sum(axis=0), typical, block=SCORED_BLOCK, n_jobs=n_jobs
+    )
+    weights = basis.transform @ (basis.transform.T @ (total / len(typical)))
+    density = partial(KernelDensity, kernel, basis.points, weights)
+    probe = ArrayRows(sample[np.setdiff1d(evenly_drawn(len(sample)), landmarks)])
+    precision = agreeing_precision(lambda p: probe.map(density(p)), source.n_rows)
+    return densest(source.map(density(precision)))
+
+
+def densest(density: FloatArray) -> BoolArray:
+    """Mark the rows with the highest density (n,): half of them, or more of an even table.
+
+    Where most rows are about as dense as the densest half there is no sparse half: a ring, say,
+    would lose an arc that is as good as the rest. At least two rows are marked, and with the last
+    of them all that are as dense: equal rows are kept or left out together.
+
+    Examples
+    --------
+    >>> densest(np.array([5.0, 1.0, 4.0, 3.0, 3.0])).tolist()
+    [True, False, True, True, True]
+    >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
+    np.int64(19)
+    """
+    # How many rows are kept changes gradually with how many are about as dense, so that one row
+    # more or less in the table never decides it.
+    n, half = len(density), (len(density) + 1) // 2
+    ordered = np.sort(density)
+    typical = float(ordered[n - half :].sum()) / half
+    dense = np.interp(ordered, np.multiply(AS_DENSE, typical), (0.0, 1.0)) if typical > 0 else 0.0
+    kept = np.interp(np.mean(dense), EVEN, (0.5, *EVEN[1:]))
+    least = ordered[n - max(2, math.ceil(n * float(kept) - 1e-9))]
+    marked: BoolArray = np.asarray(density) >= least
+    return marked

@@ -1,0 +1,107 @@
+"""The soft and the hard cut of the detector against plain formulas."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.nystroem import LandmarkBasis
+from kpca_apps.errors import MemoryLimitError
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+
+
+def soft(kernel, X, **options):
+    return KernelPCANovelty(contaminated=False, kernel=kernel, random_state=0, **options).fit(X)
+
+
+def hard(kernel, X, n_components):
+    """A fit, and the half of the rows that it rests on."""
+    fit = soft(kernel, X, n_components=n_components)
+    return fit, X[np.isnan(fit.novelty_p_values_)]
+
+
+def test_soft_score_is_residual_plus_regularised_mahalanobis():
+    rng = np.random.default_rng(1)
+    X, new = rng.normal(size=(200, 2)), rng.normal(size=(50, 2)) * 2
+    fit = soft(RBF(0.5), X, ridge=0.05, n_landmarks=30)
+    features = LandmarkBasis.from_cholesky(RBF(0.5), X[fit.landmarks_]).features()
+    z, train = features(new), features(X)
+    y = z - train.mean(axis=0)
+    A = np.cov(train.T, bias=True) + fit.ridge_ * np.eye(train.shape[1])
+    mahalanobis = np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
+    expected = 1.0 - (z * z).sum(axis=1) + fit.ridge_ * mahalanobis
+    np.testing.assert_allclose(-fit.score_samples(new), expected, rtol=1e-10)
+
+
+def test_the_ridge_is_a_share_of_the_total_variance():
+    X = np.random.default_rng(2).normal(size=(80, 2))
+    fit = soft(RBF(0.5), X, ridge=0.1, n_landmarks=80)
+    assert fit.ridge_ == pytest.approx(0.1 * (1.0 - RBF(0.5)(X).mean()), rel=1e-5)
+
+
+def test_an_isolated_row_is_not_masked_by_a_soft_cut():
+    """With a hard cut it claims a component of its own (novelty of the soft cut)."""
+    X = np.vstack([np.random.default_rng(0).normal(size=(300, 2)), [[9.0, 9.0]]])
+    for ridge in (1e-3, 1e-2, 1e-1):
+        fit = soft(RBF(0.5), X, ridge=ridge, n_landmarks=301)
+        assert fit.novelty_scores_.argmax() == 300
+    fits = (
+        KernelPCANovelty(
+            contaminated=False, kernel=RBF(0.5), n_components=40, random_state=seed
+        ).fit(X)
+        for seed in range(20)
+    )
+    fit = next(fit for fit in fits if np.isnan(fit.novelty_p_values_[300]))
+    assert (fit.novelty_scores_ > fit.novelty_scores_[300]).mean() > 0.5
+
+
+def test_linear_kernel_gives_the_pca_residual():
+    X = np.random.default_rng(6).normal(size=(60, 5)) @ np.diag([5, 3, 1, 0.5, 0.2])
+    fit, used = hard(Linear(), X, 2)
+    pca = PCA(2).fit(used)
+    residual = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum(axis=1)
+    np.testing.assert_allclose(fit.novelty_scores_, residual, atol=1e-10)
+
+
+def test_wide_rbf_approaches_the_pca_residual():
+    X, gamma = np.random.default_rng(7).normal(size=(60, 4)) @ np.diag([3, 2, 1, 0.5]), 1e-6
+    fit, used = hard(RBF(gamma), X, 2)
+    pca = PCA(2).fit(used)
+    residual = ((X - pca.inverse_transform(pca.transform(X))) ** 2).sum(axis=1)
+    np.testing.assert_allclose(fit.novelty_scores_ / (2 * gamma), residual, rtol=3e-2)
+
+
+def test_no_components_is_the_parzen_potential():
+    X = np.random.default_rng(8).normal(size=(50, 2))
+    fit, used = hard(RBF(0.7), X, 0)
+    potential = 1 - 2 * RBF(0.7)(X, used).mean(axis=1) + RBF(0.7)(used).mean()
+    np.testing.assert_allclose(fit.novelty_scores_, potential, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_components", [19, 20, 30])
+def test_components_that_span_every_row_are_refused(n_components):
+    X = np.random.default_rng(8).normal(size=(40, 2))
+    with pytest.raises(ValueError, match=f"n_components={n_components} components span the 20 row"):
+        hard(RBF(5.0), X, n_components)
+
+
+def test_many_rows_of_a_hard_cut_go_through_landmarks():
+    X = np.random.default_rng(8).normal(size=(11_000, 2))
+    fit, used = hard(RBF(0.1), X, 3)
+    assert len(used) == 5500 and len(fit.landmarks_) == len(fit.subspace_.points) <= 1000
+    np.testing.assert_array_equal(fit.subspace_.points, X[fit.landmarks_])
+    exact = KernelPCANovelty(kernel=RBF(0.1), n_components=3, contaminated=False, random_state=0)
+    exact.fit(X[:4000])
+    assert np.corrcoef(fit.score_samples(X), exact.score_samples(X))[0, 1] > 0.99
+
+
+def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
+    monkeypatch.setattr("kpca_apps.engine.plan.default_budget", lambda: 10**6)
+    X = np.random.default_rng(8).normal(size=(2000, 2))
+    with pytest.raises(MemoryLimitError, match=r"2000 landmarks .* use fewer landmarks"):
+        soft(RBF(1.0), X, n_landmarks=2000)
+
+
+def test_a_tiny_bandwidth_is_said():
+    X = np.random.default_rng(8).normal(size=(100, 2))
+    assert "resemble no landmark" in soft(RBF(1e6), X, n_landmarks=50).warnings_[0]

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.rows import ArrayRows
+from kpca_apps.errors import MemoryLimitError
+from kpca_apps.novelty.detector.trim import densest, trim
+
+
+def densest_half(kernel, X, **options):
+    return np.flatnonzero(trim(ArrayRows(X), kernel, **options))
+
+
+def test_the_trim_is_exact_over_all_rows():
+    rows, kernel = np.random.default_rng(5).normal(size=(1500, 3)), RBF(0.3)
+    sample = np.sort(np.random.default_rng(6).choice(1500, 400, replace=False))
+    source, rng = ArrayRows(rows, sample), np.random.default_rng(0)
+    kept = trim(source, kernel, n_landmarks=400, rng=rng)
+    # Every sampled row is a landmark: the density is the mean kernel value with the sample.
+    density = kernel(rows, rows[sample]).mean(axis=1)
+    assert kept.sum() == 750
+    assert density[kept].min() > density[~kept].max()
+
+
+def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
+    monkeypatch.setattr("kpca_apps.engine.plan.default_budget", lambda: 10**6)
+    X, rng = np.random.default_rng(8).normal(size=(2000, 2)), np.random.default_rng(0)
+    with pytest.raises(MemoryLimitError, match=r"2000 landmarks .* use fewer landmarks"):
+        densest_half(RBF(1.0), X, n_landmarks=2000, rng=rng)
+
+
+def test_trimming_keeps_the_dense_half():
+    rng = np.random.default_rng(3)
+    X = np.vstack([rng.normal(size=(70, 2)), rng.uniform(5, 50, size=(30, 2))])
+    kept = densest_half(RBF(0.5), X, n_landmarks=50, rng=rng)
+    assert len(kept) == 50
+    assert kept.max() < 70
+
+
+def test_density_is_the_mean_kernel_row():
+    X = np.random.default_rng(4).normal(size=(41, 2))
+    half = densest_half(RBF(0.5), X, n_landmarks=41, rng=np.random.default_rng(0))
+    expected = np.sort(np.argsort(-RBF(0.5)(X).mean(axis=1), kind="stable")[:21])
+    assert np.array_equal(half, expected)
+
+
+def test_an_even_table_keeps_all_rows_but_the_sparse():
+    """No arc of a ring is cut away as if it were the sparse half."""
+    rng = np.random.default_rng(5)
+    angle = rng.uniform(0, 2 * np.pi, 300)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.vstack([ring, [[4.0, 4.0]]])
+    kept = densest_half(RBF(0.2), X, n_landmarks=100, rng=rng)
+    assert 300 not in kept
+    assert len(kept) >= 290
+
+
+@given(
+    n=st.integers(300, 1500),
+    sparse=st.floats(0.0, 0.75),
+    spread=st.floats(0.0, 0.3),
+    seed=st.integers(0, 10**6),
+)
+def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spread, seed):
+    """A dense majority with ever more sparse rows among it, and one row more each time."""
+    rng = np.random.default_rng(seed)
+    dense = 1.0 + spread * rng.uniform(-1, 1, n)
+    others = sparse * (1.0 + 0.1 * rng.uniform(-1, 1, n))
+    numbers = np.r_[np.arange(0, n, n // 20), np.arange(1, n, n // 20)]
+    for k in numbers[numbers < n - 1]:
+        one, next_one = (densest(np.r_[dense, others[:j]]) for j in (k, k + 1))
+        assert min(one.sum(), next_one.sum()) >= (n + k) // 2
+        # Adding a row moves the typical density by at most 2 max / (n typical); see `densest`.
+        assert abs(int(one.sum()) - int(next_one.sum())) <= 20
+    jittered = np.r_[dense, others] * (1 + 1e-4 * rng.uniform(-1, 1, 2 * n))
+    kept, moved = densest(np.r_[dense, others]), densest(jittered)
+    assert abs(int(kept.sum()) - int(moved.sum())) <= 2 + 5e-3 * n
+
+
+def test_where_the_dense_and_the_sparse_are_equally_many_neither_is_lost_at_a_blow():
+    # No two alike: of equal rows all are kept, or none.
+    density = np.r_[np.full(500, 1.0), np.full(520, 0.3)] - 1e-9 * np.arange(1020)
+    kept = [densest(density[i:]).sum() for i in range(40)]
+    assert max(kept) - min(kept) <= 25
