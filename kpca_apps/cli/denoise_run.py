@@ -65,7 +65,7 @@ def chosen_mode(
     check_range(data_range)
     if params["model"] is None:
         from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-        from kpca_apps.denoise.passes import Options
+        from kpca_apps.denoise.options import Options
 
         chosen = {name: params[name] for name in ("noise", *_SETTINGS)}
         options = Options(**chosen, n_jobs=n_jobs)

@@ -8,9 +8,10 @@ on every run, whatever the tiling.
 
 For a kernel of infinite width the two cuts need no kernel matrix: projections on the leading
 principal components (`project_rows`), and the Wiener filter learned on a pilot (`linear_smooth`),
-X'X + rho I = U'U, B = inv(U') X', Theta = B'B, which is the second stage of NL-Ridge (Herbreteau &
-Kervrann 2022) with centring. For the hard cut at a finite width there is `rbf_rows`; the soft cut
-is not better for one (measured on text at sigma 25: 26.76 dB, and 26.90 with an infinite width).
+Theta = X (X'X + rho I)^-1 X', which is the second stage of NL-Ridge (Herbreteau & Kervrann 2022)
+with centring. For the hard cut at a finite width there is `rbf_rows`, which comes to
+`project_rows` as the width grows; the soft cut is not better for one (measured on text at sigma
+25: 26.76 dB, and 26.90 with an infinite width).
 """
 
 from __future__ import annotations
@@ -23,12 +24,10 @@ from kpca_apps.denoise._small_matrices import (
     Scalar,
     Vector,
     add_product,
-    cholesky,
     compiled,
     gram_of_columns,
     leading_eigenvectors,
     padded_size,
-    solve_lower,
 )
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.engine.preimage.fixed_point import VANISHING
@@ -38,18 +37,15 @@ __all__ = [
     "RADIUS",
     "denoise_band",
     "find_group",
+    "gather_centred",
     "linear_smooth",
-    "matching_space",
-    "origin_of",
-    "pad_guide",
     "project_rows",
     "rbf_rows",
+    "spread",
     "survey_band",
-    "work_space",
 ]
 
 Places = NDArray[np.int32]
-Space = tuple[Matrix, Matrix, Matrix, Matrix, Vector, Matrix, Matrix, Matrix]
 
 RADIUS = 18
 """Patches are looked for within this many pixels of the reference, both ways."""
@@ -58,16 +54,6 @@ LANES = 40
 """Columns of candidates compared at once: 2 RADIUS + 1, rounded up to whole vector registers."""
 
 EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
-
-
-def origin_of(first_row: int, first_column: int) -> int:
-    """Return the place in the whole image of a piece's first pixel, as one number."""
-    return (first_row << 32) + first_column
-
-
-def pad_guide(guide: Matrix) -> Matrix:
-    """Widen an image by zeros, which are read but never chosen: (h, RADIUS + w + LANES)."""
-    return np.pad(guide, ((0, 0), (RADIUS, LANES)))
 
 
 @compiled
@@ -116,9 +102,9 @@ def _key(y: int, x: int) -> np.uint64:
 
 
 @compiled
-def _kth_smallest(values: Vector, n: int, k: int) -> np.float32:
-    """Return the k-th smallest (from 1) of the first n values, which are reordered."""
-    low, high, wanted = 0, n - 1, k - 1
+def _kth_smallest(values: Vector, k: int) -> np.float32:
+    """Return the k-th smallest (from 1) of values, which are reordered."""
+    low, high, wanted = 0, len(values) - 1, k - 1
     while low < high:
         pivot = values[(low + high) // 2]
         i, j = low, high
@@ -146,24 +132,43 @@ def find_group(
     y: int,
     x: int,
     shape: tuple[int, int],
-    origin: int,
+    origin: tuple[int, int],
     k: int,
     tie: Scalar,
     group: Places,
-    space: tuple[Vector, Vector, Places],
 ) -> int:
     """Write the corners of the k patches nearest to a reference; return how many there are.
 
-    The reference, at (y, x) of the guide from `pad_guide`, is among them, in reading order; an
-    image may hold fewer. Squared distances below `tie` are drawn at random from its upper half,
-    by coordinates in the whole image, where the guide begins at `origin`.
+    The reference, at (y, x) of a guide with RADIUS columns of zeros before it and LANES behind, is
+    among them, in reading order; an image may hold fewer. Squared distances below `tie` are drawn
+    at random from its upper half, by coordinates in the whole image, where the guide begins at
+    `origin`.
     """
-    distances, scratch, places = space
-    n = _candidates(padded, y, x, shape, origin, tie, distances, places, scratch[:LANES])
+    most = (2 * RADIUS + 1) * LANES
+    distances, places = np.empty(most, np.float32), np.empty((most, 2), np.int32)
+    row = np.empty(LANES, np.float32)
+    height, width = shape
+    top, bottom = max(0, y - RADIUS), min(padded.shape[0] - height, y + RADIUS)
+    left, right = max(0, x - RADIUS), min(padded.shape[1] - RADIUS - LANES - width, x + RADIUS)
+    reference = _key(origin[0] + y, origin[1] + x)
+    n = 0
+    for other_y in range(top, bottom + 1):
+        _row_distances(padded, y, x, other_y, height, width, row)
+        for other_x in range(left, right + 1):
+            d = row[other_x - x + RADIUS]
+            if np.isnan(d):  # An order of distances there must be, or too many would be found.
+                d = np.float32(np.inf)
+            if d < tie:
+                u = _uniform(reference, _key(origin[0] + other_y, origin[1] + other_x))
+                d = tie * (np.float32(0.5) + np.float32(0.5) * u)
+            if other_y == y and other_x == x:
+                d = np.float32(-1)
+            distances[n] = d
+            places[n, 0] = other_y
+            places[n, 1] = other_x
+            n += 1
     k = min(k, n)
-    for t in range(n):
-        scratch[t] = distances[t]
-    last = _kth_smallest(scratch, n, k)
+    last = _kth_smallest(distances[:n].copy(), k)
     nearer = 0
     for t in range(n):
         nearer += distances[t] < last
@@ -180,57 +185,14 @@ def find_group(
 
 
 @compiled
-def _candidates(
-    padded: Matrix,
-    y: int,
-    x: int,
-    shape: tuple[int, int],
-    origin: int,
-    tie: Scalar,
-    distances: Vector,
-    places: Places,
-    row: Vector,
-) -> int:
-    """List every patch in reach with its distance, ties drawn; return how many there are."""
+def gather_centred(
+    plane: Matrix, group: Places, k: int, shape: tuple[int, int], patches: Matrix, mean: Vector
+) -> None:
+    """Copy the k patches of a group into the rows of a matrix, less their mean, which is kept."""
     height, width = shape
-    rows = padded.shape[0] - height
-    columns = padded.shape[1] - RADIUS - LANES - width
-    left, right = max(0, x - RADIUS), min(columns, x + RADIUS)
-    reference = np.uint64(origin) + _key(y, x)
-    n = 0
-    for other_y in range(max(0, y - RADIUS), min(rows, y + RADIUS) + 1):
-        _row_distances(padded, y, x, other_y, height, width, row)
-        for other_x in range(left, right + 1):
-            d = row[other_x - x + RADIUS]
-            if np.isnan(d):  # An order of distances there must be, or too many would be found.
-                d = np.float32(np.inf)
-            if d < tie:
-                u = _uniform(reference, np.uint64(origin) + _key(other_y, other_x))
-                d = tie * (np.float32(0.5) + np.float32(0.5) * u)
-            if other_y == y and other_x == x:
-                d = np.float32(-1)
-            distances[n] = d
-            places[n, 0] = other_y
-            places[n, 1] = other_x
-            n += 1
-    return n
-
-
-@compiled
-def matching_space() -> tuple[Vector, Vector, Places]:
-    """Work space of `find_group`: distances twice, and places."""
-    most = (2 * RADIUS + 1) * LANES
-    return (
-        np.zeros(most, np.float32),
-        np.zeros(most, np.float32),
-        np.zeros((most, 2), np.int32),
-    )
-
-
-@compiled
-def gather(plane: Matrix, group: Places, k: int, shape: tuple[int, int], patches: Matrix) -> None:
-    """Copy the k patches of a group into the rows of a matrix."""
-    height, width = shape
+    n = height * width
+    for j in range(n):
+        mean[j] = np.float32(0)
     for g in range(k):
         y, x = group[g, 0], group[g, 1]
         to = patches[g]
@@ -238,25 +200,15 @@ def gather(plane: Matrix, group: Places, k: int, shape: tuple[int, int], patches
             row = plane[y + i]
             for j in range(width):
                 to[i * width + j] = row[x + j]
-
-
-@compiled
-def centre(patches: Matrix, k: int, mean: Vector) -> None:
-    """Subtract the mean of the first k rows in place, and keep it."""
-    n = mean.shape[0]
-    for j in range(n):
-        mean[j] = np.float32(0)
-    for g in range(k):
-        row = patches[g]
         for j in range(n):
-            mean[j] += row[j]
+            mean[j] += to[j]
     share = np.float32(1) / np.float32(k)
     for j in range(n):
         mean[j] *= share
     for g in range(k):
-        row = patches[g]
+        to = patches[g]
         for j in range(n):
-            row[j] -= mean[j]
+            to[j] -= mean[j]
 
 
 @compiled
@@ -314,58 +266,48 @@ def spread(
 
 
 @compiled
-def work_space(k: int, n: int) -> Space:
-    """Work space of `project_rows` and `linear_smooth` for up to k patches of n pixels."""
-    wide, deep, least = padded_size(n), padded_size(k), padded_size(min(k, n))
-    most = max(wide, deep)
-    return (
-        np.zeros((most, most), np.float32),
-        np.zeros((most, wide), np.float32),
-        np.zeros((least, least), np.float32),
-        np.zeros((least, least), np.float32),
-        np.zeros(least, np.float32),
-        np.zeros((7, least), np.float32),
-        np.zeros((most, deep), np.float32),
-        np.zeros((k, most), np.float32),
-    )
-
-
-@compiled
-def project_rows(
-    z: Matrix, k: int, n: int, variance: Scalar, most: Scalar, space: Space
-) -> tuple[int, Scalar]:
+def project_rows(z: Matrix, k: int, n: int, variance: Scalar, most: Scalar) -> tuple[int, Scalar]:
     """Replace k centred patches of n pixels by their projections on the components above the edge.
 
     The edge follows the residual variance up to `most` times the variance given. Returned: how many
     components were kept, and the residual variance per degree of freedom.
     """
-    zt, scores, gram, vectors, values, work, _, _ = space
-    transpose(z, k, n, zt)
     small = min(k, n)
-    width = padded_size(small)
-    g, v, s = gram[:width, :width], vectors[:, :width], work[:, :width]
+    width, wide = padded_size(small), z.shape[1]
+    across, gram = np.zeros((n, padded_size(k)), np.float32), np.zeros((width, width), np.float32)
+    transpose(z, k, n, across)
     if n <= k:
-        gram_of_columns(z, zt, g, k, n)
+        gram_of_columns(z, across, gram, k, n)
     else:
-        gram_of_columns(zt, z, g, n, k)
+        gram_of_columns(across, z, gram, n, k)
     trace = np.float32(0)
     for i in range(small):
-        trace += g[i, i]
+        trace += gram[i, i]
     per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
     above = 0
+    vectors, values = np.zeros((small, width), np.float32), np.zeros(small, np.float32)
     if trace > per_variance * variance:
-        above = leading_eigenvectors(g, small, per_variance * variance, v, values, s)
+        above = leading_eigenvectors(gram, small, per_variance * variance, vectors, values)
     q, shown = _components(values, above, trace, k, n, variance, most, per_variance)
     if n <= k:
-        _scores(z, v, k, n, q, scores)
+        # Coordinates of the patches on the components, which are vectors of pixels.
+        scores = np.zeros((k, q), np.float32)
+        for i in range(k):
+            row = z[i]
+            for c in range(q):
+                axis = vectors[c]
+                dot = np.float32(0)
+                for j in range(n):
+                    dot += row[j] * axis[j]
+                scores[i, c] = dot
         clear(z, k)
-        add_product(scores, v, z, k, q)
+        add_product(scores, vectors, z, k, q)
     else:
-        clear(scores, q)
-        add_product(v, z, scores, q, k)
+        axes, weights = np.zeros((q, wide), np.float32), np.zeros((k, q), np.float32)
+        add_product(vectors, z, axes, q, k)
+        transpose(vectors, q, k, weights)
         clear(z, k)
-        transpose(v, q, k, zt)
-        add_product(zt, scores, z, k, q)
+        add_product(weights, axes, z, k, q)
     return q, shown
 
 
@@ -396,69 +338,32 @@ def _components(
 
 
 @compiled
-def _scores(z: Matrix, v: Matrix, k: int, n: int, q: int, scores: Matrix) -> None:
-    """Coordinates of the patches on the first q components."""
-    for i in range(k):
-        row = z[i]
-        for c in range(q):
-            axis = v[c]
-            dot = np.float32(0)
-            for j in range(n):
-                dot += row[j] * axis[j]
-            scores[i, c] = dot
-
-
-@compiled
-def _add_ridge(gram: Matrix, n: int, ridge: Scalar) -> Scalar:
-    """Add a ridge to a diagonal, at least what float32 needs; return what was added."""
-    trace = np.float32(0)
-    for i in range(n):
-        trace += gram[i, i]
-    added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
-    for i in range(n):
-        gram[i, i] += added
-    return added
-
-
-@compiled
-def _column_squares(b: Matrix, rows: int, columns: int, out: Vector) -> None:
-    """Sum the squares of each column of b."""
-    for g in range(columns):
-        out[g] = np.float32(0)
-    for i in range(rows):
-        row = b[i]
-        for g in range(columns):
-            out[g] += row[g] * row[g]
-
-
-@compiled
-def _apply(b: Matrix, z: Matrix, rows: int, k: int, space: Space) -> None:
-    """Replace the k rows of z by b'b z, b of the given number of rows."""
-    bz, bt = space[1], space[7]
-    clear(bz, rows)
-    add_product(b, z, bz, rows, k)
-    transpose(b, rows, k, bt)
-    clear(z, k)
-    add_product(bt, bz, z, k, rows)
-
-
-@compiled
-def linear_smooth(
-    x: Matrix, z: Matrix, k: int, n: int, ridge: Scalar, leverage: Vector, space: Space
-) -> None:
+def linear_smooth(x: Matrix, z: Matrix, k: int, n: int, ridge: Scalar, leverage: Vector) -> None:
     """Replace the noisy patches z by Theta z, learned on the centred patches x of the pilot.
 
     `leverage` receives the diagonal of Theta.
     """
     width = padded_size(n)
-    gram, b = space[0][:width, :width], space[6]
-    transpose(x, k, n, b)
-    gram_of_columns(x, b, gram, k, n)
-    _add_ridge(gram, n, ridge)
-    cholesky(gram, n)
-    solve_lower(gram, b, n)
-    _column_squares(b, n, k, leverage)
-    _apply(b, z, n, k, space)
+    across, gram = np.zeros((n, padded_size(k)), np.float32), np.zeros((width, width), np.float32)
+    transpose(x, k, n, across)
+    gram_of_columns(x, across, gram, k, n)
+    trace = np.float32(0)
+    for i in range(n):
+        trace += gram[i, i]
+    # At least what float32 needs.
+    added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
+    for i in range(n):
+        gram[i, i] += added
+    weights = np.linalg.solve(gram[:n, :n].copy(), x[:k, :n].copy().T).T
+    for i in range(k):
+        own = np.float32(0)
+        for j in range(n):
+            own += weights[i, j] * x[i, j]
+        leverage[i] = max(own, np.float32(0))
+    learned = np.zeros((n, width), np.float32)
+    add_product(across, z, learned, n, k)
+    clear(z, k)
+    add_product(weights, learned, z, k, n)
 
 
 @compiled
@@ -522,9 +427,8 @@ def _truncated(
     trace = (trace - (k - 1) * floor) / slope
     width = expansion.shape[1]
     vectors, values = np.zeros((k, width)), np.zeros(k)
-    work = np.zeros((7, width))
     edge = slope * per_variance * variance + floor
-    above = leading_eigenvectors(gram, k, edge, vectors, values, work)
+    above = leading_eigenvectors(gram, k, edge, vectors, values)
     for a in range(above):
         values[a] = (values[a] - floor) / slope
     q, _ = _components(values, above, trace, k, n, variance, most, per_variance)
@@ -599,23 +503,22 @@ def denoise_band(
     most: Scalar,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
-    origin: int,
+    origin: tuple[int, int],
     top: int,
     height: int,
 ) -> NDArray[np.float32]:
     """Denoise the groups of one band of references, which are shared by all planes.
 
-    Patches are matched in `guide`, from `pad_guide`, learned on `points` and denoised in `planes`,
-    both (c, h, w) and the same for the hard cut. `variance` is that of the noise in the planes, its
-    mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for the soft cut;
-    `tie` the squared distance below which a candidate is the same patch as the reference there.
-    `window` (p, p') weighs the pixels of a patch; a group has k. The hard cut is of the `bandwidth`
-    of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its edge follows the
-    group up to `most` times the variance. `rows` and `columns` are the references' corners,
-    `origin` is from `origin_of`, `top` and `height` say which rows of the planes the band can
-    reach.
-
-    Returned: weighted estimates, weights and weighted leverages, (c, 3, height, w).
+    Patches are matched in `guide`, padded as in `find_group`, learned on `points` and denoised in
+    `planes`, both (c, h, w) and the same for the hard cut. `variance` is that of the noise in the
+    planes, its mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for
+    the soft cut; `tie` the squared distance below which a candidate is the same patch as the
+    reference there. `window` (p, p') weighs the pixels of a patch; a group has k. The hard cut is
+    of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its
+    edge follows the group up to `most` times the variance. `rows` and `columns` are the references'
+    corners, `origin` is where the planes begin in the whole image, `top` and `height` say which
+    rows of them the band can reach. Weighted estimates, weights and weighted leverages are
+    returned, (c, 3, height, w).
     """
     shape, n = window.shape, window.size
     wide = padded_size(n)
@@ -624,36 +527,30 @@ def denoise_band(
     mean = np.zeros(wide, np.float32)
     weight, leverage = np.zeros(k, np.float32), np.zeros(k, np.float32)
     group = np.zeros((k, 2), np.int32)
-    nearby, space = matching_space(), work_space(k, n)
     for y in rows:
         for x in columns:
             near = np.float32(0) if soft else tie[y, x]
-            found = find_group(guide, y, x, shape, origin, k, near, group, nearby)
+            found = find_group(guide, y, x, shape, origin, k, near, group)
             share = np.float32(1) / np.float32(found)
             for c in range(len(planes)):
                 level = np.float32(0)
                 if soft:
                     level = variance[c, 0, 0]
-                    gather(points[c], group, found, shape, x_rows)
-                    centre(x_rows, found, mean)
+                    gather_centred(points[c], group, found, shape, x_rows, mean)
                 else:
                     for g in range(found):
                         level += share * variance[c, group[g, 0], group[g, 1]]
-                gather(planes[c], group, found, shape, z)
-                centre(z, found, mean)
-                q = 0
+                gather_centred(planes[c], group, found, shape, z, mean)
                 if soft:
-                    ridge = RIDGE * np.float32(n) * level
-                    linear_smooth(x_rows, z, found, n, ridge, leverage, space)
-                elif bandwidth is not None:  # A branch that is not compiled where it is.
-                    q = rbf_rows(z, found, n, level, most, bandwidth)
-                else:
-                    q, _ = project_rows(z, found, n, level, most, space)
-                if soft:
+                    linear_smooth(x_rows, z, found, n, RIDGE * np.float32(n) * level, leverage)
                     for g in range(found):
-                        leverage[g] += np.float32(1) / np.float32(found)
+                        leverage[g] += share
                         weight[g] = np.float32(1) / leverage[g]
                 else:
+                    if bandwidth is not None:  # A branch that is not compiled where it is.
+                        q = rbf_rows(z, found, n, level, most, bandwidth)
+                    else:
+                        q, _ = project_rows(z, found, n, level, most)
                     weight[:] = np.float32(1) / np.float32(1 + q)
                     leverage[:] = np.float32(1 + q) * share
                 spread(z, mean, weight, leverage, group, found, window, top, sums[c])
@@ -681,12 +578,10 @@ def survey_band(
     ratios = np.zeros((len(rows), len(columns)), np.float32)
     z, mean = np.zeros((k, padded_size(n)), np.float32), np.zeros(padded_size(n), np.float32)
     group = np.zeros((k, 2), np.int32)
-    nearby, space = matching_space(), work_space(k, n)
     for i in range(len(rows)):
         for j in range(len(columns)):
-            found = find_group(guide, rows[i], columns[j], shape, 0, k, tie, group, nearby)
-            gather(plane, group, found, shape, z)
-            centre(z, found, mean)
-            _, shown = project_rows(z, found, n, variance, most, space)
+            found = find_group(guide, rows[i], columns[j], shape, (0, 0), k, tie, group)
+            gather_centred(plane, group, found, shape, z, mean)
+            _, shown = project_rows(z, found, n, variance, most)
             ratios[i, j] = shown / variance
     return ratios

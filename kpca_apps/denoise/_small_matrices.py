@@ -1,9 +1,11 @@
 """Small dense linear algebra for one group of patches, compiled.
 
 A group is a matrix of some 50 patches by some 50 pixels, an image has tens of thousands of groups,
-and only the few eigenpairs above an edge are wanted. numpy's eigh, cholesky and solve in the place
-of these took 1.4 to 1.7 times as long for a whole image (256 x 256, presets fast and balanced,
-same run). Rows are padded to whole vector registers (`padded_size`); padding is zero and stays so.
+and only the few eigenpairs above an edge are wanted: with `numpy.linalg.eigh` in the place of
+`leading_eigenvectors` a whole image takes 1.4 to 1.5 times as long (256 x 256, presets fast and
+balanced, one thread, alternating). A Cholesky factor of our own was no faster than LAPACK (1.04 at
+most) and is gone. Rows are padded to whole vector registers (`padded_size`); padding is zero and
+stays so.
 
 Eigenpairs: Householder reduction to tridiagonal form, Sturm counts and bisection for the
 eigenvalues above the edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections
@@ -25,12 +27,10 @@ __all__ = [
     "Scalar",
     "Vector",
     "add_product",
-    "cholesky",
     "compiled",
     "gram_of_columns",
     "leading_eigenvectors",
     "padded_size",
-    "solve_lower",
 ]
 
 Matrix = NDArray[np.floating]
@@ -108,56 +108,6 @@ def gram_of_columns(a: Matrix, at: Matrix, gram: Matrix, rows: int, columns: int
     for i in range(columns):
         for j in range(i):
             gram[i, j] = gram[j, i]
-
-
-@compiled
-def cholesky(a: Matrix, n: int) -> None:
-    """Overwrite the upper triangle of a positive definite a with U, a = U'U.
-
-    The diagonal receives 1 / U_ii.
-    Right-looking: row i of U is subtracted from all rows below it, a vector at a time.
-    """
-    width = a.shape[1]
-    for i in range(n):
-        root = np.float32(1) / np.sqrt(a[i, i])
-        for j in range(i + 1, width):
-            a[i, j] *= root
-        a[i, i] = root
-        for r in range(i + 1, n):
-            factor = a[i, r]
-            start = r // 8 * 8
-            for j in range(start, width):
-                a[r, j] -= factor * a[i, j]
-
-
-@compiled
-def solve_lower(u: Matrix, b: Matrix, n: int) -> None:
-    """Overwrite the n rows of b with inv(U') b, U from `cholesky`."""
-    width = b.shape[1]
-    for i in range(n):
-        to = b[i]
-        p = 0
-        while p + 7 < i:
-            a0, a1, a2, a3 = u[p, i], u[p + 1, i], u[p + 2, i], u[p + 3, i]
-            a4, a5, a6, a7 = u[p + 4, i], u[p + 5, i], u[p + 6, i], u[p + 7, i]
-            b0, b1, b2, b3 = b[p], b[p + 1], b[p + 2], b[p + 3]
-            b4, b5, b6, b7 = b[p + 4], b[p + 5], b[p + 6], b[p + 7]
-            for j in range(width):
-                to[j] -= (
-                    (a0 * b0[j] + a1 * b1[j])
-                    + (a2 * b2[j] + a3 * b3[j])
-                    + (a4 * b4[j] + a5 * b5[j])
-                    + (a6 * b6[j] + a7 * b7[j])
-                )
-            p += 8
-        while p < i:
-            a0, b0 = u[p, i], b[p]
-            for j in range(width):
-                to[j] -= a0 * b0[j]
-            p += 1
-        scale = u[i, i]
-        for j in range(width):
-            to[j] *= scale
 
 
 @compiled
@@ -328,29 +278,12 @@ def _orthonormalise(vectors: Matrix, c: int, n: int) -> None:
 
 
 @compiled
-def _transform_back(a: Matrix, factor: Vector, x: Vector, n: int) -> None:
-    """Turn an eigenvector of the tridiagonal form into one of the matrix it came from."""
-    for j in range(2, n):
-        scale = factor[j]
-        if scale == 0:
-            continue
-        v = a[j]
-        dot = np.float32(0)
-        for i in range(j):
-            dot += v[i] * x[i]
-        dot *= scale
-        for i in range(j):
-            x[i] -= dot * v[i]
-
-
-@compiled
-def leading_eigenvectors(
-    a: Matrix, n: int, edge: Scalar, vectors: Matrix, values: Vector, work: Matrix
-) -> int:
+def leading_eigenvectors(a: Matrix, n: int, edge: Scalar, vectors: Matrix, values: Vector) -> int:
     """Write the eigenpairs of a symmetric a (destroyed) above an edge; return how many there are.
 
-    Rows of `vectors` are unit eigenvectors, largest eigenvalue first; work is (7, padded n).
+    Rows of `vectors` are unit eigenvectors, largest eigenvalue first.
     """
+    work = np.zeros((7, a.shape[1]), a.dtype)
     diagonal, beside, factor = work[0], work[1], work[2]
     _tridiagonalise(a, n, diagonal, beside, factor, work[3])
     count = _eigenvalues_above(diagonal, beside, n, edge, values)
@@ -362,5 +295,17 @@ def leading_eigenvectors(
             _inverse_iteration(diagonal, beside, n, values[c], x, work[4:7])
             _orthonormalise(vectors, c, n)
     for c in range(count):
-        _transform_back(a, factor, vectors[c], n)
+        # From the tridiagonal form back to the matrix it came from, a reflection after the other.
+        x = vectors[c]
+        for j in range(2, n):
+            scale = factor[j]
+            if scale == 0:
+                continue
+            v = a[j]
+            dot = np.float32(0)
+            for i in range(j):
+                dot += v[i] * x[i]
+            dot *= scale
+            for i in range(j):
+                x[i] -= dot * v[i]
     return count

@@ -20,7 +20,7 @@ from kpca_apps.cli.console import Console
 from kpca_apps.cli.denoise_run import count_samples
 from kpca_apps.cli.progress import image_progress
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
 from tests.cli.conftest import Run, Terminal

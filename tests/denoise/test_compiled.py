@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from kpca_apps.denoise._compiled import (
-    centre,
-    gather,
+    gather_centred,
     linear_smooth,
     project_rows,
     rbf_rows,
     spread,
-    work_space,
 )
 from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
@@ -42,7 +40,7 @@ def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArra
 def test_projection_keeps_what_is_above_the_edge(k: int, n: int) -> None:
     clean, noise = group_of(k, n)
     z = padded(clean + noise)
-    q, shown = project_rows(z, k, n, np.float32(115), np.float32(1), work_space(k, n))
+    q, shown = project_rows(z, k, n, np.float32(115), np.float32(1))
     assert q == 2
     pca = PCA(2).fit(clean + noise)
     expected = pca.inverse_transform(pca.transform(clean + noise))
@@ -53,7 +51,7 @@ def test_projection_keeps_what_is_above_the_edge(k: int, n: int) -> None:
 @pytest.mark.parametrize(("k", "n"), SIZES)
 def test_noise_alone_leaves_nothing(k: int, n: int) -> None:
     z = padded(group_of(k, n)[1])
-    q, _ = project_rows(z, k, n, np.float32(200), np.float32(1), work_space(k, n))
+    q, _ = project_rows(z, k, n, np.float32(200), np.float32(1))
     assert q == 0
     assert not z.any()
 
@@ -64,7 +62,7 @@ def test_a_group_noisier_than_said_raises_its_edge() -> None:
     kept = []
     for most in (1.0, 1.5):
         z = padded(sum(group_of(k, n)))
-        kept.append(project_rows(z, k, n, np.float32(70), np.float32(most), work_space(k, n))[0])
+        kept.append(project_rows(z, k, n, np.float32(70), np.float32(most))[0])
     assert kept[0] > kept[1] == 2
 
 
@@ -72,7 +70,7 @@ def smoothed(
     x: NDArray[np.floating], y: NDArray[np.floating], ridge: float
 ) -> tuple[Matrix, Matrix]:
     (k, n), z, leverage = x.shape, padded(y), np.zeros(len(x), np.float32)
-    linear_smooth(padded(x), z, k, n, np.float32(ridge), leverage, work_space(k, n))
+    linear_smooth(padded(x), z, k, n, np.float32(ridge), leverage)
     return z[:, :n], leverage
 
 
@@ -134,14 +132,14 @@ def compiled_group(
 ) -> tuple[Matrix, float]:
     """The patches, and the number of components or the largest leverage."""
     (k, n), mean = noisy.shape, noisy.mean(axis=0)
-    z, space = padded(noisy - mean), work_space(*noisy.shape)
+    z = padded(noisy - mean)
     if pilot is not None:
         leverage = np.zeros(k, np.float32)
         ridge = np.float32(RIDGE_FACTOR * n * 100.0)
-        linear_smooth(padded(pilot - pilot.mean(0)), z, k, n, ridge, leverage, space)
+        linear_smooth(padded(pilot - pilot.mean(0)), z, k, n, ridge, leverage)
         return z[:, :n] + mean, float(leverage.max()) + 1 / k
     if np.isinf(bandwidth):
-        q, _ = project_rows(z, k, n, np.float32(100), np.float32(excess), space)
+        q, _ = project_rows(z, k, n, np.float32(100), np.float32(excess))
     else:
         q = rbf_rows(z, k, n, np.float32(100), np.float32(excess), bandwidth)
     return z[:, :n] + mean, q
@@ -194,9 +192,8 @@ def test_gathering_and_spreading_are_inverse() -> None:
     group = np.array([[y, x] for y in range(0, 10, 3) for x in (0, 3, 6, 9, 10)], np.int32)
     k, shape = len(group), (3, 3)
     patches, mean = np.zeros((k, 16), np.float32), np.zeros(16, np.float32)
-    gather(image, group, k, shape, patches)
-    np.testing.assert_array_equal(patches[6, :9], image[3:6, 3:6].ravel())
-    centre(patches, k, mean)
+    gather_centred(image, group, k, shape, patches, mean)
+    np.testing.assert_allclose(patches[6, :9] + mean[:9], image[3:6, 3:6].ravel(), atol=1e-6)
     np.testing.assert_allclose(patches.mean(0), 0, atol=1e-6)
     sums = np.zeros((3, 12, 13), np.float32)
     weight = np.linspace(1, 2, k).astype(np.float32)

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise._small_matrices import (
     add_product,
-    cholesky,
     gram_of_columns,
     leading_eigenvectors,
     padded_size,
-    solve_lower,
 )
 
 Matrix = NDArray[np.float32]
@@ -27,15 +25,10 @@ def padded(a: NDArray[np.floating]) -> Matrix:
     return wide
 
 
-def part(rows: int, columns: int) -> Matrix:
-    """Zeros in a part of a larger array, as the denoiser has them: other code than for a whole."""
-    return np.zeros((rows, columns + 1), np.float32)[:, :columns]
-
-
 def square(a: NDArray[np.floating]) -> Matrix:
     """Copy a square matrix into a padded square one."""
     n = padded_size(len(a))
-    wide = part(n, n)
+    wide = np.zeros((n, n), np.float32)
     wide[: len(a), : len(a)] = a
     return wide
 
@@ -60,22 +53,10 @@ def test_products_are_added(k: int, n: int) -> None:
     np.testing.assert_allclose(out[:, :k], 1 + a @ b, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("k", "n"), SHAPES)
-def test_cholesky_and_solve_agree_with_lapack(k: int, n: int) -> None:
-    a = random(k, n)
-    gram = a.T @ a + np.eye(n)
-    u, b = square(gram), padded(a.T)
-    cholesky(u, n)
-    solve_lower(u, b, n)
-    expected = np.linalg.solve(np.linalg.cholesky(gram), a.T)
-    np.testing.assert_allclose(b[:, :k], expected, rtol=1e-3, atol=1e-3)
-
-
 def eigenpairs(a: NDArray[np.floating], edge: float) -> tuple[NDArray[np.floating], Matrix]:
     n = len(a)
-    vectors, values = part(n, padded_size(n)), np.zeros(n, np.float32)
-    work = part(7, padded_size(n))
-    q = leading_eigenvectors(square(a), n, np.float32(edge), vectors, values, work)
+    vectors, values = np.zeros((n, padded_size(n)), np.float32), np.zeros(n, np.float32)
+    q = leading_eigenvectors(square(a), n, np.float32(edge), vectors, values)
     return values[:q], vectors[:q, :n]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
 from kpca_apps.denoise.image import value_range
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
-from kpca_apps.denoise.passes import Options, Window
+from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Trial, TrialResult
 from kpca_apps.files.images.types import ImageFile
 

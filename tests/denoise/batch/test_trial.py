@@ -11,7 +11,7 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.previews import make_previews
 from kpca_apps.denoise.batch.trial import strengths_of, try_strengths
 from kpca_apps.denoise.models import MODELS
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.options import Options
 from kpca_apps.files.images.front_door import read_image
 from kpca_apps.files.images.types import ImageFile
 from tests.denoise.toy import save
