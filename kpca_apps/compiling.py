@@ -13,28 +13,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def machine_code(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function when it is first called, and keep the result for later runs.
+    """Compile a function with options of `numba.njit` when first called, and keep the result.
 
     Where no folder can be written to, neither the package's own nor the user's, the function is
-    compiled anew in each process: slower to start, and the same otherwise.
-
-    Parameters
-    ----------
-    **options
-        Of `numba.njit`.
-
-    Returns
-    -------
-    callable
-        A decorator.
-
-    Examples
-    --------
-    >>> @machine_code(nogil=True)
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(4)
-    8
+    compiled again in each process: slower to start, and the same otherwise.
     """
 
     def decorate(function: Function) -> Function:

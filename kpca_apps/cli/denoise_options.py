@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+import click
 import typer
 
 from kpca_apps.cli.shared import FILES, TALK, option
+from kpca_apps.denoise.options import NOISE_MODELS
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line
 
@@ -16,7 +18,6 @@ __all__ = ["check_jobs", "check_range", "parse_sigma"]
 MOST_JOBS = 1000
 
 
-NoiseName = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 QualityName = Literal["fast", "balanced", "high"]
 KernelName = Literal["auto", "linear", "rbf"]
 ContentName = Literal["photo", "text"]
@@ -53,14 +54,17 @@ Sigma = Annotated[
     ),
 ]
 Noise = Annotated[
-    NoiseName,
+    str,
     option(
         "--noise",
-        help="gaussian; poisson (few photons); speckle (multiplied); impulse (salt and pepper); "
-        "camera (photographs as a camera saves them, whose noise neighbouring pixels share); "
-        "auto: camera where neighbouring pixels share their noise, else gaussian.",
+        help="; ".join(
+            f"{name} ({model.about})" if model.about else name
+            for name, model in NOISE_MODELS.items()
+        )
+        + "; auto: camera where neighbouring pixels share their noise, else gaussian.",
         panel=_NOISE,
         metavar="KIND",
+        click_type=click.Choice(["auto", *NOISE_MODELS]),
     ),
 ]
 DataRange = Annotated[

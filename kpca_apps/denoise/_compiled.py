@@ -23,11 +23,8 @@ from kpca_apps.denoise._small_matrices import (
     Matrix,
     Scalar,
     Vector,
-    add_product,
     compiled,
-    gram_of_columns,
     leading_eigenvectors,
-    padded_size,
 )
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.engine.preimage.fixed_point import VANISHING
@@ -102,31 +99,6 @@ def _key(y: int, x: int) -> np.uint64:
 
 
 @compiled
-def _kth_smallest(values: Vector, k: int) -> np.float32:
-    """Return the k-th smallest (from 1) of values, which are reordered."""
-    low, high, wanted = 0, len(values) - 1, k - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            high = j
-        elif wanted >= i:
-            low = i
-        else:
-            break
-    return np.float32(values[wanted])
-
-
-@compiled
 def find_group(
     padded: Matrix,
     y: int,
@@ -135,14 +107,12 @@ def find_group(
     origin: tuple[int, int],
     k: int,
     tie: Scalar,
-    group: Places,
-) -> int:
-    """Write the corners of the k patches nearest to a reference; return how many there are.
+) -> Places:
+    """Return the corners of the k patches nearest to a reference, in reading order: (k, 2).
 
     The reference, at (y, x) of a guide with RADIUS columns of zeros before it and LANES behind, is
-    among them, in reading order; an image may hold fewer. Squared distances below `tie` are drawn
-    at random from its upper half, by coordinates in the whole image, where the guide begins at
-    `origin`.
+    among them; an image may hold fewer. Squared distances below `tie` are drawn at random from its
+    upper half, by coordinates in the whole image, where the guide begins at `origin`.
     """
     most = (2 * RADIUS + 1) * LANES
     distances, places = np.empty(most, np.float32), np.empty((most, 2), np.int32)
@@ -168,11 +138,12 @@ def find_group(
             places[n, 1] = other_x
             n += 1
     k = min(k, n)
-    last = _kth_smallest(distances[:n].copy(), k)
+    last = np.partition(distances[:n], k - 1)[k - 1]
     nearer = 0
     for t in range(n):
         nearer += distances[t] < last
     level = k - nearer
+    group = np.empty((k, 2), np.int32)
     found = 0
     for t in range(n):
         equal = distances[t] == last
@@ -181,18 +152,15 @@ def find_group(
             group[found, 1] = places[t, 1]
             found += 1
             level -= equal
-    return found
+    return group
 
 
 @compiled
-def gather_centred(
-    plane: Matrix, group: Places, k: int, shape: tuple[int, int], patches: Matrix, mean: Vector
-) -> None:
-    """Copy the k patches of a group into the rows of a matrix, less their mean, which is kept."""
+def gather_centred(plane: Matrix, group: Places, shape: tuple[int, int]) -> tuple[Matrix, Vector]:
+    """Return the patches of a group (k, n), less their mean, and the mean."""
     height, width = shape
-    n = height * width
-    for j in range(n):
-        mean[j] = np.float32(0)
+    k, n = len(group), height * width
+    patches, mean = np.empty((k, n), np.float32), np.zeros(n, np.float32)
     for g in range(k):
         y, x = group[g, 0], group[g, 1]
         to = patches[g]
@@ -209,24 +177,7 @@ def gather_centred(
         to = patches[g]
         for j in range(n):
             to[j] -= mean[j]
-
-
-@compiled
-def transpose(a: Matrix, rows: int, columns: int, out: Matrix) -> None:
-    """Write the transpose of the first rows and columns of a."""
-    for j in range(columns):
-        to = out[j]
-        for i in range(rows):
-            to[i] = a[i, j]
-
-
-@compiled
-def clear(a: Matrix, rows: int) -> None:
-    """Set the first rows to zero."""
-    for i in range(rows):
-        row = a[i]
-        for j in range(row.shape[0]):
-            row[j] = np.float32(0)
+    return patches, mean
 
 
 @compiled
@@ -236,7 +187,6 @@ def spread(
     weight: Vector,
     leverage: Vector,
     group: Places,
-    k: int,
     window: Matrix,
     top: int,
     sums: NDArray[np.float32],
@@ -248,7 +198,7 @@ def spread(
     the variance of its estimate over that of the noise.
     """
     height, width = window.shape
-    for g in range(k):
+    for g in range(len(group)):
         y, x = group[g, 0] - top, group[g, 1]
         w, dw = weight[g], weight[g] * leverage[g]
         for i in range(height):
@@ -266,67 +216,39 @@ def spread(
 
 
 @compiled
-def project_rows(z: Matrix, k: int, n: int, variance: Scalar, most: Scalar) -> tuple[int, Scalar]:
-    """Replace k centred patches of n pixels by their projections on the components above the edge.
+def project_rows(z: Matrix, variance: Scalar, most: Scalar) -> tuple[Matrix, int, Scalar]:
+    """Return the projections of centred patches (k, n) on the components above the edge.
 
-    The edge follows the residual variance up to `most` times the variance given. Returned: how many
-    components were kept, and the residual variance per degree of freedom.
+    The edge follows the residual variance up to `most` times the variance given. Returned too: how
+    many components were kept, and the residual variance per degree of freedom.
     """
-    small = min(k, n)
-    width, wide = padded_size(small), z.shape[1]
-    across, gram = np.zeros((n, padded_size(k)), np.float32), np.zeros((width, width), np.float32)
-    transpose(z, k, n, across)
-    if n <= k:
-        gram_of_columns(z, across, gram, k, n)
-    else:
-        gram_of_columns(across, z, gram, n, k)
-    trace = np.float32(0)
-    for i in range(small):
-        trace += gram[i, i]
+    k, n = z.shape
+    gram = np.dot(z.T, z) if n <= k else np.dot(z, z.T)
+    trace = np.trace(gram)
     per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
-    above = 0
-    vectors, values = np.zeros((small, width), np.float32), np.zeros(small, np.float32)
-    if trace > per_variance * variance:
-        above = leading_eigenvectors(gram, small, per_variance * variance, vectors, values)
-    q, shown = _components(values, above, trace, k, n, variance, most, per_variance)
+    values, axes = leading_eigenvectors(gram, per_variance * variance)
+    q, shown = _components(values, trace, (k, n), variance, most, per_variance)
+    axes = axes[:q]
     if n <= k:
-        # Coordinates of the patches on the components, which are vectors of pixels.
-        scores = np.zeros((k, q), np.float32)
-        for i in range(k):
-            row = z[i]
-            for c in range(q):
-                axis = vectors[c]
-                dot = np.float32(0)
-                for j in range(n):
-                    dot += row[j] * axis[j]
-                scores[i, c] = dot
-        clear(z, k)
-        add_product(scores, vectors, z, k, q)
-    else:
-        axes, weights = np.zeros((q, wide), np.float32), np.zeros((k, q), np.float32)
-        add_product(vectors, z, axes, q, k)
-        transpose(vectors, q, k, weights)
-        clear(z, k)
-        add_product(weights, axes, z, k, q)
-    return q, shown
+        return np.dot(np.dot(z, axes.T), axes), q, shown
+    return np.dot(axes.T, np.dot(axes, z)), q, shown
 
 
 @compiled
 def _components(
     values: Vector,
-    above: int,
     trace: Scalar,
-    k: int,
-    n: int,
+    shape: tuple[int, int],
     variance: Scalar,
     most: Scalar,
     per_variance: Scalar,
 ) -> tuple[int, Scalar]:
     """Count the components above the edge of the noise that the group itself shows."""
-    level, q, shown = np.float32(most * variance), above + 1, np.float32(0)
+    k, n = shape
+    level, q, shown = np.float32(most * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):
         before, q, kept = q, 0, np.float32(0)
-        while q < above and values[q] > per_variance * level:
+        while q < len(values) and values[q] > per_variance * level:
             kept += values[q]
             q += 1
         if q == before:
@@ -338,142 +260,79 @@ def _components(
 
 
 @compiled
-def linear_smooth(x: Matrix, z: Matrix, k: int, n: int, ridge: Scalar, leverage: Vector) -> None:
-    """Replace the noisy patches z by Theta z, learned on the centred patches x of the pilot.
-
-    `leverage` receives the diagonal of Theta.
-    """
-    width = padded_size(n)
-    across, gram = np.zeros((n, padded_size(k)), np.float32), np.zeros((width, width), np.float32)
-    transpose(x, k, n, across)
-    gram_of_columns(x, across, gram, k, n)
-    trace = np.float32(0)
-    for i in range(n):
-        trace += gram[i, i]
+def linear_smooth(x: Matrix, z: Matrix, ridge: Scalar) -> tuple[Matrix, Vector]:
+    """Return Theta z, Theta learned on the centred patches x of the pilot, and its diagonal."""
+    k, n = x.shape
+    gram = np.dot(x.T, x)
     # At least what float32 needs.
-    added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
+    added = max(ridge, np.float32(2e-6) * np.trace(gram), np.float32(1e-12))
     for i in range(n):
         gram[i, i] += added
-    weights = np.linalg.solve(gram[:n, :n].copy(), x[:k, :n].copy().T).T
+    weights = np.linalg.solve(gram, x.T).T
+    leverage = np.zeros(k, np.float32)
     for i in range(k):
         own = np.float32(0)
         for j in range(n):
             own += weights[i, j] * x[i, j]
         leverage[i] = max(own, np.float32(0))
-    learned = np.zeros((n, width), np.float32)
-    add_product(across, z, learned, n, k)
-    clear(z, k)
-    add_product(weights, learned, z, k, n)
+    return np.dot(weights, np.dot(x.T, z)), leverage
 
 
 @compiled
-def rbf_rows(z: Matrix, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar) -> int:
-    """Replace centred patches by pre-images of their projections: `project_rows` at finite width.
+def rbf_rows(z: Matrix, variance: Scalar, most: Scalar, bandwidth: Scalar) -> tuple[Matrix, int]:
+    """Return pre-images of the projections of centred patches: `project_rows` at finite width.
 
     In double precision: what a wide kernel says of near patches is in its last digits.
     """
-    deep = padded_size(k)
-    points = z[:k].astype(np.float64)
-    across, gram = np.zeros((n, deep)), np.zeros((deep, deep))
-    transpose(points, k, n, across)
-    gram_of_columns(across, points, gram, n, k)
-    square = np.zeros(k)
-    for i in range(k):
-        square[i] = gram[i, i]
-    c = _centred_rbf(gram, square, k, bandwidth)
-    expansion = np.zeros((k, deep))
-    q = _truncated(gram, k, n, variance, most, c, expansion)
-    for i in range(k):
-        for j in range(k):
-            expansion[i, j] += 1.0 / k
-    z[:k] = _pre_images(points, across, square, expansion, k, n, c)
-    return q
-
-
-@compiled
-def _centred_rbf(gram: Matrix, square: Vector, k: int, bandwidth: Scalar) -> float:
-    """Turn inner products into the centred kernel (c / 2) exp(-d^2 / c), in place; return c.
-
-    Centring takes out what all entries share, so c / 2 is left out from the start.
-    """
+    k, n = z.shape
+    x = z.astype(np.float64)
+    gram = np.dot(x, x.T)
+    square = np.diag(gram).copy()
     c = max(bandwidth * 2.0 * square.sum() / k, 1e-12)
+    # The centred kernel (c / 2) exp(-d^2 / c). Centring takes out what all entries share, so c / 2
+    # is left out from the start.
     mean = np.zeros(k)
     for i in range(k):
         for j in range(k):
             d = max(0.0, square[i] + square[j] - 2.0 * gram[i, j])
             gram[i, j] = 0.5 * c * np.expm1(-d / c)
             mean[i] += gram[i, j] / k
-    total = 0.0
-    for i in range(k):
-        total += mean[i] / k
+    total = mean.sum() / k
     for i in range(k):
         for j in range(k):
             gram[i, j] += total - mean[i] - mean[j]
-    return float(c)
-
-
-@compiled
-def _truncated(
-    gram: Matrix, k: int, n: int, variance: Scalar, most: Scalar, c: Scalar, expansion: Matrix
-) -> int:
-    """Write V V', V the eigenvectors above the edge; return how many those are."""
+    # What the kernel makes of noise, as in `kpca_apps.denoise.group`.
     t = 2.0 * n * variance / c
     slope = np.exp(-t)
     floor = -0.5 * c * (np.expm1(-t) + t * slope)
     per_variance = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2
-    trace = 0.0
-    for i in range(k):
-        trace += gram[i, i]
-    trace = (trace - (k - 1) * floor) / slope
-    width = expansion.shape[1]
-    vectors, values = np.zeros((k, width)), np.zeros(k)
-    edge = slope * per_variance * variance + floor
-    above = leading_eigenvectors(gram, k, edge, vectors, values)
-    for a in range(above):
-        values[a] = (values[a] - floor) / slope
-    q, _ = _components(values, above, trace, k, n, variance, most, per_variance)
-    across = np.zeros((k, width))
-    transpose(vectors, q, k, across)
-    add_product(across, vectors, expansion, k, q)
-    return q
-
-
-@compiled
-def _pre_images(
-    x: Matrix, across: Matrix, square: Vector, expansion: Matrix, k: int, n: int, c: Scalar
-) -> Matrix:
-    """Return the pre-images by Mika's fixed point, begun at the points themselves.
-
-    A step is z_i = sum_j w_ij x_j, w_ij in proportion to expansion_ij k(z_i, x_j).
-    """
-    z, following = x.copy(), np.zeros_like(x)
-    weights = np.zeros_like(expansion)
-    near = TOLERANCE**2 * 0.5 * c
+    trace = (np.trace(gram) - (k - 1) * floor) / slope
+    values, vectors = leading_eigenvectors(gram, slope * per_variance * variance + floor)
+    values = (values - floor) / slope
+    q, _ = _components(values, trace, (k, n), variance, most, per_variance)
+    vectors = vectors[:q]
+    expansion = np.dot(vectors.T, vectors) + 1.0 / k
+    # Mika's fixed point, begun at the points themselves: a step is z_i = sum_j w_ij x_j, w_ij in
+    # proportion to expansion_ij k(z_i, x_j).
+    points, near = x, TOLERANCE**2 * 0.5 * c
     for _ in range(STEPS):
-        clear(weights, k)
-        add_product(z, across, weights, k, n)
+        weights = np.dot(points, x.T)
         for i in range(k):
-            _weigh(weights[i], expansion[i], square, np.sum(z[i] * z[i]), k, c)
-        clear(following, k)
-        add_product(weights, x, following, k, k)
+            _weigh(weights[i], expansion[i], square, np.sum(points[i] * points[i]), c)
+        following = np.dot(weights, x)
         farthest = 0.0
         for i in range(k):
-            moved = 0.0
-            for j in range(n):
-                step = following[i, j] - z[i, j]
-                moved += step * step
-                z[i, j] = following[i, j]
-            farthest = max(farthest, moved)
+            farthest = max(farthest, np.sum((following[i] - points[i]) ** 2))
+        points = following
         if farthest <= near:
             break
-    return z
+    return points.astype(np.float32), q
 
 
 @compiled
-def _weigh(
-    row: Vector, expansion: Vector, square: Vector, length: Scalar, k: int, c: Scalar
-) -> None:
-    """Turn inner products with the k points into weights that add up to 1."""
+def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
+    """Turn inner products of a point, of squared length given, with the others into weights."""
+    k = len(row)
     nearest = np.inf
     for j in range(k):
         row[j] = max(0.0, length + square[j] - 2.0 * row[j])
@@ -521,39 +380,31 @@ def denoise_band(
     returned, (c, 3, height, w).
     """
     shape, n = window.shape, window.size
-    wide = padded_size(n)
     sums = np.zeros((len(planes), 3, height, planes.shape[2]), np.float32)
-    x_rows, z = np.zeros((k, wide), np.float32), np.zeros((k, wide), np.float32)
-    mean = np.zeros(wide, np.float32)
-    weight, leverage = np.zeros(k, np.float32), np.zeros(k, np.float32)
-    group = np.zeros((k, 2), np.int32)
     for y in rows:
         for x in columns:
             near = np.float32(0) if soft else tie[y, x]
-            found = find_group(guide, y, x, shape, origin, k, near, group)
-            share = np.float32(1) / np.float32(found)
+            group = find_group(guide, y, x, shape, origin, k, near)
+            share = np.float32(1) / np.float32(len(group))
             for c in range(len(planes)):
-                level = np.float32(0)
+                z, mean = gather_centred(planes[c], group, shape)
                 if soft:
-                    level = variance[c, 0, 0]
-                    gather_centred(points[c], group, found, shape, x_rows, mean)
+                    learned, _ = gather_centred(points[c], group, shape)
+                    ridge = RIDGE * np.float32(n) * variance[c, 0, 0]
+                    estimates, leverage = linear_smooth(learned, z, ridge)
+                    leverage += share
+                    weight = np.float32(1) / leverage
                 else:
-                    for g in range(found):
-                        level += share * variance[c, group[g, 0], group[g, 1]]
-                gather_centred(planes[c], group, found, shape, z, mean)
-                if soft:
-                    linear_smooth(x_rows, z, found, n, RIDGE * np.float32(n) * level, leverage)
-                    for g in range(found):
-                        leverage[g] += share
-                        weight[g] = np.float32(1) / leverage[g]
-                else:
+                    level = np.float32(0)
+                    for place in group:
+                        level += share * variance[c, place[0], place[1]]
                     if bandwidth is not None:  # A branch that is not compiled where it is.
-                        q = rbf_rows(z, found, n, level, most, bandwidth)
+                        estimates, q = rbf_rows(z, level, most, bandwidth)
                     else:
-                        q, _ = project_rows(z, found, n, level, most)
-                    weight[:] = np.float32(1) / np.float32(1 + q)
-                    leverage[:] = np.float32(1 + q) * share
-                spread(z, mean, weight, leverage, group, found, window, top, sums[c])
+                        estimates, q, _ = project_rows(z, level, most)
+                    weight = np.full(len(group), np.float32(1) / np.float32(1 + q), np.float32)
+                    leverage = np.full(len(group), np.float32(1 + q) * share, np.float32)
+                spread(estimates, mean, weight, leverage, group, window, top, sums[c])
     return sums
 
 
@@ -574,14 +425,11 @@ def survey_band(
     About 1 where there is nothing but noise and the variance is right; more with detail. The
     arguments are those of `denoise_band`.
     """
-    n = shape[0] * shape[1]
     ratios = np.zeros((len(rows), len(columns)), np.float32)
-    z, mean = np.zeros((k, padded_size(n)), np.float32), np.zeros(padded_size(n), np.float32)
-    group = np.zeros((k, 2), np.int32)
     for i in range(len(rows)):
         for j in range(len(columns)):
-            found = find_group(guide, rows[i], columns[j], shape, (0, 0), k, tie, group)
-            gather_centred(plane, group, found, shape, z, mean)
-            _, shown = project_rows(z, found, n, variance, most)
+            group = find_group(guide, rows[i], columns[j], shape, (0, 0), k, tie)
+            z, _ = gather_centred(plane, group, shape)
+            _, _, shown = project_rows(z, variance, most)
             ratios[i, j] = shown / variance
     return ratios

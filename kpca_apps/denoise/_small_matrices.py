@@ -3,9 +3,8 @@
 A group is a matrix of some 50 patches by some 50 pixels, an image has tens of thousands of groups,
 and only the few eigenpairs above an edge are wanted: with `numpy.linalg.eigh` in the place of
 `leading_eigenvectors` a whole image takes 1.4 to 1.5 times as long (256 x 256, presets fast and
-balanced, one thread, alternating). A Cholesky factor of our own was no faster than LAPACK (1.04 at
-most) and is gone. Rows are padded to whole vector registers (`padded_size`); padding is zero and
-stays so.
+balanced, one thread, alternating runs). Products and a Cholesky factor of our own were no faster
+than BLAS and LAPACK are, by 0.9 to 1.05 times, and are gone.
 
 Eigenpairs: Householder reduction to tridiagonal form, Sturm counts and bisection for the
 eigenvalues above the edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections
@@ -26,9 +25,7 @@ __all__ = [
     "Matrix",
     "Scalar",
     "Vector",
-    "add_product",
     "compiled",
-    "gram_of_columns",
     "leading_eigenvectors",
     "padded_size",
 ]
@@ -60,54 +57,6 @@ def compiled(function: Function) -> Function:
 def padded_size(n: int) -> int:
     """Round a length up to a multiple of 8."""
     return (n + 7) // 8 * 8
-
-
-@compiled
-def _add_rows(factors: Vector, b: Matrix, to: Vector, count: int, start: int) -> None:
-    """Add factors times the first rows of b to a vector, from an entry on: eight rows at a time."""
-    width = to.shape[0]
-    p = 0
-    while p + 7 < count:
-        a0, a1, a2, a3 = factors[p], factors[p + 1], factors[p + 2], factors[p + 3]
-        a4, a5, a6, a7 = factors[p + 4], factors[p + 5], factors[p + 6], factors[p + 7]
-        b0, b1, b2, b3 = b[p], b[p + 1], b[p + 2], b[p + 3]
-        b4, b5, b6, b7 = b[p + 4], b[p + 5], b[p + 6], b[p + 7]
-        for j in range(start, width):
-            to[j] += (
-                (a0 * b0[j] + a1 * b1[j])
-                + (a2 * b2[j] + a3 * b3[j])
-                + (a4 * b4[j] + a5 * b5[j])
-                + (a6 * b6[j] + a7 * b7[j])
-            )
-        p += 8
-    while p < count:
-        a0, b0 = factors[p], b[p]
-        for j in range(start, width):
-            to[j] += a0 * b0[j]
-        p += 1
-
-
-@compiled
-def add_product(a: Matrix, b: Matrix, out: Matrix, rows: int, inner: int) -> None:
-    """Add a b to out, for the first `rows` rows of a and its first `inner` columns."""
-    for i in range(rows):
-        _add_rows(a[i], b, out[i], inner, 0)
-
-
-@compiled
-def gram_of_columns(a: Matrix, at: Matrix, gram: Matrix, rows: int, columns: int) -> None:
-    """Write a'a over the first `rows` rows; `at` is a transposed, `gram` is padded and square.
-
-    Blocks of eight columns right of the diagonal are computed, then mirrored.
-    """
-    for i in range(columns):
-        start = i // 8 * 8
-        for j in range(start, gram.shape[1]):
-            gram[i, j] = np.float32(0)
-        _add_rows(at[i], a, gram[i], rows, start)
-    for i in range(columns):
-        for j in range(i):
-            gram[i, j] = gram[j, i]
 
 
 @compiled
@@ -278,15 +227,23 @@ def _orthonormalise(vectors: Matrix, c: int, n: int) -> None:
 
 
 @compiled
-def leading_eigenvectors(a: Matrix, n: int, edge: Scalar, vectors: Matrix, values: Vector) -> int:
-    """Write the eigenpairs of a symmetric a (destroyed) above an edge; return how many there are.
+def leading_eigenvectors(given: Matrix, edge: Scalar) -> tuple[Vector, Matrix]:
+    """Return the eigenvalues (q,) of a symmetric matrix above an edge, largest first, with vectors.
 
-    Rows of `vectors` are unit eigenvectors, largest eigenvalue first.
+    Those are the rows of a matrix (q, n).
     """
-    work = np.zeros((7, a.shape[1]), a.dtype)
+    n = len(given)
+    # Rows are widened by zeros to whole vector registers, and stay so.
+    a = np.zeros((n, padded_size(n)), given.dtype)
+    a[:, :n] = given
+    work = np.zeros((7, a.shape[1]), given.dtype)
     diagonal, beside, factor = work[0], work[1], work[2]
-    _tridiagonalise(a, n, diagonal, beside, factor, work[3])
-    count = _eigenvalues_above(diagonal, beside, n, edge, values)
+    values = np.zeros(n, given.dtype)
+    count = 0
+    if np.trace(given) > edge:
+        _tridiagonalise(a, n, diagonal, beside, factor, work[3])
+        count = _eigenvalues_above(diagonal, beside, n, edge, values)
+    vectors = np.zeros((count, n), given.dtype)
     for c in range(count):
         x = vectors[c]
         for i in range(n):
@@ -294,9 +251,8 @@ def leading_eigenvectors(a: Matrix, n: int, edge: Scalar, vectors: Matrix, value
         for _ in range(INVERSE_ITERATIONS):
             _inverse_iteration(diagonal, beside, n, values[c], x, work[4:7])
             _orthonormalise(vectors, c, n)
-    for c in range(count):
+    for x in vectors:
         # From the tridiagonal form back to the matrix it came from, a reflection after the other.
-        x = vectors[c]
         for j in range(2, n):
             scale = factor[j]
             if scale == 0:
@@ -308,4 +264,4 @@ def leading_eigenvectors(a: Matrix, n: int, edge: Scalar, vectors: Matrix, value
             dot *= scale
             for i in range(j):
                 x[i] -= dot * v[i]
-    return count
+    return values[:count], vectors

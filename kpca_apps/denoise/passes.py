@@ -42,6 +42,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise._compiled import LANES, RADIUS, denoise_band, rbf_rows, survey_band
 from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.options import Options, Window
@@ -196,6 +197,7 @@ def plan_for(sigma: float, options: Options) -> Plan:
     return Plan(tuple(passes), float(np.interp(sigma, SIGMAS, SMOOTH)), bandwidth)
 
 
+@one_blas_thread()
 def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options) -> Planes:
     """Remove white Gaussian noise from planes of one scene, matched in the first of them.
 
