@@ -7,23 +7,25 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
-__all__ = ["machine_code"]
+__all__ = ["compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+# Sums may be vectorised. The order is fixed when the code is compiled, so every thread, and every
+# run on one machine, adds in the same order. NaN and infinity keep their meaning.
+REASSOCIATING = {"reassoc", "contract", "nsz"}
 
-def machine_code(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function with options of `numba.njit` when first called, and keep the result.
 
-    Where no folder can be written to, neither the package's own nor the user's, the function is
-    compiled again in each process: slower to start, and the same otherwise.
+def compiled(function: Function) -> Function:
+    """Compile plain loops over arrays, when first called; the interpreter's lock is released.
+
+    The result is kept for later runs. Where no folder can be written to, neither the package's own
+    nor the user's, the function is compiled again in each process: slower to start, and the same
+    otherwise.
     """
-
-    def decorate(function: Function) -> Function:
-        try:
-            return cast(Function, njit(cache=True, **options)(function))
-        except RuntimeError:
-            # What numba raises where there is no place for its files.
-            return cast(Function, njit(**options)(function))
-
-    return decorate
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": REASSOCIATING}
+    try:
+        return cast(Function, njit(cache=True, **options)(function))
+    except RuntimeError:
+        # What numba raises where there is no place for its files.
+        return cast(Function, njit(**options)(function))

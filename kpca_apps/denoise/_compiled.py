@@ -19,13 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._small_matrices import (
-    Matrix,
-    Scalar,
-    Vector,
-    compiled,
-    leading_eigenvectors,
-)
+from kpca_apps.compiling import compiled
+from kpca_apps.denoise._small_matrices import Matrix, Scalar, Vector, leading_eigenvectors
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.engine.preimage.fixed_point import VANISHING
 
@@ -44,11 +39,8 @@ __all__ = [
 
 Places = NDArray[np.int32]
 
-RADIUS = 18
-"""Patches are looked for within this many pixels of the reference, both ways."""
-
-LANES = 40
-"""Columns of candidates compared at once: 2 RADIUS + 1, rounded up to whole vector registers."""
+RADIUS = 18  # patches are looked for within so many pixels of the reference, both ways
+LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
 
 EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 

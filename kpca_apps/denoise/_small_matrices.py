@@ -13,44 +13,22 @@ eigenvalues above the edge, inverse iteration for their vectors (Golub & Van Loa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.compiling import machine_code
+from kpca_apps.compiling import compiled
 
-__all__ = [
-    "Matrix",
-    "Scalar",
-    "Vector",
-    "compiled",
-    "leading_eigenvectors",
-    "padded_size",
-]
+__all__ = ["Matrix", "Scalar", "Vector", "leading_eigenvectors", "padded_size"]
 
 Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]
 Scalar = float | np.float32
-Function = TypeVar("Function", bound=Callable[..., object])
-
-REASSOCIATING = {"reassoc", "contract", "nsz"}
-"""Sums may be vectorised. The order is fixed when the code is compiled, so every thread, and
-every run on one machine, adds in the same order. NaN and infinity keep their meaning."""
 
 BISECTIONS = 22
 INVERSE_ITERATIONS = 2
+# Entries below this share of the trace are zero already, as far as float32 can tell.
 NEGLIGIBLE = np.float32(1e-9)
-"""Entries below this share of the trace are zero already, as far as float32 can tell."""
-
 TINY = np.float32(1e-30)
-
-
-def compiled(function: Function) -> Function:
-    """Compile plain loops over arrays, when first called; the interpreter's lock is released."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": REASSOCIATING}
-    return machine_code(**options)(function)
 
 
 @compiled

@@ -51,18 +51,12 @@ __all__ = [
 
 Matrix = NDArray[np.float64]
 
-EDGE_FACTOR = 0.95
-"""The edge lies a little lower than the formula: losing a component costs more than keeping one."""
-
-RIDGE_FACTOR = 0.85
-"""The ridge of the soft cut in terms of the noise's energy N v, tuned like the table of passes."""
-
-ROUNDS = 5
-"""Times at most that the edge follows the noise a group shows."""
-
+EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
+RIDGE_FACTOR = 0.85  # the soft cut's ridge over the noise's energy N v, tuned as the passes are
+ROUNDS = 5  # times at most that the edge follows the noise a group shows
+# Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived. Each
+# step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB.
 STEPS, TOLERANCE = 5, 1e-6
-"""Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived.
-Each step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB."""
 
 
 @dataclass(frozen=True)

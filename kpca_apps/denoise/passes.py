@@ -68,84 +68,56 @@ __all__ = [
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
+# Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
+# group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
+# at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
+# and 0 from 64.
 NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
-"""Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
-group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
-at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
-and 0 from 64."""
 
+# Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
+# held outside.
 SIGMAS = (15.0, 25.0, 50.0)
-"""Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
-held outside."""
-
+# Pixels a side of a patch, patches a group, and the `tie` of `PassSettings` at those levels.
 PASSES = {
-    "first": {"size": (6, 7, 8), "group": (40, 48, 64), "tie": (1.1, 1.1, 1.1)},
-    "second": {"size": (5, 6, 7), "group": (40, 48, 64), "tie": (8.0, 6.0, 4.0)},
-    "soft": {"size": (7, 8, 8), "group": (60, 90, 120), "tie": (0.0, 0.0, 0.0)},
-    "last": {"size": (4, 5, 6), "group": (28, 36, 48), "tie": (1.1, 1.1, 1.1)},
+    "first": ((6, 7, 8), (40, 48, 64), (1.1, 1.1, 1.1)),
+    "second": ((5, 6, 7), (40, 48, 64), (8.0, 6.0, 4.0)),
+    "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
+    "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-"""Pixels a side of a patch, patches a group, and the `tie` of `PassSettings`, at those levels."""
-
+# b: faint noise leaves fine texture to the soft cut, which projection on few components loses.
 SMOOTH = (0.35, 0.2, 0.2)
-"""Faint noise leaves fine texture to the soft cut, which projection on few components loses."""
-
+# The passes of each preset, and the pixels between their references.
 STRIDES = {
     "fast": (("first", 6), ("soft", 6), ("last", 4)),
     "balanced": (("first", 5), ("second", 5), ("soft", 5), ("last", 3)),
     "high": (("first", 4), ("second", 4), ("soft", 4), ("last", 3), ("last", 3)),
 }
-"""The passes of each preset, and the pixels between their references."""
 
-ADDED_BACK = np.float32(0.3)
-"""t: the share of the residual that is added back."""
+ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
+SMOOTH_IN_PILOT = np.float32(0.6)  # weight of B in A
 
-SMOOTH_IN_PILOT = np.float32(0.6)
-"""Weight of B in A."""
-
-STRIP_SAMPLES = 12_000_000
-"""Pixels times channels worked on at once, margins not counted: some 800 MB."""
-
+STRIP_SAMPLES = 12_000_000  # pixels times channels worked on at once, margins not counted: 800 MB
 GRID_ROWS_A_BAND = 6
+MARGINS = ((0, 0), (RADIUS, LANES))  # beside the image matched in: zeros, never chosen
 
-SURVEYED = 1600
-"""Groups looked at, about, to see whether the noise level given is too low."""
-
-QUIET = 0.05
-"""Share of groups that hold little but noise, in all but the busiest images."""
-
+SURVEYED = 1600  # groups looked at, about, to see whether the noise level given is too low
+QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
+# Residual variance of those groups over the noise variance when that is right; patches that look
+# alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to .90
+# on photographs at sigma 15 to 50, .97 to .99 with sigma given 10 % too low.
 QUIET_RATIO = 0.905
-"""Residual variance of those groups over the noise variance when that is right; patches that
-look alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to
-.90 on photographs at sigma 15 to 50, .97 to .99 with sigma given 10 % too low."""
-
+# Matching hides most of an excess: this is what brings 10 % in sigma back to 20 % in variance.
 STEEPNESS = 2.5
-"""Matching hides most of an excess: this is what brings 10 % in sigma back to 20 % in variance."""
+MOST_EXCESS = 1.25  # noise variance over the one given that is allowed for: sigma 12 % too low
 
-MOST_EXCESS = 1.25
-"""Noise variance over the variance given that is allowed for: sigma 12 % too low."""
-
-BLUR = 1.0
-"""Deviation of G in pixels of the half scale: what is finer there has been aliased."""
-
+BLUR = 1.0  # deviation of G in pixels of the half scale: what is finer there has been aliased
 HALF_SHARE = np.float32(0.5)
+BLURRED = 6  # pixels on either side at half the scale that decide how low frequencies change
+AT_HALF = 0.25  # share of the work that is left for half the scale and below
+SMALLEST = 16  # pixels a side of the smallest scale, at the least: two patches
 
-BLURRED = 6
-"""Pixels on either side at half the scale that decide how the low frequencies of one change."""
-
-AT_HALF = 0.25
-"""Share of the work that is left for half the scale and below."""
-
-SMALLEST = 16
-"""Pixels a side of the smallest scale, at the least: two patches."""
-
-FAINTEST = 0.02
-"""Times the strongest noise of an image: no plane of it is taken to have less."""
-
-NEGLIGIBLE = 1e-3
-"""Noise, of 255, far below what rounding does, and near that of float32."""
-
-MARGINS = ((0, 0), (RADIUS, LANES))
-"""Zeros beside the image matched in, which are read and never chosen."""
+FAINTEST = 0.02  # times the strongest noise of an image: no plane of it is taken to have less
+NEGLIGIBLE = 1e-3  # noise, of 255: far below what rounding does, and near that of float32
 
 KEPT_NOWHERE = (
     "The compiled code can be kept nowhere, so every run compiles it again: set NUMBA_CACHE_DIR to "
@@ -185,8 +157,7 @@ def plan_for(sigma: float, options: Options) -> Plan:
     """
     passes = []
     for name, stride in STRIDES[options.quality]:
-        table = PASSES[name].values()
-        size, group, tie = (float(np.interp(sigma, SIGMAS, values)) for values in table)
+        size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in PASSES[name])
         # Text and drawings want smaller patches.
         pixels = round(size) - (options.content == "text")
         passes.append(
@@ -271,65 +242,44 @@ def _denoise_scale(
     before, after = max(0, left - margin), min(width, right + margin)
     # At least two margins, so that in very wide images too no more is thrown away than kept.
     rows = max(2 * margin, STRIP_SAMPLES // (channels * (after - before)))
+    s2, one = variances[:, None, None], np.float32(1)
     result = planes.copy()
     for top in range(start, stop, rows):
         bottom = min(top + rows, stop)
         first, last = max(0, top - margin), min(height, bottom + margin)
-        done, share = ((row - start) / (stop - start) for row in (top, bottom))
-        strip = _run_passes(
-            np.ascontiguousarray(planes[:, first:last, before:after]),
-            variances,
-            plan,
-            ((first, last), (before, after)),
-            (height, width),
-            excess,
-            n_jobs,
-            (work[0] + work[1] * done, work[1] * (share - done)),
-        )
-        inner = strip[:, top - first : bottom - first, left - before : right - before]
-        result[:, top:bottom, left:right] = inner
-    return result
-
-
-def _run_passes(
-    noisy: Planes,
-    variances: Planes,
-    plan: Plan,
-    piece: Window,
-    whole: tuple[int, int],
-    excess: float,
-    n_jobs: int | None,
-    work: tuple[float, float],
-) -> Planes:
-    """Run every pass of a plan on a piece of the whole image; symbols as above."""
-    s2, one = variances[:, None, None], np.float32(1)
-    pilot, leverage, t = noisy, np.ones_like(noisy), one
-    smooth, left, share = noisy, leverage, np.float32(0)  # B, and its part in A: none at first
-    each = work[1] / len(plan.passes)
-    for number, settings in enumerate(plan.passes):
-        shared: Any = {
-            "bandwidth": plan.bandwidth,
-            "excess": excess,
-            "n_jobs": n_jobs,
-            "work": (work[0] + number * each, each),
-        }
-        if settings.soft:
-            smooth, left = run_pass(
-                noisy, pilot[0], s2, settings, piece, whole, pilot=pilot, **shared
+        noisy = np.ascontiguousarray(planes[:, first:last, before:after])
+        place: Any = ((first, last), (before, after)), (height, width)
+        pilot, leverage, t = noisy, np.ones_like(noisy), one
+        smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
+        done = work[0] + work[1] * (top - start) / (stop - start)
+        each = work[1] * (bottom - top) / (stop - start) / len(plan.passes)
+        for number, settings in enumerate(plan.passes):
+            shared: Any = {
+                "bandwidth": plan.bandwidth,
+                "excess": excess,
+                "n_jobs": n_jobs,
+                "work": (done + number * each, each),
+            }
+            if settings.soft:
+                smooth, left_over = run_pass(
+                    noisy, pilot[0], s2, settings, *place, pilot=pilot, **shared
+                )
+                share = SMOOTH_IN_PILOT
+                continue
+            mixed = share * smooth + (one - share) * pilot
+            leverage = share * left_over + (one - share) * leverage
+            added = mixed + t * (noisy - mixed)
+            variance = s2 * (t * t + (one - t * t) * leverage)
+            guide_variance = variances[0] * leverage[0]
+            pilot, leverage = run_pass(
+                added, mixed[0], variance, settings, *place, left=guide_variance, **shared
             )
-            share = SMOOTH_IN_PILOT
-            continue
-        mixed = share * smooth + (one - share) * pilot
-        leverage = share * left + (one - share) * leverage
-        variance = s2 * (t * t + (one - t * t) * leverage)
-        added = mixed + t * (noisy - mixed)
-        guide_variance = variances[0] * leverage[0]
-        pilot, leverage = run_pass(
-            added, mixed[0], variance, settings, piece, whole, left=guide_variance, **shared
-        )
-        t = ADDED_BACK
-    share = np.float32(plan.smooth)
-    return share * smooth + (one - share) * pilot
+            t = ADDED_BACK
+        share = np.float32(plan.smooth)
+        estimate = share * smooth + (one - share) * pilot
+        inner = np.s_[:, top - first : bottom - first, left - before : right - before]
+        result[:, top:bottom, left:right] = estimate[inner]
+    return result
 
 
 def run_pass(

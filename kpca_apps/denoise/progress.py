@@ -69,21 +69,17 @@ def watching(
         board.write_bytes(b"".join(map(_SHARE.pack, shares)))
     ended = threading.Event()
 
-    def look() -> None:
-        content = b""
-        with suppress(OSError):
-            content = board.read_bytes()
-        # A full disk may have cut the file short, in the middle of a share perhaps.
-        whole = content[: len(content) // _SHARE.size * _SHARE.size]
-        found = [share for (share,) in _SHARE.iter_unpack(whole)]
-        for number, share in enumerate(found):
-            if share != shares[number]:
-                shares[number] = share
-                within(names[number], share)
-
     def watch() -> None:
         while not ended.wait(_PAUSE):
-            look()
+            content = b""
+            with suppress(OSError):
+                content = board.read_bytes()
+            # A full disk may have cut the file short, in the middle of a share perhaps.
+            whole = content[: len(content) // _SHARE.size * _SHARE.size]
+            for number, (share,) in enumerate(_SHARE.iter_unpack(whole)):
+                if share != shares[number]:
+                    shares[number] = share
+                    within(names[number], share)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
