@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import click
 import typer
 
 from kpca_apps.cli.shared import FILES, TALK, option
@@ -18,6 +17,10 @@ __all__ = ["check_jobs", "check_range", "parse_sigma"]
 MOST_JOBS = 1000
 
 
+if TYPE_CHECKING:
+    NoiseName = str  # a checker of types cannot read choices from a table
+else:
+    NoiseName = Literal[("auto", *NOISE_MODELS)]
 QualityName = Literal["fast", "balanced", "high"]
 KernelName = Literal["auto", "linear", "rbf"]
 ContentName = Literal["photo", "text"]
@@ -54,7 +57,7 @@ Sigma = Annotated[
     ),
 ]
 Noise = Annotated[
-    str,
+    NoiseName,
     option(
         "--noise",
         help="; ".join(
@@ -64,7 +67,6 @@ Noise = Annotated[
         + "; auto: camera where neighbouring pixels share their noise, else gaussian.",
         panel=_NOISE,
         metavar="KIND",
-        click_type=click.Choice(["auto", *NOISE_MODELS]),
     ),
 ]
 DataRange = Annotated[

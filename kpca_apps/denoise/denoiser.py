@@ -223,16 +223,11 @@ class Cleaned:
         dtype = picture.colours.dtype
         channels = len(planes) + (picture.alpha is not None)
         out = np.empty((channels, *planes.shape[1:]), np.result_type(dtype, np.float32))
-        colours = out[: len(planes)]
-        for channel, plane in zip(colours, planes, strict=True):
+        for channel, plane, before, value in zip(out, planes, given, picture.colours, strict=False):
             np.multiply(plane, 1.0 / picture.unit, out=channel)
             channel += picture.lowest
-        if dtype.kind in "ui":
-            limits = np.iinfo(dtype)
-            np.clip(colours, limits.min, limits.max, out=colours)
-        for channel, plane, before, value in zip(
-            colours, planes, given, picture.colours, strict=True
-        ):
+            if dtype.kind in "ui":
+                np.clip(channel, np.iinfo(dtype).min, np.iinfo(dtype).max, out=channel)
             np.copyto(channel, value, where=plane == before, casting="unsafe")
         if picture.alpha is not None:
             out[-1] = picture.alpha
