@@ -30,7 +30,7 @@ __all__ = [
 SCALE = 255.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # beyond, single precision would over- or underflow
 MOST_BEYOND = 1e6  # data ranges an image may span, for a like reason
-NARROW = 2  # bytes: integers no wider than this fill the range of their dtype
+NARROW = 2  # bytes: integers no wider fill the range of their dtype
 
 # Rows: luminance, red against blue, green against both. Orthonormal.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
@@ -108,9 +108,6 @@ def dtype_range(dtype: np.dtype[Any]) -> float | None:
     """Return the range of values a dtype stands for: integers of 8 or 16 bits and booleans.
 
     None for floats and wider integers, whose values seldom fill what they can hold.
-
-    >>> dtype_range(np.dtype(np.int16)), dtype_range(np.dtype(float))
-    (65535.0, None)
     """
     if dtype.kind == "b":
         return 1.0
@@ -124,9 +121,6 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
 
     The range given; that of the dtype; 1 for floats that all lie in [0, 1]; else the largest value
     minus the smallest (1 if they are equal).
-
-    >>> value_range(np.array([0.5, 0.25])), value_range(np.array([-1.0, 7.0]))
-    ((1.0, 0.0), (8.0, -1.0))
     """
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:

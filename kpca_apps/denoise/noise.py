@@ -241,7 +241,16 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    energies, sizes = _class_energies(patches)
+    # Without their means, which would cost the other coefficients digits.
+    energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
+    bands = np.stack([energy[:, members].mean(axis=1) for members in _MEMBERS], axis=1)
+    order = np.argsort(energy[:, _COARSE].sum(axis=1), kind="stable")
+    ends = [max(1, round(share * len(order))) for share in CLASSES]
+    classes = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    sizes = np.array([max(1, len(members)) for members in classes], float)
+    classes = [members if len(members) else order[:1] for members in classes]
+    energies = np.array([bands[members].mean(axis=0, dtype=np.float64) for members in classes])
+    energies += np.finfo(np.float32).eps ** 2 * float(np.square(patches).mean())
     levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
     below = np.cumsum(weights) - weights / 2
     low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
@@ -296,21 +305,6 @@ def sample_patches(
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
     return patches[varying], True
-
-
-def _class_energies(
-    patches: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean energies (5, 5) of bands in classes of patches, and the classes' sizes."""
-    # Without their means, which would cost the other coefficients digits.
-    energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
-    bands = np.stack([energy[:, members].mean(axis=1) for members in _MEMBERS], axis=1)
-    order = np.argsort(energy[:, _COARSE].sum(axis=1), kind="stable")
-    ends = [max(1, round(share * len(order))) for share in CLASSES]
-    members = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    means = [bands[m if len(m) else order[:1]].mean(axis=0, dtype=np.float64) for m in members]
-    smallest = np.finfo(np.float32).eps ** 2 * float(np.square(patches).mean())
-    return np.array(means) + smallest, np.array([max(1, len(m)) for m in members], float)
 
 
 def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
