@@ -1,10 +1,10 @@
 """Small dense linear algebra for one group of patches, compiled.
 
 A group is a matrix of some 50 patches by some 50 pixels, an image has tens of thousands of groups,
-and only the few eigenpairs above an edge are wanted: with `numpy.linalg.eigh` in the place of
-`leading_eigenvectors` a whole image takes 1.4 to 1.5 times as long (256 x 256, presets fast and
-balanced, one thread, alternating runs). Products and a Cholesky factor of our own were no faster
-than BLAS and LAPACK are, by 0.9 to 1.05 times, and are gone.
+and only the few eigenpairs above an edge are wanted. With `numpy.linalg.eigh` in the place of
+`leading_eigenvectors` a whole image takes 1.7 times as long (192 x 192, presets fast and balanced,
+one thread, alternating runs). A Cholesky factor and matrix products of our own are gone: LAPACK
+took .97 to 1.05 times as long as the one, BLAS .8 to .9 times as long as the others.
 
 Eigenpairs: Householder reduction to tridiagonal form, Sturm counts and bisection for the
 eigenvalues above the edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections
