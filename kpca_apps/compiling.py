@@ -7,41 +7,33 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
-__all__ = ["machine_code"]
+__all__ = ["compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+# Sums may be vectorised. The order is fixed when the code is compiled, so every thread, and every
+# run on one machine, adds in the same order. NaN and infinity keep their meaning.
+REASSOCIATING = {"reassoc", "contract", "nsz"}
 
-def machine_code(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function when it is first called, and keep the result for later runs.
 
-    Where no folder can be written to, neither the package's own nor the user's, the function is
-    compiled anew in each process: slower to start, and the same otherwise.
+def compiled(function: Function) -> Function:
+    """Compile plain loops over arrays, when first called; the interpreter's lock is released.
 
-    Parameters
-    ----------
-    **options
-        Of `numba.njit`.
-
-    Returns
-    -------
-    callable
-        A decorator.
-
-    Examples
-    --------
-    >>> @machine_code(nogil=True)
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(4)
-    8
+    The result is kept for later runs. Where no folder can be written to, neither the package's own
+    nor the user's, the function is compiled again in each process: slower to start, and the same
+    otherwise.
     """
-
-    def decorate(function: Function) -> Function:
-        try:
-            return cast(Function, njit(cache=True, **options)(function))
-        except RuntimeError:
-            # What numba raises where there is no place for its files.
-            return cast(Function, njit(**options)(function))
-
-    return decorate
+    # Each function is compiled into all that call it. With copies of its own, the one that runs,
+    # and so the order of its sums, would depend on whether this process has compiled the code or
+    # read it: the first run after an installation gave other last bits than all later ones.
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": REASSOCIATING,
+        "forceinline": True,
+    }
+    try:
+        return cast(Function, njit(cache=True, **options)(function))
+    except RuntimeError:
+        # What numba raises where there is no place for its files.
+        return cast(Function, njit(**options)(function))

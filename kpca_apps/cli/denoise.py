@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpca_apps.cli.options import Options, command, files, panel, talk
+from kpca_apps.denoise.options import NOISE_MODELS
 
 SOME_FAILED = 5
 
@@ -17,7 +18,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-NoiseName = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
+if TYPE_CHECKING:
+    NoiseName = str  # a checker of types cannot read choices from a table
+else:
+    NoiseName = Literal[("auto", *NOISE_MODELS)]
 QualityName = Literal["fast", "balanced", "high"]
 KernelName = Literal["auto", "linear", "rbf"]
 ContentName = Literal["photo", "text"]
@@ -37,9 +41,11 @@ class RunOptions(Options):
         default="auto",
     )
     noise: NoiseName = _noise(
-        "gaussian; poisson (few photons); speckle (multiplied); impulse (salt and pepper); camera "
-        "(photographs as a camera saves them, whose noise neighbouring pixels share); auto: "
-        "camera where neighbouring pixels share their noise, else gaussian.",
+        "; ".join(
+            f"{name} ({model.about})" if model.about else name
+            for name, model in NOISE_MODELS.items()
+        )
+        + "; auto: camera where neighbouring pixels share their noise, else gaussian.",
         "KIND",
         default="auto",
     )

@@ -100,7 +100,7 @@ def chosen_denoiser(
     check_range(data_range)
     if options.model is None:
         from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-        from kpca_apps.denoise.passes import Options
+        from kpca_apps.denoise.options import Options
 
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
         chosen = Options(**given, n_jobs=n_jobs)

@@ -8,9 +8,10 @@ on every run, whatever the tiling.
 
 For a kernel of infinite width the two cuts need no kernel matrix: projections on the leading
 principal components (`project_rows`), and the Wiener filter learned on a pilot (`linear_smooth`),
-X'X + rho I = U'U, B = inv(U') X', Theta = B'B, which is the second stage of NL-Ridge (Herbreteau &
-Kervrann 2022) with centring. For the hard cut at a finite width there is `rbf_rows`; the soft cut
-is not better for one (measured on text at sigma 25: 26.76 dB, and 26.90 with an infinite width).
+Theta = X (X'X + rho I)^-1 X', which is the second stage of NL-Ridge (Herbreteau & Kervrann 2022)
+with centring. For the hard cut at a finite width there is `rbf_rows`, which comes to
+`project_rows` as the width grows; the soft cut is not better for one (measured on text at sigma
+25: 26.76 dB, and 26.90 with an infinite width).
 """
 
 from __future__ import annotations
@@ -18,18 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._small_matrices import (
-    Matrix,
-    Scalar,
-    Vector,
-    add_product,
-    cholesky,
-    compiled,
-    gram_of_columns,
-    leading_eigenvectors,
-    padded_size,
-    solve_lower,
-)
+from kpca_apps.compiling import compiled
+from kpca_apps.denoise._small_matrices import Matrix, Scalar, Vector, leading_eigenvectors
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.engine.preimage.fixed_point import VANISHING
 
@@ -38,36 +29,20 @@ __all__ = [
     "RADIUS",
     "denoise_band",
     "find_group",
+    "gather_centred",
     "linear_smooth",
-    "matching_space",
-    "origin_of",
-    "pad_guide",
     "project_rows",
     "rbf_rows",
+    "spread",
     "survey_band",
-    "work_space",
 ]
 
 Places = NDArray[np.int32]
-Space = tuple[Matrix, Matrix, Matrix, Matrix, Vector, Matrix, Matrix, Matrix]
 
-RADIUS = 18
-"""Patches are looked for within this many pixels of the reference, both ways."""
-
-LANES = 40
-"""Columns of candidates compared at once: 2 RADIUS + 1, rounded up to whole vector registers."""
+RADIUS = 18  # patches are looked for within so many pixels of the reference, both ways
+LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
 
 EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
-
-
-def origin_of(first_row: int, first_column: int) -> int:
-    """Return the place in the whole image of a piece's first pixel, as one number."""
-    return (first_row << 32) + first_column
-
-
-def pad_guide(guide: Matrix) -> Matrix:
-    """Widen an image by zeros, which are read but never chosen: (h, RADIUS + w + LANES)."""
-    return np.pad(guide, ((0, 0), (RADIUS, LANES)))
 
 
 @compiled
@@ -116,58 +91,51 @@ def _key(y: int, x: int) -> np.uint64:
 
 
 @compiled
-def _kth_smallest(values: Vector, n: int, k: int) -> np.float32:
-    """Return the k-th smallest (from 1) of the first n values, which are reordered."""
-    low, high, wanted = 0, n - 1, k - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            high = j
-        elif wanted >= i:
-            low = i
-        else:
-            break
-    return np.float32(values[wanted])
-
-
-@compiled
 def find_group(
     padded: Matrix,
     y: int,
     x: int,
     shape: tuple[int, int],
-    origin: int,
+    origin: tuple[int, int],
     k: int,
     tie: Scalar,
-    group: Places,
-    space: tuple[Vector, Vector, Places],
-) -> int:
-    """Write the corners of the k patches nearest to a reference; return how many there are.
+) -> Places:
+    """Return the corners of the k patches nearest to a reference, in reading order: (k, 2).
 
-    The reference, at (y, x) of the guide from `pad_guide`, is among them, in reading order; an
-    image may hold fewer. Squared distances below `tie` are drawn at random from its upper half,
-    by coordinates in the whole image, where the guide begins at `origin`.
+    The reference, at (y, x) of a guide with RADIUS columns of zeros before it and LANES behind, is
+    among them; an image may hold fewer. Squared distances below `tie` are drawn at random from its
+    upper half, by coordinates in the whole image, where the guide begins at `origin`.
     """
-    distances, scratch, places = space
-    n = _candidates(padded, y, x, shape, origin, tie, distances, places, scratch[:LANES])
+    most = (2 * RADIUS + 1) * LANES
+    distances, places = np.empty(most, np.float32), np.empty((most, 2), np.int32)
+    row = np.empty(LANES, np.float32)
+    height, width = shape
+    top, bottom = max(0, y - RADIUS), min(padded.shape[0] - height, y + RADIUS)
+    left, right = max(0, x - RADIUS), min(padded.shape[1] - RADIUS - LANES - width, x + RADIUS)
+    reference = _key(origin[0] + y, origin[1] + x)
+    n = 0
+    for other_y in range(top, bottom + 1):
+        _row_distances(padded, y, x, other_y, height, width, row)
+        for other_x in range(left, right + 1):
+            d = row[other_x - x + RADIUS]
+            if np.isnan(d):  # An order of distances there must be, or too many would be found.
+                d = np.float32(np.inf)
+            if d < tie:
+                u = _uniform(reference, _key(origin[0] + other_y, origin[1] + other_x))
+                d = tie * (np.float32(0.5) + np.float32(0.5) * u)
+            if other_y == y and other_x == x:
+                d = np.float32(-1)
+            distances[n] = d
+            places[n, 0] = other_y
+            places[n, 1] = other_x
+            n += 1
     k = min(k, n)
-    for t in range(n):
-        scratch[t] = distances[t]
-    last = _kth_smallest(scratch, n, k)
+    last = np.partition(distances[:n], k - 1)[k - 1]
     nearer = 0
     for t in range(n):
         nearer += distances[t] < last
     level = k - nearer
+    group = np.empty((k, 2), np.int32)
     found = 0
     for t in range(n):
         equal = distances[t] == last
@@ -176,61 +144,15 @@ def find_group(
             group[found, 1] = places[t, 1]
             found += 1
             level -= equal
-    return found
+    return group
 
 
 @compiled
-def _candidates(
-    padded: Matrix,
-    y: int,
-    x: int,
-    shape: tuple[int, int],
-    origin: int,
-    tie: Scalar,
-    distances: Vector,
-    places: Places,
-    row: Vector,
-) -> int:
-    """List every patch in reach with its distance, ties drawn; return how many there are."""
+def gather_centred(plane: Matrix, group: Places, shape: tuple[int, int]) -> tuple[Matrix, Vector]:
+    """Return the patches of a group (k, n), less their mean, and the mean."""
     height, width = shape
-    rows = padded.shape[0] - height
-    columns = padded.shape[1] - RADIUS - LANES - width
-    left, right = max(0, x - RADIUS), min(columns, x + RADIUS)
-    reference = np.uint64(origin) + _key(y, x)
-    n = 0
-    for other_y in range(max(0, y - RADIUS), min(rows, y + RADIUS) + 1):
-        _row_distances(padded, y, x, other_y, height, width, row)
-        for other_x in range(left, right + 1):
-            d = row[other_x - x + RADIUS]
-            if np.isnan(d):  # An order of distances there must be, or too many would be found.
-                d = np.float32(np.inf)
-            if d < tie:
-                u = _uniform(reference, np.uint64(origin) + _key(other_y, other_x))
-                d = tie * (np.float32(0.5) + np.float32(0.5) * u)
-            if other_y == y and other_x == x:
-                d = np.float32(-1)
-            distances[n] = d
-            places[n, 0] = other_y
-            places[n, 1] = other_x
-            n += 1
-    return n
-
-
-@compiled
-def matching_space() -> tuple[Vector, Vector, Places]:
-    """Work space of `find_group`: distances twice, and places."""
-    most = (2 * RADIUS + 1) * LANES
-    return (
-        np.zeros(most, np.float32),
-        np.zeros(most, np.float32),
-        np.zeros((most, 2), np.int32),
-    )
-
-
-@compiled
-def gather(plane: Matrix, group: Places, k: int, shape: tuple[int, int], patches: Matrix) -> None:
-    """Copy the k patches of a group into the rows of a matrix."""
-    height, width = shape
+    k, n = len(group), height * width
+    patches, mean = np.empty((k, n), np.float32), np.zeros(n, np.float32)
     for g in range(k):
         y, x = group[g, 0], group[g, 1]
         to = patches[g]
@@ -238,43 +160,16 @@ def gather(plane: Matrix, group: Places, k: int, shape: tuple[int, int], patches
             row = plane[y + i]
             for j in range(width):
                 to[i * width + j] = row[x + j]
-
-
-@compiled
-def centre(patches: Matrix, k: int, mean: Vector) -> None:
-    """Subtract the mean of the first k rows in place, and keep it."""
-    n = mean.shape[0]
-    for j in range(n):
-        mean[j] = np.float32(0)
-    for g in range(k):
-        row = patches[g]
         for j in range(n):
-            mean[j] += row[j]
+            mean[j] += to[j]
     share = np.float32(1) / np.float32(k)
     for j in range(n):
         mean[j] *= share
     for g in range(k):
-        row = patches[g]
+        to = patches[g]
         for j in range(n):
-            row[j] -= mean[j]
-
-
-@compiled
-def transpose(a: Matrix, rows: int, columns: int, out: Matrix) -> None:
-    """Write the transpose of the first rows and columns of a."""
-    for j in range(columns):
-        to = out[j]
-        for i in range(rows):
-            to[i] = a[i, j]
-
-
-@compiled
-def clear(a: Matrix, rows: int) -> None:
-    """Set the first rows to zero."""
-    for i in range(rows):
-        row = a[i]
-        for j in range(row.shape[0]):
-            row[j] = np.float32(0)
+            to[j] -= mean[j]
+    return patches, mean
 
 
 @compiled
@@ -284,7 +179,6 @@ def spread(
     weight: Vector,
     leverage: Vector,
     group: Places,
-    k: int,
     window: Matrix,
     top: int,
     sums: NDArray[np.float32],
@@ -296,7 +190,7 @@ def spread(
     the variance of its estimate over that of the noise.
     """
     height, width = window.shape
-    for g in range(k):
+    for g in range(len(group)):
         y, x = group[g, 0] - top, group[g, 1]
         w, dw = weight[g], weight[g] * leverage[g]
         for i in range(height):
@@ -314,77 +208,39 @@ def spread(
 
 
 @compiled
-def work_space(k: int, n: int) -> Space:
-    """Work space of `project_rows` and `linear_smooth` for up to k patches of n pixels."""
-    wide, deep, least = padded_size(n), padded_size(k), padded_size(min(k, n))
-    most = max(wide, deep)
-    return (
-        np.zeros((most, most), np.float32),
-        np.zeros((most, wide), np.float32),
-        np.zeros((least, least), np.float32),
-        np.zeros((least, least), np.float32),
-        np.zeros(least, np.float32),
-        np.zeros((7, least), np.float32),
-        np.zeros((most, deep), np.float32),
-        np.zeros((k, most), np.float32),
-    )
+def project_rows(z: Matrix, variance: Scalar, most: Scalar) -> tuple[Matrix, int, Scalar]:
+    """Return the projections of centred patches (k, n) on the components above the edge.
 
-
-@compiled
-def project_rows(
-    z: Matrix, k: int, n: int, variance: Scalar, most: Scalar, space: Space
-) -> tuple[int, Scalar]:
-    """Replace k centred patches of n pixels by their projections on the components above the edge.
-
-    The edge follows the residual variance up to `most` times the variance given. Returned: how many
-    components were kept, and the residual variance per degree of freedom.
+    The edge follows the residual variance up to `most` times the variance given. Returned too: how
+    many components were kept, and the residual variance per degree of freedom.
     """
-    zt, scores, gram, vectors, values, work, _, _ = space
-    transpose(z, k, n, zt)
-    small = min(k, n)
-    width = padded_size(small)
-    g, v, s = gram[:width, :width], vectors[:, :width], work[:, :width]
-    if n <= k:
-        gram_of_columns(z, zt, g, k, n)
-    else:
-        gram_of_columns(zt, z, g, n, k)
-    trace = np.float32(0)
-    for i in range(small):
-        trace += g[i, i]
+    k, n = z.shape
+    gram = np.dot(z.T, z) if n <= k else np.dot(z, z.T)
+    trace = np.trace(gram)
     per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
-    above = 0
-    if trace > per_variance * variance:
-        above = leading_eigenvectors(g, small, per_variance * variance, v, values, s)
-    q, shown = _components(values, above, trace, k, n, variance, most, per_variance)
+    values, axes = leading_eigenvectors(gram, per_variance * variance)
+    q, shown = _components(values, trace, (k, n), variance, most, per_variance)
+    axes = axes[:q]
     if n <= k:
-        _scores(z, v, k, n, q, scores)
-        clear(z, k)
-        add_product(scores, v, z, k, q)
-    else:
-        clear(scores, q)
-        add_product(v, z, scores, q, k)
-        clear(z, k)
-        transpose(v, q, k, zt)
-        add_product(zt, scores, z, k, q)
-    return q, shown
+        return np.dot(np.dot(z, axes.T), axes), q, shown
+    return np.dot(axes.T, np.dot(axes, z)), q, shown
 
 
 @compiled
 def _components(
     values: Vector,
-    above: int,
     trace: Scalar,
-    k: int,
-    n: int,
+    shape: tuple[int, int],
     variance: Scalar,
     most: Scalar,
     per_variance: Scalar,
 ) -> tuple[int, Scalar]:
     """Count the components above the edge of the noise that the group itself shows."""
-    level, q, shown = np.float32(most * variance), above + 1, np.float32(0)
+    k, n = shape
+    level, q, shown = np.float32(most * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):
         before, q, kept = q, 0, np.float32(0)
-        while q < above and values[q] > per_variance * level:
+        while q < len(values) and values[q] > per_variance * level:
             kept += values[q]
             q += 1
         if q == before:
@@ -396,180 +252,79 @@ def _components(
 
 
 @compiled
-def _scores(z: Matrix, v: Matrix, k: int, n: int, q: int, scores: Matrix) -> None:
-    """Coordinates of the patches on the first q components."""
-    for i in range(k):
-        row = z[i]
-        for c in range(q):
-            axis = v[c]
-            dot = np.float32(0)
-            for j in range(n):
-                dot += row[j] * axis[j]
-            scores[i, c] = dot
-
-
-@compiled
-def _add_ridge(gram: Matrix, n: int, ridge: Scalar) -> Scalar:
-    """Add a ridge to a diagonal, at least what float32 needs; return what was added."""
-    trace = np.float32(0)
-    for i in range(n):
-        trace += gram[i, i]
-    added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
+def linear_smooth(x: Matrix, z: Matrix, ridge: Scalar) -> tuple[Matrix, Vector]:
+    """Return Theta z, Theta learned on the centred patches x of the pilot, and its diagonal."""
+    k, n = x.shape
+    gram = np.dot(x.T, x)
+    # At least what float32 needs.
+    added = max(ridge, np.float32(2e-6) * np.trace(gram), np.float32(1e-12))
     for i in range(n):
         gram[i, i] += added
-    return added
+    weights = np.linalg.solve(gram, x.T).T
+    leverage = np.zeros(k, np.float32)
+    for i in range(k):
+        own = np.float32(0)
+        for j in range(n):
+            own += weights[i, j] * x[i, j]
+        leverage[i] = max(own, np.float32(0))
+    return np.dot(weights, np.dot(x.T, z)), leverage
 
 
 @compiled
-def _column_squares(b: Matrix, rows: int, columns: int, out: Vector) -> None:
-    """Sum the squares of each column of b."""
-    for g in range(columns):
-        out[g] = np.float32(0)
-    for i in range(rows):
-        row = b[i]
-        for g in range(columns):
-            out[g] += row[g] * row[g]
-
-
-@compiled
-def _apply(b: Matrix, z: Matrix, rows: int, k: int, space: Space) -> None:
-    """Replace the k rows of z by b'b z, b of the given number of rows."""
-    bz, bt = space[1], space[7]
-    clear(bz, rows)
-    add_product(b, z, bz, rows, k)
-    transpose(b, rows, k, bt)
-    clear(z, k)
-    add_product(bt, bz, z, k, rows)
-
-
-@compiled
-def linear_smooth(
-    x: Matrix, z: Matrix, k: int, n: int, ridge: Scalar, leverage: Vector, space: Space
-) -> None:
-    """Replace the noisy patches z by Theta z, learned on the centred patches x of the pilot.
-
-    `leverage` receives the diagonal of Theta.
-    """
-    width = padded_size(n)
-    gram, b = space[0][:width, :width], space[6]
-    transpose(x, k, n, b)
-    gram_of_columns(x, b, gram, k, n)
-    _add_ridge(gram, n, ridge)
-    cholesky(gram, n)
-    solve_lower(gram, b, n)
-    _column_squares(b, n, k, leverage)
-    _apply(b, z, n, k, space)
-
-
-@compiled
-def rbf_rows(z: Matrix, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar) -> int:
-    """Replace centred patches by pre-images of their projections: `project_rows` at finite width.
+def rbf_rows(z: Matrix, variance: Scalar, most: Scalar, bandwidth: Scalar) -> tuple[Matrix, int]:
+    """Return pre-images of the projections of centred patches: `project_rows` at finite width.
 
     In double precision: what a wide kernel says of near patches is in its last digits.
     """
-    deep = padded_size(k)
-    points = z[:k].astype(np.float64)
-    across, gram = np.zeros((n, deep)), np.zeros((deep, deep))
-    transpose(points, k, n, across)
-    gram_of_columns(across, points, gram, n, k)
-    square = np.zeros(k)
-    for i in range(k):
-        square[i] = gram[i, i]
-    c = _centred_rbf(gram, square, k, bandwidth)
-    expansion = np.zeros((k, deep))
-    q = _truncated(gram, k, n, variance, most, c, expansion)
-    for i in range(k):
-        for j in range(k):
-            expansion[i, j] += 1.0 / k
-    z[:k] = _pre_images(points, across, square, expansion, k, n, c)
-    return q
-
-
-@compiled
-def _centred_rbf(gram: Matrix, square: Vector, k: int, bandwidth: Scalar) -> float:
-    """Turn inner products into the centred kernel (c / 2) exp(-d^2 / c), in place; return c.
-
-    Centring takes out what all entries share, so c / 2 is left out from the start.
-    """
+    k, n = z.shape
+    x = z.astype(np.float64)
+    gram = np.dot(x, x.T)
+    square = np.diag(gram).copy()
     c = max(bandwidth * 2.0 * square.sum() / k, 1e-12)
+    # The centred kernel (c / 2) exp(-d^2 / c). Centring takes out what all entries share, so c / 2
+    # is left out from the start.
     mean = np.zeros(k)
     for i in range(k):
         for j in range(k):
             d = max(0.0, square[i] + square[j] - 2.0 * gram[i, j])
             gram[i, j] = 0.5 * c * np.expm1(-d / c)
             mean[i] += gram[i, j] / k
-    total = 0.0
-    for i in range(k):
-        total += mean[i] / k
+    total = mean.sum() / k
     for i in range(k):
         for j in range(k):
             gram[i, j] += total - mean[i] - mean[j]
-    return float(c)
-
-
-@compiled
-def _truncated(
-    gram: Matrix, k: int, n: int, variance: Scalar, most: Scalar, c: Scalar, expansion: Matrix
-) -> int:
-    """Write V V', V the eigenvectors above the edge; return how many those are."""
+    # What the kernel makes of noise, as in `kpca_apps.denoise.group`.
     t = 2.0 * n * variance / c
     slope = np.exp(-t)
     floor = -0.5 * c * (np.expm1(-t) + t * slope)
     per_variance = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2
-    trace = 0.0
-    for i in range(k):
-        trace += gram[i, i]
-    trace = (trace - (k - 1) * floor) / slope
-    width = expansion.shape[1]
-    vectors, values = np.zeros((k, width)), np.zeros(k)
-    work = np.zeros((7, width))
-    edge = slope * per_variance * variance + floor
-    above = leading_eigenvectors(gram, k, edge, vectors, values, work)
-    for a in range(above):
-        values[a] = (values[a] - floor) / slope
-    q, _ = _components(values, above, trace, k, n, variance, most, per_variance)
-    across = np.zeros((k, width))
-    transpose(vectors, q, k, across)
-    add_product(across, vectors, expansion, k, q)
-    return q
-
-
-@compiled
-def _pre_images(
-    x: Matrix, across: Matrix, square: Vector, expansion: Matrix, k: int, n: int, c: Scalar
-) -> Matrix:
-    """Return the pre-images by Mika's fixed point, begun at the points themselves.
-
-    A step is z_i = sum_j w_ij x_j, w_ij in proportion to expansion_ij k(z_i, x_j).
-    """
-    z, following = x.copy(), np.zeros_like(x)
-    weights = np.zeros_like(expansion)
-    near = TOLERANCE**2 * 0.5 * c
+    trace = (np.trace(gram) - (k - 1) * floor) / slope
+    values, vectors = leading_eigenvectors(gram, slope * per_variance * variance + floor)
+    values = (values - floor) / slope
+    q, _ = _components(values, trace, (k, n), variance, most, per_variance)
+    vectors = vectors[:q]
+    expansion = np.dot(vectors.T, vectors) + 1.0 / k
+    # Mika's fixed point, begun at the points themselves: a step is z_i = sum_j w_ij x_j, w_ij in
+    # proportion to expansion_ij k(z_i, x_j).
+    points, near = x, TOLERANCE**2 * 0.5 * c
     for _ in range(STEPS):
-        clear(weights, k)
-        add_product(z, across, weights, k, n)
+        weights = np.dot(points, x.T)
         for i in range(k):
-            _weigh(weights[i], expansion[i], square, np.sum(z[i] * z[i]), k, c)
-        clear(following, k)
-        add_product(weights, x, following, k, k)
+            _weigh(weights[i], expansion[i], square, np.sum(points[i] * points[i]), c)
+        following = np.dot(weights, x)
         farthest = 0.0
         for i in range(k):
-            moved = 0.0
-            for j in range(n):
-                step = following[i, j] - z[i, j]
-                moved += step * step
-                z[i, j] = following[i, j]
-            farthest = max(farthest, moved)
+            farthest = max(farthest, np.sum((following[i] - points[i]) ** 2))
+        points = following
         if farthest <= near:
             break
-    return z
+    return points.astype(np.float32), q
 
 
 @compiled
-def _weigh(
-    row: Vector, expansion: Vector, square: Vector, length: Scalar, k: int, c: Scalar
-) -> None:
-    """Turn inner products with the k points into weights that add up to 1."""
+def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
+    """Turn inner products of a point, of squared length given, with the others into weights."""
+    k = len(row)
     nearest = np.inf
     for j in range(k):
         row[j] = max(0.0, length + square[j] - 2.0 * row[j])
@@ -599,64 +354,49 @@ def denoise_band(
     most: Scalar,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
-    origin: int,
+    origin: tuple[int, int],
     top: int,
     height: int,
 ) -> NDArray[np.float32]:
     """Denoise the groups of one band of references, which are shared by all planes.
 
-    Patches are matched in `guide`, from `pad_guide`, learned on `points` and denoised in `planes`,
-    both (c, h, w) and the same for the hard cut. `variance` is that of the noise in the planes, its
-    mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for the soft cut;
-    `tie` the squared distance below which a candidate is the same patch as the reference there.
-    `window` (p, p') weighs the pixels of a patch; a group has k. The hard cut is of the `bandwidth`
-    of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its edge follows the
-    group up to `most` times the variance. `rows` and `columns` are the references' corners,
-    `origin` is from `origin_of`, `top` and `height` say which rows of the planes the band can
-    reach.
-
-    Returned: weighted estimates, weights and weighted leverages, (c, 3, height, w).
+    Patches are matched in `guide`, padded as in `find_group`, learned on `points` and denoised in
+    `planes`, both (c, h, w) and the same for the hard cut. `variance` is that of the noise in the
+    planes, its mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for
+    the soft cut; `tie` the squared distance below which a candidate is the same patch as the
+    reference there. `window` (p, p') weighs the pixels of a patch; a group has k. The hard cut is
+    of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its
+    edge follows the group up to `most` times the variance. `rows` and `columns` are the references'
+    corners, `origin` is where the planes begin in the whole image, `top` and `height` say which
+    rows of them the band can reach. Weighted estimates, weights and weighted leverages are
+    returned, (c, 3, height, w).
     """
     shape, n = window.shape, window.size
-    wide = padded_size(n)
     sums = np.zeros((len(planes), 3, height, planes.shape[2]), np.float32)
-    x_rows, z = np.zeros((k, wide), np.float32), np.zeros((k, wide), np.float32)
-    mean = np.zeros(wide, np.float32)
-    weight, leverage = np.zeros(k, np.float32), np.zeros(k, np.float32)
-    group = np.zeros((k, 2), np.int32)
-    nearby, space = matching_space(), work_space(k, n)
     for y in rows:
         for x in columns:
             near = np.float32(0) if soft else tie[y, x]
-            found = find_group(guide, y, x, shape, origin, k, near, group, nearby)
-            share = np.float32(1) / np.float32(found)
+            group = find_group(guide, y, x, shape, origin, k, near)
+            share = np.float32(1) / np.float32(len(group))
             for c in range(len(planes)):
-                level = np.float32(0)
+                z, mean = gather_centred(planes[c], group, shape)
                 if soft:
-                    level = variance[c, 0, 0]
-                    gather(points[c], group, found, shape, x_rows)
-                    centre(x_rows, found, mean)
+                    learned, _ = gather_centred(points[c], group, shape)
+                    ridge = RIDGE * np.float32(n) * variance[c, 0, 0]
+                    estimates, leverage = linear_smooth(learned, z, ridge)
+                    leverage += share
+                    weight = np.float32(1) / leverage
                 else:
-                    for g in range(found):
-                        level += share * variance[c, group[g, 0], group[g, 1]]
-                gather(planes[c], group, found, shape, z)
-                centre(z, found, mean)
-                q = 0
-                if soft:
-                    ridge = RIDGE * np.float32(n) * level
-                    linear_smooth(x_rows, z, found, n, ridge, leverage, space)
-                elif bandwidth is not None:  # A branch that is not compiled where it is.
-                    q = rbf_rows(z, found, n, level, most, bandwidth)
-                else:
-                    q, _ = project_rows(z, found, n, level, most, space)
-                if soft:
-                    for g in range(found):
-                        leverage[g] += np.float32(1) / np.float32(found)
-                        weight[g] = np.float32(1) / leverage[g]
-                else:
-                    weight[:] = np.float32(1) / np.float32(1 + q)
-                    leverage[:] = np.float32(1 + q) * share
-                spread(z, mean, weight, leverage, group, found, window, top, sums[c])
+                    level = np.float32(0)
+                    for place in group:
+                        level += share * variance[c, place[0], place[1]]
+                    if bandwidth is not None:  # A branch that is not compiled where it is.
+                        estimates, q = rbf_rows(z, level, most, bandwidth)
+                    else:
+                        estimates, q, _ = project_rows(z, level, most)
+                    weight = np.full(len(group), np.float32(1) / np.float32(1 + q), np.float32)
+                    leverage = np.full(len(group), np.float32(1 + q) * share, np.float32)
+                spread(estimates, mean, weight, leverage, group, window, top, sums[c])
     return sums
 
 
@@ -677,16 +417,11 @@ def survey_band(
     About 1 where there is nothing but noise and the variance is right; more with detail. The
     arguments are those of `denoise_band`.
     """
-    n = shape[0] * shape[1]
     ratios = np.zeros((len(rows), len(columns)), np.float32)
-    z, mean = np.zeros((k, padded_size(n)), np.float32), np.zeros(padded_size(n), np.float32)
-    group = np.zeros((k, 2), np.int32)
-    nearby, space = matching_space(), work_space(k, n)
     for i in range(len(rows)):
         for j in range(len(columns)):
-            found = find_group(guide, rows[i], columns[j], shape, 0, k, tie, group, nearby)
-            gather(plane, group, found, shape, z)
-            centre(z, found, mean)
-            _, shown = project_rows(z, found, n, variance, most, space)
+            group = find_group(guide, rows[i], columns[j], shape, (0, 0), k, tie)
+            z, _ = gather_centred(plane, group, shape)
+            _, _, shown = project_rows(z, variance, most)
             ratios[i, j] = shown / variance
     return ratios

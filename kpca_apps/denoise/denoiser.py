@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.image import Picture, read_picture
 from kpca_apps.denoise.models import MODELS, camera_levels, has_impulses, measure_white
-from kpca_apps.denoise.noise import NoiseEstimate
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.noise import DenoiseInfo
+from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.errors import ConfigError
 
 __all__ = [
@@ -26,9 +26,7 @@ __all__ = [
     "measure_noise",
 ]
 
-# Noise models that need to know which value means no light.
-FROM_BLACK = ("poisson", "speckle")
-MOST_SPECKLE = 2.0
+MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
@@ -37,61 +35,6 @@ FAINT = 2.0 / 255.0
 MOST_OF_ALL = 0.5
 # Which impulses would be taken for.
 WITHOUT_IMPULSES = ("gaussian", "camera")
-
-
-@dataclass(frozen=True)
-class DenoiseInfo:
-    """What was found out about an image on the way to denoising it.
-
-    Attributes
-    ----------
-    noise : str
-        The noise model used; never ``"auto"``.
-    sigma : float
-        Deviation of the noise taken out, in the units of the image: the root of the mean variance
-        over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
-    channel_sigma : tuple of float
-        The same for each channel.
-    estimated : bool
-        Whether ``sigma`` was estimated from the image.
-    correlated : bool
-        Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
-        camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
-        choice.
-    whiteness : float
-        Share of white noise, at least, in the upper frequencies of the quietest patches.
-    data_range : float
-        The range of values assumed.
-    sigma_range : tuple of float, or None
-        Interval that holds an estimated level of white noise with a probability of nine in ten
-        (of luminance, in a colour image); None where there is none.
-    established : bool
-        False where an estimated level may all be texture, or is less than 2 of 255 parts of the
-        range (of twice the brightest value in a dim image): ``"gaussian"`` and ``"auto"`` leave
-        such an image as it is.
-    impulses : bool
-        Whether single pixels stand out as those that impulse noise replaced do, though the noise
-        was not taken for impulses: ``noise="impulse"`` is then the better choice.
-    n_components : int or None
-        Of a dictionary: components projected on, at the noise level used.
-    iterations, converged : float or None
-        Of a dictionary: mean number of fixed-point steps, and share of the pre-images that
-        converged.
-    """
-
-    noise: str
-    sigma: float
-    channel_sigma: tuple[float, ...]
-    estimated: bool
-    correlated: bool
-    whiteness: float
-    data_range: float
-    sigma_range: tuple[float, float] | None = None
-    established: bool = True
-    impulses: bool = False
-    n_components: int | None = None
-    iterations: float | None = None
-    converged: float | None = None
 
 
 def denoise_kpca(
@@ -192,11 +135,7 @@ def denoise_kpca(
     >>> bool(np.std(denoised - clean) < 0.03)
     True
     """
-    denoised, info = denoise_with_info(
-        image,
-        sigma=sigma,
-        data_range=data_range,
-        channel_axis=channel_axis,
+    options = Options(
         quality=quality,
         noise=noise,
         kernel=kernel,
@@ -207,21 +146,24 @@ def denoise_kpca(
         strength=strength,
         n_jobs=n_jobs,
     )
+    cleaned = clean_image(
+        image, options, sigma=sigma, data_range=data_range, channel_axis=channel_axis
+    )
     # Who asks for the image alone learns it nowhere else.
     asked = strength > 0.0 and sigma != 0
-    if asked and info.impulses:
+    if asked and cleaned.info.impulses:
         warnings.warn(
             "Single pixels stand out as impulse noise (salt and pepper) makes them: "
             'noise="impulse" takes them out.',
             stacklevel=2,
         )
-    if asked and not info.established:
+    if asked and not cleaned.info.established:
         warnings.warn(
             "No noise could be established, and the image is returned as it was: what was measured "
             "may be texture, or is too faint to be seen. If there is noise, give its sigma.",
             stacklevel=2,
         )
-    return denoised
+    return cleaned.at(strength)
 
 
 def denoise_with_info(
@@ -269,12 +211,29 @@ class Cleaned:
     info: DenoiseInfo
 
     def at(self, strength: float) -> NDArray[np.floating]:
-        """Return the image at a strength from 0, as given, to 1, denoised."""
-        cleaned = self.planes
+        """Return the image at a strength from 0, as given, to 1, denoised.
+
+        float32 where that holds every value of the image's dtype, else float64. Values of an
+        integer image stay within its dtype's range; those of a float image are not clipped. Where a
+        plane was not changed, the value is that of the image, to the last bit.
+        """
+        picture, given, planes = self.picture, self.picture.planes, self.planes
         if strength < 1.0:
-            given = self.picture.planes
-            cleaned = given + np.float32(strength) * (cleaned - given)
-        return self.picture.restored(cleaned)
+            planes = given + np.float32(strength) * (planes - given)
+        dtype = picture.colours.dtype
+        channels = len(planes) + (picture.alpha is not None)
+        out = np.empty((channels, *planes.shape[1:]), np.result_type(dtype, np.float32))
+        for channel, plane, before, value in zip(out, planes, given, picture.colours, strict=False):
+            np.multiply(plane, 1.0 / picture.unit, out=channel)
+            channel += picture.lowest
+            if dtype.kind in "ui":
+                np.clip(channel, np.iinfo(dtype).min, np.iinfo(dtype).max, out=channel)
+            np.copyto(channel, value, where=plane == before, casting="unsafe")
+        if picture.alpha is not None:
+            out[-1] = picture.alpha
+        if picture.channel_axis is None:
+            return np.asarray(out[0])
+        return np.ascontiguousarray(np.moveaxis(out, 0, picture.channel_axis))
 
 
 def clean_image(
@@ -287,32 +246,40 @@ def clean_image(
 ) -> Cleaned:
     """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0."""
     picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
-    white, noise = measure_white(picture.planes), options.noise
+    planes, unit = picture.planes, picture.unit
+    white, noise = measure_white(planes), options.noise
     if noise == "auto":
         noise = "camera" if white.correlated else "gaussian"
-    level = _scaled_sigma(sigma, noise, picture)
+    model = NOISE_MODELS[noise]
+    level = None if sigma is None else _scaled_sigma(sigma, model.relative, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
-        warnings.warn(doubt, stacklevel=4)
-    known: Any = level
-    measured, established = white.channels, True
-    if level is None and (noise == "gaussian" or (noise == "camera" and options.noise == "auto")):
-        measured, established = _measured_levels(noise, white, picture)
+        warnings.warn(doubt, stacklevel=3)
+    levels, established = (level or 0.0,) * len(planes), True
+    if level is None and (noise == "gaussian" or options.noise == "auto"):
+        levels, established = _measured_levels(noise, white, picture)
+    cleaned, idle = planes, level == 0.0 and noise != "impulse"
+    if established and not idle and options.strength > 0.0:
         # White noise was measured above: the model need not do so again.
-        known = measured if noise == "gaussian" else None
-    idle = (level == 0.0 and noise != "impulse") or options.strength == 0.0
-    if not established:
-        cleaned, levels = picture.planes, measured
-    elif idle:
-        cleaned, levels = picture.planes, (level or 0.0,) * len(picture.planes)
-    else:
-        # Poisson and speckle count from no light, which need not be the lowest value.
-        black = np.float32(picture.lowest * picture.unit if noise in FROM_BLACK else 0.0)
-        planes = picture.planes + black if black else picture.planes
-        cleaned, levels = MODELS[noise](planes, known, options)
+        known: Any = levels if level is None and noise == "gaussian" else level
+        # Noise of light counts from no light, which need not be the lowest value.
+        black = np.float32(picture.lowest * unit if model.from_black else 0.0)
+        cleaned, levels = MODELS[noise](planes + black if black else planes, known, options)
         cleaned = cleaned - black if black else cleaned
-    return Cleaned(
-        picture, cleaned, _info(noise, levels, white, level is None, established, picture)
+    channels = levels if model.relative else tuple(level / unit for level in levels)
+    low, high = white.sigma_range or (0.0, 0.0)
+    info = replace(
+        white,
+        noise=noise,
+        sigma=float(np.sqrt(np.mean(np.square(channels)))),
+        channel_sigma=channels,
+        estimated=level is None,
+        data_range=picture.data_range,
+        sigma_range=(low / unit, high / unit) if level is None and noise == "gaussian" else None,
+        established=established,
+        impulses=noise in WITHOUT_IMPULSES and any(map(has_impulses, planes)),
+        quiet=white.quiet / unit,
     )
+    return Cleaned(picture, cleaned, info)
 
 
 def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_range: float) -> str:
@@ -347,15 +314,12 @@ def measure_noise(
     >>> 4.5 < measure_noise(noisy, data_range=255).sigma < 5.5
     True
     """
-    picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
-    white = measure_white(picture.planes)
-    noise = "camera" if white.correlated else "gaussian"
-    levels, established = _measured_levels(noise, white, picture)
-    return _info(noise, levels, white, True, established, picture)
+    options = Options(strength=0.0)
+    return clean_image(image, options, data_range=data_range, channel_axis=channel_axis).info
 
 
 def _measured_levels(
-    noise: str, white: NoiseEstimate, picture: Picture
+    noise: str, white: DenoiseInfo, picture: Picture
 ) -> tuple[tuple[float, ...], bool]:
     """Return the level in each channel, and whether there is noise for sure, worth taking out."""
     if noise == "camera":
@@ -365,55 +329,25 @@ def _measured_levels(
     lowest = picture.lowest * picture.unit
     brightest = max(abs(lowest), float(picture.planes.max()) + lowest)
     faint = FAINT * min(255.0, 2.0 * brightest)
-    strongest = max(white.channels)
-    return white.channels, white.established and (strongest == 0 or strongest > faint)
+    strongest = max(white.channel_sigma)
+    return white.channel_sigma, white.established and (strongest == 0 or strongest > faint)
 
 
-def _scaled_sigma(sigma: float | None, noise: str, picture: Picture) -> float | None:
-    """Return the level given, checked, on the scale of the planes (speckle: as it is)."""
-    if sigma is None:
-        return None
-    given: Any = sigma
-    if not isinstance(given, Real):
+def _scaled_sigma(sigma: Any, relative: bool, picture: Picture) -> float:
+    """Return the level given, checked, on the scale of the planes; a relative one as it is."""
+    if not isinstance(sigma, Real):
         raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
-    if not (np.isfinite(sigma) and sigma >= 0):
+    given = float(sigma)
+    if not (np.isfinite(given) and given >= 0):
         raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
-    if noise == "speckle":
-        if sigma > MOST_SPECKLE:
-            raise ConfigError(
-                f"sigma is {sigma:g}, but for speckle it is relative to the intensity: "
-                f"give at most {MOST_SPECKLE:g}"
-            )
-        return float(sigma)
-    if sigma > picture.data_range:
+    if relative and given > MOST_RELATIVE:
+        raise ConfigError(
+            f"sigma is {sigma:g}, but for speckle it is relative to the intensity: "
+            f"give at most {MOST_RELATIVE:g}"
+        )
+    if not relative and given > picture.data_range:
         raise ConfigError(
             f"sigma is {sigma:g}, above the data range of {picture.data_range:g}: "
             "give sigma in the units of the image, or its data_range"
         )
-    return float(sigma) * picture.unit
-
-
-def _info(
-    noise: str,
-    levels: tuple[float, ...],
-    white: NoiseEstimate,
-    estimated: bool,
-    established: bool,
-    picture: Picture,
-) -> DenoiseInfo:
-    """Return what was found out, in the units of the image, from levels on the scale 0..255."""
-    unit = picture.unit
-    channels = levels if noise == "speckle" else tuple(level / unit for level in levels)
-    interval = (white.low / unit, white.high / unit) if estimated and noise == "gaussian" else None
-    return DenoiseInfo(
-        noise=noise,
-        sigma=float(np.sqrt(np.mean(np.square(channels)))),
-        channel_sigma=channels,
-        estimated=estimated,
-        correlated=white.correlated,
-        whiteness=white.whiteness,
-        data_range=picture.data_range,
-        sigma_range=interval,
-        established=established,
-        impulses=noise in WITHOUT_IMPULSES and any(map(has_impulses, picture.planes)),
-    )
+    return given if relative else given * picture.unit

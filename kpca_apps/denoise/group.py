@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
-from kpca_apps.engine.subspace import KernelSubspace
 
 __all__ = [
     "EDGE_FACTOR",
@@ -52,42 +51,23 @@ __all__ = [
 
 Matrix = NDArray[np.float64]
 
-EDGE_FACTOR = 0.95
-"""The edge lies a little lower than the formula: losing a component costs more than keeping one."""
-
-RIDGE_FACTOR = 0.85
-"""The ridge of the soft cut in terms of the noise's energy N v, tuned like the table of passes."""
-
-ROUNDS = 5
-"""Times at most that the edge follows the noise a group shows."""
-
+EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
+RIDGE_FACTOR = 0.85  # the soft cut's ridge over the noise's energy N v, tuned as the passes are
+ROUNDS = 5  # times at most that the edge follows the noise a group shows
+# Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived. Each
+# step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB.
 STEPS, TOLERANCE = 5, 1e-6
-"""Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived.
-Each step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB."""
 
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """The patches of a group, denoised.
+    """The patches of a group, denoised."""
 
-    Attributes
-    ----------
-    patches : ndarray of shape (k, N)
-    weight : ndarray of shape (k,)
-        Of each patch where patches overlap: one over the leverage, up to a factor.
-    leverage : ndarray of shape (k,)
-        Variance of each estimate over that of the noise.
-    n_components : int
-        Kept by the hard cut; all for the soft one.
-    residual : float
-        Variance beyond the components kept, per degree of freedom: of the noise, as it seems.
-    """
-
-    patches: Matrix
-    weight: Matrix
-    leverage: Matrix
-    n_components: int
-    residual: float
+    patches: Matrix  # (k, N)
+    weight: Matrix  # (k,), of each patch where patches overlap: 1 / leverage, up to a factor
+    leverage: Matrix  # (k,), variance of each estimate over that of the noise
+    n_components: int  # kept by the hard cut; all for the soft one
+    residual: float  # variance beyond them, per degree of freedom: of the noise, as it seems
 
 
 def denoise_group(
@@ -98,28 +78,13 @@ def denoise_group(
     bandwidth: float = np.inf,
     excess: float = 1.0,
 ) -> GroupEstimate:
-    """Denoise the patches of one group.
+    """Denoise k >= 2 patches (k, N) that look alike, whose noise has a variance > 0.
 
-    Parameters
-    ----------
-    patches : ndarray of shape (k, N)
-        Noisy patches that look alike, k >= 2.
-    variance : float > 0
-        Of their noise.
-    pilot : ndarray of shape (k, N), optional
-        A first estimate of the patches: they are learned on, and the cut is soft.
-    bandwidth : float > 0
-        c over the mean squared distance between two patches learned on; infinite: linear.
-    excess : float >= 1
-        The edge of the hard cut follows the variance a group shows up to so many times the one
-        given: with that too low the noise of every group would pass.
+    With a pilot (k, N), a first estimate of the patches, they are learned on and the cut is soft.
+    The bandwidth is c over the mean squared distance between two patches learned on; infinite, the
+    kernel is linear. The edge of the hard cut follows the variance a group shows up to `excess` (at
+    least 1) times the one given: with that too low the noise of every group would pass.
 
-    Returns
-    -------
-    GroupEstimate
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> clean = np.outer(rng.normal(0, 60, 40), np.ones(25))
     >>> found = denoise_group(clean + rng.normal(0, 10, (40, 25)), 100.0, bandwidth=16)
@@ -128,12 +93,22 @@ def denoise_group(
     """
     points = patches if pilot is None else pilot
     k, n = points.shape
-    subspace, c = _fitted(points, bandwidth)
-    unit = 1.0 if np.isinf(c) else c / 2.0
+    rng = np.random.default_rng(0)
+    if np.isinf(bandwidth):
+        subspace, c, unit = fit_exact(Linear(), points, rng=rng, solver="lapack"), np.inf, 1.0
+    else:
+        squared = np.square(points - points.mean(axis=0)).sum(axis=1)
+        c = max(bandwidth * 2.0 * float(squared.mean()), 1e-12)
+        subspace, unit = fit_exact(RBF(1.0 / c), points, rng=rng, solver="lapack"), c / 2.0
     if pilot is None:
-        slope, floor = _noise_under_kernel(2.0 * n * variance, c)
+        # By what noise's eigenvalues are multiplied under (c / 2) exp(-d^2 / c), and raised.
+        t = 2.0 * n * variance / c
+        slope, floor = np.exp(-t), 0.0
+        if np.isfinite(c):
+            floor = float(-0.5 * c * (np.expm1(-t) + t * np.exp(-t)))
         values = (unit * k * subspace.variances - floor) / slope
-        trace = (unit * _trace(subspace) - (k - 1) * floor) / slope
+        diagonal = float(subspace.kernel.diagonal(points).sum())
+        trace = (unit * (diagonal - k * subspace.mean_norm) - (k - 1) * floor) / slope
         q, residual = count_components(values, trace, (k, n), variance, excess)
         subspace = subspace.leading(q)
         leverage = np.full(k, (1 + q) / k)
@@ -180,27 +155,3 @@ def count_components(
         residual = max(trace - float(values[:q].sum()), 0.0) / freedom
         level = min(max(residual, variance), excess * variance)
     return q, residual
-
-
-def _fitted(points: Matrix, bandwidth: float) -> tuple[KernelSubspace, float]:
-    """Return all components of a group, and the width c of the kernel."""
-    rng = np.random.default_rng(0)
-    if np.isinf(bandwidth):
-        return fit_exact(Linear(), points, rng=rng, solver="lapack"), np.inf
-    squared = np.square(points - points.mean(axis=0)).sum(axis=1)
-    c = max(bandwidth * 2.0 * float(squared.mean()), 1e-12)
-    return fit_exact(RBF(1.0 / c), points, rng=rng, solver="lapack"), c
-
-
-def _noise_under_kernel(distance: float, c: float) -> tuple[float, float]:
-    """Return by what noise's eigenvalues are multiplied under (c / 2) exp(-d^2 / c), and raised."""
-    if np.isinf(c):
-        return 1.0, 0.0
-    t = distance / c
-    return float(np.exp(-t)), float(-0.5 * c * (np.expm1(-t) + t * np.exp(-t)))
-
-
-def _trace(subspace: KernelSubspace) -> float:
-    """Return the trace of the centred Gram matrix."""
-    diagonal = subspace.kernel.diagonal(subspace.points)
-    return float(diagonal.sum()) - len(diagonal) * subspace.mean_norm

@@ -30,7 +30,7 @@ __all__ = [
 SCALE = 255.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # beyond, single precision would over- or underflow
 MOST_BEYOND = 1e6  # data ranges an image may span, for a like reason
-NARROW = 2  # bytes: integers no wider than this fill the range of their dtype
+NARROW = 2  # bytes: integers no wider fill the range of their dtype
 
 # Rows: luminance, red against blue, green against both. Orthonormal.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
@@ -39,59 +39,16 @@ OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
 
 @dataclass(frozen=True)
 class Picture:
-    """What of an image is denoised, and what it takes to put the result back.
+    """What of an image is denoised, and what it takes to put the result back."""
 
-    Attributes
-    ----------
-    planes : ndarray of shape (c, h, w), float32
-        One grey plane, or red, green and blue: ``(values - lowest) * 255 / data_range``.
-    colours : ndarray of shape (c, h, w)
-        The values themselves.
-    alpha : ndarray of shape (h, w) or None
-        Left as it is.
-    channel_axis : int or None
-    data_range, lowest : float
-        In the units of the image.
-    """
-
+    # (c, h, w), one grey plane, or red, green and blue: (values - lowest) * unit
     planes: NDArray[np.float32]
-    colours: NDArray[Any]
-    alpha: NDArray[Any] | None
+    colours: NDArray[Any]  # (c, h, w), the values themselves
+    alpha: NDArray[Any] | None  # (h, w), left as it is
     channel_axis: int | None
-    data_range: float
+    data_range: float  # in the units of the image, as `lowest`
     lowest: float
-
-    @property
-    def unit(self) -> float:
-        """How much of the scale 0..255 one unit of the image is."""
-        return SCALE / self.data_range
-
-    def restored(self, planes: NDArray[np.float32]) -> NDArray[np.floating]:
-        """Return denoised planes as an image of the shape, units and channels given.
-
-        float32 where that holds every value of the image's dtype, else float64. Values of an
-        integer image stay within its dtype's range; those of a float image are not clipped. Where a
-        plane was not changed, the value is that of the image, to the last bit.
-        """
-        dtype = self.colours.dtype
-        out_type = np.result_type(dtype, np.float32)
-        channels = len(planes) + (self.alpha is not None)
-        out = np.empty((channels, *planes.shape[1:]), out_type)
-        for channel, plane in zip(out, planes, strict=False):
-            np.multiply(plane, 1.0 / self.unit, out=channel)
-            channel += self.lowest
-        if dtype.kind in "ui":
-            limits = np.iinfo(dtype)
-            np.clip(out, limits.min, limits.max, out=out)
-        for channel, plane, before, value in zip(
-            out, planes, self.planes, self.colours, strict=False
-        ):
-            np.copyto(channel, value, where=plane == before, casting="unsafe")
-        if self.alpha is not None:
-            out[-1] = self.alpha
-        if self.channel_axis is None:
-            return np.asarray(out[0])
-        return np.ascontiguousarray(np.moveaxis(out, 0, self.channel_axis))
+    unit: float  # how much of the scale 0..255 one unit of the image is
 
 
 def read_picture(
@@ -113,28 +70,44 @@ def read_picture(
     if image.size == 0:
         raise InputError(f"image of shape {image.shape} has no pixels")
     channels, axis = _channels_first(image, channel_axis)
-    _refuse_non_finite(channels)
+    for number, plane in enumerate(channels if channels.dtype.kind == "f" else ()):
+        # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(plane.sum()) or np.isfinite(plane).all():
+                continue
+        row, column = np.argwhere(~np.isfinite(plane))[0]
+        where = f", channel {number}" if len(channels) > 1 else ""
+        raise InputError(
+            f"image holds {plane[row, column]} at row {row}, column {column}{where}; "
+            "replace such pixels first"
+        )
     colours, alpha = (channels[:3], channels[3]) if len(channels) == 4 else (channels, None)
+    low, high = float(colours.min()), float(colours.max())
     if data_range is not None:
-        _refuse_range(colours, data_range)
+        if not LEAST_RANGE <= data_range <= LARGEST_RANGE:
+            raise ConfigError(
+                f"data_range is {data_range:g}; "
+                f"give a number from {LEAST_RANGE:g} to {LARGEST_RANGE:g}"
+            )
+        if max(high - low, abs(low), abs(high)) > MOST_BEYOND * data_range:
+            raise InputError(
+                f"image holds values from {low:g} to {high:g}, far beyond the data range of "
+                f"{data_range:g}: give the data range in the units of the image"
+            )
     span, lowest = value_range(colours, data_range)
     # Planes, previews and most results are of single precision, and must not overflow either.
     if not span * SCALE < float(np.finfo(np.float32).max):
-        low, high = float(colours.min()), float(colours.max())
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
     planes = np.empty(colours.shape, np.float32)
     for plane, channel in zip(planes, colours, strict=True):
         np.multiply(channel - np.float64(lowest), SCALE / span, out=plane, casting="unsafe")
-    return Picture(planes, colours, alpha, axis, span, lowest)
+    return Picture(planes, colours, alpha, axis, span, lowest, SCALE / span)
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
     """Return the range of values a dtype stands for: integers of 8 or 16 bits and booleans.
 
     None for floats and wider integers, whose values seldom fill what they can hold.
-
-    >>> dtype_range(np.dtype(np.int16)), dtype_range(np.dtype(float))
-    (65535.0, None)
     """
     if dtype.kind == "b":
         return 1.0
@@ -148,9 +121,6 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
 
     The range given; that of the dtype; 1 for floats that all lie in [0, 1]; else the largest value
     minus the smallest (1 if they are equal).
-
-    >>> value_range(np.array([0.5, 0.25])), value_range(np.array([-1.0, 7.0]))
-    ((1.0, 0.0), (8.0, -1.0))
     """
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:
@@ -188,35 +158,6 @@ def _channels_first(
             "or 4 (RGB and alpha), or denoise each channel as a grey image"
         )
     return channels, channel_axis
-
-
-def _refuse_non_finite(channels: NDArray[Any]) -> None:
-    if channels.dtype.kind != "f":
-        return
-    for channel, plane in enumerate(channels):
-        # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(plane.sum()) or np.isfinite(plane).all():
-                continue
-        row, column = np.argwhere(~np.isfinite(plane))[0]
-        where = f", channel {channel}" if len(channels) > 1 else ""
-        raise InputError(
-            f"image holds {plane[row, column]} at row {row}, column {column}{where}; "
-            "replace such pixels first"
-        )
-
-
-def _refuse_range(colours: NDArray[Any], data_range: float) -> None:
-    if not LEAST_RANGE <= data_range <= LARGEST_RANGE:
-        raise ConfigError(
-            f"data_range is {data_range:g}; give a number from {LEAST_RANGE:g} to {LARGEST_RANGE:g}"
-        )
-    low, high = float(colours.min()), float(colours.max())
-    if max(high - low, abs(low), abs(high)) > MOST_BEYOND * data_range:
-        raise InputError(
-            f"image holds values from {low:g} to {high:g}, far beyond the data range of "
-            f"{data_range:g}: give the data range in the units of the image"
-        )
 
 
 def to_opponent(rgb: NDArray[np.float32]) -> NDArray[np.float32]:

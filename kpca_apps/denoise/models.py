@@ -2,9 +2,10 @@
 
 White noise of colours goes through opponent planes. Poisson and multiplicative noise get a
 variance-stabilising transform and its inverse, impulses are replaced first, and noise from a camera
-is whitened. A model takes planes (c, h, w) on the scale 0..255, grey or red, green and blue, the
-level of their noise or None, and `Options`; it returns the planes denoised and the level in each
-channel (for speckle relative to the intensity; for Poisson at 255).
+is whitened. `denoise_NAME` is the model of the kind NAME in `kpca_apps.denoise.options`: it takes
+planes (c, h, w) on the scale 0..255, grey or red, green and blue, the level of their noise or None,
+and `Options`, and returns the planes denoised and the level in each channel (for speckle relative
+to the intensity; for Poisson at 255).
 
 Camera noise is shared by neighbouring pixels: demosaicking and JPEG make it strong at low
 frequencies, where white-noise denoising leaves it as blotches, and weak at high ones, where detail
@@ -55,12 +56,14 @@ from kpca_apps.denoise.noise import (
     LUMINANCE_GROWTH,
     WHITE_ENOUGH,
     WIDTH,
-    NoiseEstimate,
+    DenoiseInfo,
+    diagonal_deviation,
     estimate_noise,
     noise_by_brightness,
     noise_spectrum,
 )
-from kpca_apps.denoise.passes import Options, denoise_planes
+from kpca_apps.denoise.options import NOISE_MODELS, Options
+from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
 
 __all__ = [
@@ -82,9 +85,6 @@ Planes = NDArray[np.float32]
 Levels = tuple[float, ...]
 Model = Callable[[Planes, Any, Options], tuple[Planes, Levels]]
 
-# Times the strongest noise of an image: no plane of it is taken to have less.
-FAINTEST = 0.02
-NEGLIGIBLE = 1e-3  # of 255: far below what rounding does, and near that of float32
 # Noise that channels do not share is in one of the colour planes at least as strong as in
 # luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
 # of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
@@ -140,13 +140,13 @@ LEVEL = (0.8, 1.25, 1.25)
 KNOTS, MARGIN = 1024, 256.0
 
 
-def measure_white(planes: Planes) -> NoiseEstimate:
+def measure_white(planes: Planes) -> DenoiseInfo:
     """Measure white noise in grey planes, or in red, green and blue together.
 
     Texture is much the same in all channels and hardly there in their differences, where white
     noise of each channel on its own is: the colours distinguish the two where grey cannot. The
     estimate is that of the grey plane or the luminance; what is established and correlated is so of
-    the image, and `channels` holds the deviation in each.
+    the image, and `channel_sigma` holds the deviation in each.
     """
     if len(planes) == 1:
         return estimate_noise(planes[0])
@@ -155,7 +155,7 @@ def measure_white(planes: Planes) -> NoiseEstimate:
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
     extreme = ((planes == ends[0]) | (planes == ends[1])).any(axis=0)
     look, *colours = (estimate_noise(plane, extreme=extreme) for plane in opponent)
-    look = replace(look, channels=channels)
+    look = replace(look, channel_sigma=channels)
     strongest = max(colour.sigma for colour in colours)
     if look.established and look.sigma > ALL_ALIKE and strongest < INDEPENDENT * look.sigma:
         return replace(look, correlated=True)
@@ -166,14 +166,14 @@ def measure_white(planes: Planes) -> NoiseEstimate:
         implied = noise_in_opponent(np.asarray(channels))[1:]
         found = np.sqrt(sum(colour.sigma**2 for colour in colours))
         share = min(1.0, float(found / max(np.sqrt(np.sum(np.square(implied))), found)))
+        low, high = look.sigma_range or (0.0, 0.0)
         return replace(
             look,
             sigma=share * look.sigma,
-            low=share * look.low,
-            high=share * look.high,
+            sigma_range=(share * low, share * high),
             established=True,
             correlated=False,
-            channels=tuple(share * sigma for sigma in channels),
+            channel_sigma=tuple(share * sigma for sigma in channels),
         )
     if look.established:
         return replace(look, correlated=False)
@@ -185,7 +185,7 @@ def measure_white(planes: Planes) -> NoiseEstimate:
     return replace(look, correlated=shared or look.correlated)
 
 
-def denoise_white(
+def denoise_gaussian(
     planes: Planes, sigma: float | Levels | None, options: Options
 ) -> tuple[Planes, Levels]:
     """Denoise planes whose noise is white, Gaussian and independent between channels.
@@ -195,32 +195,18 @@ def denoise_white(
     levels = sigma if isinstance(sigma, tuple) else (float(sigma or 0.0),) * len(planes)
     if sigma is None:
         noise = measure_white(planes)
-        levels = noise.channels
+        levels = noise.channel_sigma
         if not noise.established:
             return planes.copy(), levels
+    deviations = np.asarray(levels)
     if len(planes) == 1:
-        return _clean_planes(planes, levels, options), levels
-    opponent = noise_in_opponent(np.asarray(levels))
-    cleaned = from_opponent(_clean_planes(to_opponent(planes), tuple(opponent.tolist()), options))
+        return denoise_planes(planes, deviations, options), levels
+    cleaned = denoise_planes(to_opponent(planes), noise_in_opponent(deviations), options)
+    cleaned = from_opponent(cleaned)
     # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
     flat = np.ptp(planes, axis=(1, 2)) == 0
     cleaned[flat] = planes[flat]
     return cleaned, levels
-
-
-def _clean_planes(planes: Planes, sigma: Levels, options: Options) -> Planes:
-    """Return a grey plane, or luminance and two colour planes, without their noise.
-
-    Colour planes use the groups found in the luminance, which shows edges with less noise.
-    """
-    factors = np.array([options.luma, options.chroma, options.chroma])[: len(planes)]
-    levels = np.asarray(sigma) * factors
-    levels[levels < NEGLIGIBLE] = 0.0
-    if not levels.any():
-        return planes.copy()
-    cleaned = denoise_planes(planes, np.maximum(levels, FAINTEST * levels.max()), options)
-    cleaned[levels == 0] = planes[levels == 0]
-    return cleaned
 
 
 def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
@@ -234,7 +220,7 @@ def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tu
         return _one_by_one(denoise_poisson, planes, levels, options)
     roots = np.stack([anscombe(p / gain) for p, gain in zip(planes, gains, strict=True)])
     unit = SCALE / float(np.ptp(roots) or 1.0)
-    cleaned = denoise_white((roots * unit).astype(np.float32), unit, options)[0]
+    cleaned = denoise_gaussian((roots * unit).astype(np.float32), unit, options)[0]
     light = [inverse_anscombe(p / unit) * gain for p, gain in zip(cleaned, gains, strict=True)]
     # Light is not negative, unless a background was subtracted that was not the same everywhere.
     darkest = min(0.0, float(planes.min()))
@@ -267,13 +253,22 @@ def _poisson_gain(plane: Planes) -> float:
     """Return the intensity of one count, 0 where there is no noise.
 
     Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
-    are the darkest: the ratio of variance to mean is taken. With many counts texture weighs more
-    than that, and the gain is sought by which the transform has noise 1.
+    are the darkest: the ratio of variance to mean is taken, the median over tiles, variance by
+    mixed differences. With many counts texture weighs more than that, and the gain is sought by
+    which the transform has noise 1.
     """
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
-    gain = _variance_to_mean(plane)
+    gain = 0.0
+    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
+    if height and width:
+        details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
+        tiled = (height // TILE, TILE, width // TILE, TILE)
+        variance = np.square(details).reshape(tiled).mean(axis=(1, 3))
+        mean = plane[:height, :width].reshape(tiled).mean(axis=(1, 3))
+        light = mean > 0
+        gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
     gain = estimate_noise(plane).sigma ** 2 / brightness
@@ -283,19 +278,6 @@ def _poisson_gain(plane: Planes) -> float:
         roots = anscombe(plane / gain)
         gain *= estimate_noise(roots, float(np.ptp(roots) or 1.0)).sigma ** 2
     return gain
-
-
-def _variance_to_mean(plane: Planes) -> float:
-    """Return the median over tiles of their noise's variance, by mixed differences, to mean."""
-    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
-    if not height or not width:
-        return 0.0
-    details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
-    tiled = (height // TILE, TILE, width // TILE, TILE)
-    variance = np.square(details).reshape(tiled).mean(axis=(1, 3))
-    mean = plane[:height, :width].reshape(tiled).mean(axis=(1, 3))
-    light = mean > 0
-    return float(np.median(variance[light] / mean[light])) if light.any() else 0.0
 
 
 def denoise_speckle(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
@@ -314,7 +296,7 @@ def denoise_speckle(planes: Planes, sigma: float | None, options: Options) -> tu
     darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
     level = float(np.sqrt(np.mean(np.square(deviations)))) * unit
     scaled = ((lifted - darkest) * unit).astype(np.float32)
-    cleaned = denoise_white(scaled, level, options)[0] / unit + darkest
+    cleaned = denoise_gaussian(scaled, level, options)[0] / unit + darkest
     light = [speckle_from_log(p, s) for p, s in zip(cleaned, relative, strict=True)]
     return np.stack(light).astype(np.float32), relative
 
@@ -323,13 +305,11 @@ def _relative_deviation(log_deviation: float) -> float:
     """Return the relative deviation of speckle whose logarithm has the deviation given."""
     if log_deviation < 1e-6:
         return 0.0
-
-    def excess(sigma: float) -> float:
-        return speckle_log_moments(sigma)[1] - log_deviation
-
     # The logarithm's deviation is at least sigma, and grows with it.
-    lowest = log_deviation / 100
-    return float(brentq(excess, min(lowest, 0.01), max(log_deviation, 0.01), xtol=1e-9))
+    lowest, highest = min(log_deviation / 100, 0.01), max(log_deviation, 0.01)
+    return float(
+        brentq(lambda s: speckle_log_moments(s)[1] - log_deviation, lowest, highest, xtol=1e-9)
+    )
 
 
 def anscombe(counts: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -406,9 +386,9 @@ def denoise_impulse(planes: Planes, sigma: float | None, options: Options) -> tu
         with part(number, len(guesses) + 1):
             # Each pixel of one guess weighs on all around it in the next.
             whole = replace(options, wanted=None)
-            filled[bad] = denoise_white(filled, guess, whole)[0][bad]
+            filled[bad] = denoise_gaussian(filled, guess, whole)[0][bad]
     with part(len(guesses), len(guesses) + 1):
-        return denoise_white(filled, sigma, options)
+        return denoise_gaussian(filled, sigma, options)
 
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
@@ -419,37 +399,47 @@ def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     that finds hardly any, the impulses may have any value: those pixels differ from even the 2
     most similar of their 8 neighbours, which pixels of a thin line do not.
     """
-    extreme = _extreme(plane)
+    extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
-    if np.count_nonzero(impulses) > SALT_AND_PEPPER * plane.size:
-        return np.asarray(impulses)
-    return np.asarray(impulses | _lonely(plane))
+    if np.count_nonzero(impulses) <= SALT_AND_PEPPER * plane.size and min(plane.shape) >= 3:
+        impulses |= alone > max(LONELY, LONELY_IN_NOISE * diagonal_deviation(plane))
+    return np.asarray(impulses)
 
 
 def has_impulses(plane: Planes) -> bool:
     """Whether single pixels that stand out are too many, and stand out too far, for other noise."""
     if min(plane.shape) < 3:
         return False
-    extreme, alone = _extreme(plane), _alone(plane)
+    extreme, alone = _stray(plane)
     # Where impulses are many, hardly a difference of pixels is without one.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
-    least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, _deviation(filled)]).T)
+    deviation = diagonal_deviation(filled)
+    least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
     # Pixels of a thin stroke or a highlight are extreme together.
     single = extreme & (np.abs(plane - filled) > least) & (alone > least)
     return bool(np.count_nonzero(single | (alone > far)) > WITH_IMPULSES * plane.size)
 
 
-def _crowded(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return where most of the 5 x 5 pixels around are in the mask."""
-    share = uniform_filter(mask.astype(np.float32), CROWD, mode="nearest")
-    return np.asarray(share > CROWDED)
+def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
+    """Return which pixels are extreme, and how far each is from its neighbours.
 
-
-def _extreme(plane: Planes) -> NDArray[np.bool_]:
-    """Return the darkest and brightest pixels, but not where most around are so too."""
-    lowest, highest = np.equal(plane, plane.min()), np.equal(plane, plane.max())
-    return np.asarray((lowest & ~_crowded(lowest)) | (highest & ~_crowded(highest)))
+    Extreme are the darkest and brightest pixels, but not where most of the 5 x 5 around are so too.
+    The distance is the mean difference to the two most alike of the 8 neighbours.
+    """
+    extreme = np.zeros(plane.shape, dtype=bool)
+    for value in (plane.min(), plane.max()):
+        equal = plane == value
+        share = uniform_filter(equal.astype(np.float32), CROWD, mode="nearest")
+        extreme |= equal & ~(share > CROWDED)
+    height, width = plane.shape
+    around = np.pad(plane, 1, mode="reflect")
+    closest = second = np.full(plane.shape, np.inf, np.float32)
+    for i, j in ((i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)):
+        difference = np.abs(around[i : i + height, j : j + width] - plane)
+        second = np.minimum(second, np.maximum(closest, difference))
+        closest = np.minimum(closest, difference)
+    return extreme, np.asarray((closest + second) / 2)
 
 
 def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
@@ -463,53 +453,19 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     for reach in REACHES:
         # Infinity marks what must not be counted and sorts to the end.
         usable = np.pad(np.where(bad, np.float32(np.inf), plane), reach, constant_values=np.inf)
-        windows = sliding_window_view(usable, (2 * reach + 1, 2 * reach + 1))
+        side = 2 * reach + 1
+        windows = sliding_window_view(usable, (side, side))
         done = np.zeros(len(rows), dtype=bool)
         for start in range(0, len(rows), CHUNK):
             some = slice(start, start + CHUNK)
-            median, good = _finite_median(windows[rows[some], columns[some]])
-            done[some] = good >= FEWEST_GOOD
-            here = done[some]
+            ordered = np.sort(windows[rows[some], columns[some]].reshape(-1, side * side), axis=1)
+            good = np.count_nonzero(np.isfinite(ordered), axis=1)
+            each, last = np.arange(len(ordered)), np.maximum(good - 1, 0)
+            median = (ordered[each, last // 2] + ordered[each, (last + 1) // 2]) / 2
+            here = done[some] = good >= FEWEST_GOOD
             filled[rows[some][here], columns[some][here]] = median[here]
         rows, columns = rows[~done], columns[~done]
     return filled
-
-
-def _finite_median(
-    windows: Planes,
-) -> tuple[Planes, NDArray[np.intp]]:
-    """Return the median of the finite values of each window (n, s, s), and how many there are."""
-    ordered = np.sort(windows.reshape(len(windows), windows.shape[1] * windows.shape[2]), axis=1)
-    good = np.count_nonzero(np.isfinite(ordered), axis=1)
-    last = np.maximum(good - 1, 0)
-    each = np.arange(len(ordered))
-    lower, upper = ordered[each, last // 2], ordered[each, (last + 1) // 2]
-    return (lower + upper) / 2, good
-
-
-def _lonely(plane: Planes) -> NDArray[np.bool_]:
-    """Return the pixels unlike even the most similar of their neighbours."""
-    if min(plane.shape) < 3:
-        return np.zeros(plane.shape, dtype=bool)
-    return np.asarray(_alone(plane) > max(LONELY, LONELY_IN_NOISE * _deviation(plane)))
-
-
-def _deviation(plane: Planes) -> float:
-    """Return the deviation of the Gaussian noise from the median of mixed differences."""
-    return float(np.median(np.abs(np.diff(np.diff(plane, axis=0), axis=1)))) / (2 * 0.67449)
-
-
-def _alone(plane: Planes) -> Planes:
-    """Return the mean difference of each pixel to the two most alike of its neighbours."""
-    height, width = plane.shape
-    around = np.pad(plane, 1, mode="reflect")
-    shifts = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
-    closest = second = np.full(plane.shape, np.inf, np.float32)
-    for i, j in shifts:
-        difference = np.abs(around[i : i + height, j : j + width] - plane)
-        second = np.minimum(second, np.maximum(closest, difference))
-        closest = np.minimum(closest, difference)
-    return np.asarray((closest + second) / 2)
 
 
 def denoise_camera(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
@@ -517,36 +473,64 @@ def denoise_camera(planes: Planes, sigma: float | None, options: Options) -> tup
 
     The share of each frequency and plane is measured in any case; without a level the total too.
     """
-    stabilised = _Stabilised(planes)
-    opponent = _opponent(planes, stabilised)
-    spectra = _spectra(opponent)
+    opponent, spectra, curve = _stabilised(planes)
     if sigma is not None:
         total = np.sqrt(np.mean(np.square(spectra)))
         spectra = spectra * (sigma / total) if total > 0 else np.full_like(spectra, sigma)
-    cleaned = _clean_whitened(opponent, spectra, options)
+    strongest = spectra.max(axis=(1, 2))
+    gains = np.ones_like(spectra)
+    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
+        if most > 0:
+            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
+    for plane, gain in zip(opponent, gains, strict=True):
+        _filter(plane, gain, inverse=True)
+    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
+    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
+    # The filter reaches over the whole image.
+    cleaned = denoise_planes(opponent, levels, replace(options, wanted=None))
+    for plane, gain in zip(cleaned, gains, strict=True):
+        _filter(plane, gain)
     if len(planes) == 3:
         cleaned = from_opponent(cleaned)
-    return stabilised.inverse(cleaned), _levels(spectra)
+    for plane in cleaned:
+        plane[...] = np.interp(plane, curve[1], curve[0])
+    return cleaned, _channel_levels(spectra)
 
 
 def camera_levels(planes: Planes) -> Levels:
     """Return the deviation of the noise, as it is taken out, in each plane."""
-    return _levels(_spectra(_opponent(planes, _Stabilised(planes))))
+    return _channel_levels(_stabilised(planes)[1])
 
 
-def _opponent(planes: Planes, stabilised: _Stabilised) -> Planes:
-    """Return planes with noise as strong everywhere: luminance and colours, or grey."""
-    transformed = stabilised.transform(planes)
-    return to_opponent(transformed) if len(planes) == 3 else transformed
+def _stabilised(
+    planes: Planes,
+) -> tuple[Planes, NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return grey, or luminance and colours, with noise as strong in the dark as in the light.
 
-
-def _spectra(opponent: Planes) -> NDArray[np.float64]:
-    """Return the deviation of the noise in each plane at each frequency."""
+    Also the deviation of the noise (c, 8, 8) in each plane at each frequency; and the curve by
+    which brightness was transformed, from and to. Its slope is the noise's root mean square over
+    its deviation at that brightness in luminance.
+    """
+    grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
+    brightness, deviation = noise_by_brightness(grey)
+    low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
+    values = transformed = np.linspace(low, high, KNOTS)
+    if deviation.min() > 0:
+        usual = np.sqrt(np.mean(np.square(deviation)))
+        slope = usual / np.interp(values, brightness, deviation)
+        areas = np.diff(values) * (slope[1:] + slope[:-1]) / 2.0
+        transformed = low + np.concatenate([[0.0], np.cumsum(areas)])
+    stable = np.empty_like(planes)
+    for out, plane in zip(stable, planes, strict=True):
+        out[...] = np.interp(plane, values, transformed)
+    if len(planes) == 3:
+        stable = to_opponent(stable)
     growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
-    return np.array([noise_spectrum(p, g) for p, g in zip(opponent, growths, strict=False)])
+    spectra = [noise_spectrum(p, g) for p, g in zip(stable, growths, strict=False)]
+    return stable, np.array(spectra), (values, transformed)
 
 
-def _levels(spectra: NDArray[np.float64]) -> Levels:
+def _channel_levels(spectra: NDArray[np.float64]) -> Levels:
     """Return the deviation in each channel, all frequencies together."""
     levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
     if len(levels) == 3:
@@ -554,79 +538,20 @@ def _levels(spectra: NDArray[np.float64]) -> Levels:
     return tuple(levels.tolist())
 
 
-class _Stabilised:
-    """A variance-stabilising transform of brightness, with a measured curve.
+def _filter(plane: Planes, gain: NDArray[np.float64], *, inverse: bool = False) -> None:
+    """Multiply, in place, the spectrum of a plane (h, w) by the gain (8, 8) of a patch's.
 
-    Its slope is the noise's root mean square over its deviation at that brightness in luminance.
+    Between the frequencies of a patch the gain is linear.
     """
-
-    def __init__(self, planes: Planes) -> None:
-        grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
-        brightness, deviation = noise_by_brightness(grey)
-        low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
-        self.values = self.transformed = np.linspace(low, high, KNOTS)
-        if deviation.min() > 0:
-            usual = np.sqrt(np.mean(np.square(deviation)))
-            slope = usual / np.interp(self.values, brightness, deviation)
-            areas = np.diff(self.values) * (slope[1:] + slope[:-1]) / 2.0
-            self.transformed = low + np.concatenate([[0.0], np.cumsum(areas)])
-
-    def transform(self, planes: Planes) -> Planes:
-        """Return planes with noise as strong everywhere, as a new array."""
-        transformed = np.empty_like(planes)
-        for out, plane in zip(transformed, planes, strict=True):
-            out[...] = np.interp(plane, self.values, self.transformed)
-        return transformed
-
-    def inverse(self, planes: Planes) -> Planes:
-        """Return planes of which `transform` made these, overwriting these."""
-        for plane in planes:
-            plane[...] = np.interp(plane, self.transformed, self.values)
-        return planes
-
-
-def _clean_whitened(planes: Planes, spectra: NDArray[np.float64], options: Options) -> Planes:
-    """Return the planes (c, h, w), which are overwritten, without noise of spectra (c, 8, 8)."""
-    strongest = spectra.max(axis=(1, 2))
-    gains = np.ones_like(spectra)
-    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
-        if most > 0:
-            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
-    for plane, gain in zip(planes, gains, strict=True):
-        _filter(plane, 1.0 / _widened(gain, plane.shape))
-    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
-    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
-    # The filter reaches over the whole image.
-    cleaned = _clean_planes(planes, tuple(levels.tolist()), replace(options, wanted=None))
-    for plane, gain in zip(cleaned, gains, strict=True):
-        _filter(plane, _widened(gain, plane.shape))
-    return cleaned
-
-
-def _filter(plane: Planes, gain: Planes) -> None:
-    """Multiply the spectrum of a plane (h, w) by the gain of each frequency, in place."""
+    hats = []
+    for length in plane.shape:
+        position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
+        distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
+        hats.append(np.asarray(np.maximum(1.0 - distance, 0.0), np.float32))
+    widened = hats[0] @ gain.astype(np.float32) @ hats[1].T
     spectrum = dctn(plane, norm="ortho")
-    spectrum *= gain
+    spectrum *= 1.0 / widened if inverse else widened
     plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
 
 
-def _widened(gain: NDArray[np.float64], shape: tuple[int, ...]) -> Planes:
-    """Return the gain of each frequency of a plane from that of an 8 x 8 patch's, linearly."""
-    rows, columns = _hats(shape[0]), _hats(shape[1])
-    return np.asarray(rows @ gain.astype(np.float32) @ columns.T)
-
-
-def _hats(length: int) -> Planes:
-    """Return the weight (length, 8) of each of a patch's frequencies at a plane's."""
-    position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
-    distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
-    return np.asarray(np.maximum(1.0 - distance, 0.0), np.float32)
-
-
-MODELS: dict[str, Model] = {
-    "gaussian": denoise_white,
-    "poisson": denoise_poisson,
-    "speckle": denoise_speckle,
-    "impulse": denoise_impulse,
-    "camera": denoise_camera,
-}
+MODELS: dict[str, Model] = {name: globals()[f"denoise_{name}"] for name in NOISE_MODELS}

@@ -26,7 +26,7 @@ IPOL 5 (noise as a function of frequency).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -40,7 +40,8 @@ __all__ = [
     "LUMINANCE_GROWTH",
     "WHITE_ENOUGH",
     "WIDTH",
-    "NoiseEstimate",
+    "DenoiseInfo",
+    "diagonal_deviation",
     "estimate_noise",
     "noise_by_brightness",
     "noise_posterior",
@@ -72,7 +73,7 @@ FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
 
 # Bands of the 8 x 8 cosine transform, by the sum of its two frequency indices: first to last.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
-COARSE = (1, 3)
+COARSE = (1, 3)  # the same, of coarse structure
 
 # The fall of texture's log energy from band to band: its mean over clean photographs, how the
 # slope differs between photographs, and how the curvature does.
@@ -80,7 +81,19 @@ FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
 # What is left of a texture's log spectrum beside slope and curvature.
 TEXTURE_SD = 0.15
-SLOPES, CURVATURES = np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5)
+SLOPES, CURVATURES = (
+    x.ravel() for x in np.meshgrid(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
+)
+FALLS = (
+    FALL
+    + SLOPE_SD * SLOPES[:, None]
+    + CURVATURE_SD * CURVATURES[:, None] * np.linspace(-1.5, 1.5, len(FALL))
+)
+# Spectra of texture (shapes, 5), 1 in the last band, and the logarithms of their priors.
+TEXTURE_SHAPES = np.exp(
+    np.c_[np.cumsum(FALLS[:, ::-1], axis=1)[:, ::-1], np.zeros(len(FALLS))]
+).astype(np.float32)
+SHAPE_LOG_PRIOR = -(SLOPES**2 + CURVATURES**2) / 2
 # A mean of any number of pixels is believed to that (relative variance).
 LEAST_VARIANCE = 0.02**2
 # Noise levels tried, from the highest that the energies allow downwards, then around the likely
@@ -91,8 +104,13 @@ BELIEVED = (50, 2000, np.inf)
 LIKELY = -8.0
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
 
+# The orthonormal cosine transform of patches (n, 64) is a product with this.
+_BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
+COSINES = np.kron(_BASIS, _BASIS).T
+
 _SUM = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
 _MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
+_COARSE = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = _MEMBERS.sum(axis=1)
 
 BRIGHTNESS_BINS = 8
@@ -120,93 +138,119 @@ MEASURED_WHERE_QUIET = ((UPPER, LOWER | MIDDLE), (MIDDLE, LOWER), (LOWER, MIDDLE
 
 
 @dataclass(frozen=True)
-class NoiseEstimate:
-    """The noise of one plane.
+class DenoiseInfo:
+    """What was found out about an image on the way to denoising it.
 
     Attributes
     ----------
+    noise : str
+        The noise model used; never ``"auto"``.
     sigma : float
-        Standard deviation of the noise in the units of the image, leaning to the lower end of the
-        interval.
-    low, high : float
-        Ends of the interval that holds it with a probability of nine in ten.
-    established : bool
-        Whether there is white noise for sure: it is stronger than the structure beside it in the
-        quietest patches. True for a constant image, which has none for sure.
+        Deviation of the noise taken out, in the units of the image: the root of the mean variance
+        over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
+        An estimate leans to the lower end of its interval.
+    channel_sigma : tuple of float
+        The same for each channel.
+    estimated : bool
+        Whether ``sigma`` was estimated from the image.
+    correlated : bool
+        Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
+        camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
+        choice.
     whiteness : float
         Share of white noise, at least, in the upper frequencies of the quietest patches: near 1
-        where there is no other; near 0 where pixels share theirs, as after demosaicking or JPEG.
-    correlated : bool
-        True where there is noise that is not white, as strong in lively patches as in quiet ones.
+        where there is no other, near 0 where pixels share theirs.
+    data_range : float
+        The range of values assumed.
+    sigma_range : tuple of float, or None
+        Interval that holds an estimated level of white noise with a probability of nine in ten
+        (of luminance, in a colour image); None where there is none.
+    established : bool
+        False where an estimated level may all be texture, or is less than 2 of 255 parts of the
+        range (of twice the brightest value in a dim image): ``"gaussian"`` and ``"auto"`` leave
+        such an image as it is. True for a constant image, which has none for sure.
+    impulses : bool
+        Whether single pixels stand out as those that impulse noise replaced do, though the noise
+        was not taken for impulses: ``noise="impulse"`` is then the better choice.
+    n_components : int or None
+        Of a dictionary: components projected on, at the noise level used.
+    iterations, converged : float or None
+        Of a dictionary: mean number of fixed-point steps, and share of the pre-images that
+        converged.
     evenness : float
-        Energy of the third class of patches over that of the quietest, near 1 for noise.
+        Energy of lively patches over that of the quietest, near 1 for noise.
     quiet : float
-        Deviation of the quietest patches at the lowest of the frequencies looked at.
+        Deviation of the quietest patches at the lowest of the frequencies looked at, in the units
+        of the image.
     clipped : bool
-        Whether clipped patches are among those it rests on, for want of others: of noise that was
-        cut off in part it shows what is left.
-    channels : tuple of float
-        Deviation in each channel of the image.
+        Whether the estimate rests on clipped patches, for want of others: of noise that was cut off
+        in part it shows what is left.
     """
 
+    noise: str
     sigma: float
-    low: float
-    high: float
-    established: bool
-    whiteness: float
+    channel_sigma: tuple[float, ...]
+    estimated: bool
     correlated: bool
-    evenness: float
-    quiet: float
-    clipped: bool
-    channels: tuple[float, ...]
+    whiteness: float
+    data_range: float
+    sigma_range: tuple[float, float] | None = None
+    established: bool = True
+    impulses: bool = False
+    n_components: int | None = None
+    iterations: float | None = None
+    converged: float | None = None
+    evenness: float = 1.0
+    quiet: float = 0.0
+    clipped: bool = False
 
 
 def estimate_noise(
     plane: NDArray[np.floating],
     data_range: float = 255.0,
     extreme: NDArray[np.bool_] | None = None,
-) -> NoiseEstimate:
-    """Estimate the noise of a grey image from the upper frequencies of its patches.
+) -> DenoiseInfo:
+    """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
     Patches of 8 x 8 pixels are sorted into five classes by the energy of their coarse structure,
     of which their finer one is independent if it is noise. The mean energies of five bands of
     frequencies in each class then distinguish noise from texture (`noise_posterior`).
 
-    Parameters
-    ----------
-    plane : ndarray of shape (h, w)
-        One channel, finite.
-    data_range : float > 0
-    extreme : ndarray of shape (h, w), optional
-        Where the image sits at its darkest or brightest value: by default where the plane does. A
-        difference of channels has no value that shows it.
-
-    Notes
-    -----
     Patches in which the image sits at its darkest or brightest value are left out, since clipping
     hides noise, and so are constant ones, as of a border or a mask, while there are others. Where
     nearly all are clipped (a scanned page of black on white), what clipping left is measured: of
     noise at white, half of it cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation. Images without
-    a patch fall back on the median absolute diagonal difference, and establish nothing.
-
-    Examples
-    --------
-    >>> ramp = np.add.outer(np.arange(96.0), np.arange(96.0))
-    >>> noisy = ramp + 12 * np.random.default_rng(0).standard_normal(ramp.shape)
-    >>> estimate = estimate_noise(noisy)
-    >>> 11.4 < estimate.sigma < 12.6, estimate.established, estimate.correlated
-    (True, True, False)
+    a patch fall back on the median absolute diagonal difference, and establish nothing. `extreme`
+    (h, w) says where the image sits at such a value, by default where the plane does: a difference
+    of channels has no value that shows it.
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
+    nothing = DenoiseInfo("gaussian", 0.0, (0.0,), True, False, 1.0, data_range, (0.0, 0.0))
     if not np.ptp(pixels):
-        return NoiseEstimate(0.0, 0.0, 0.0, True, 1.0, False, 1.0, 0.0, False, (0.0,))
+        return nothing
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
-        sigma = _diagonal_deviation(pixels) / scale
-        return NoiseEstimate(sigma, 0.0, 2 * sigma, False, 1.0, False, 1.0, 0.0, clipped, (sigma,))
-    energies, sizes = _classes(patches)
+        sigma = diagonal_deviation(pixels) / scale
+        return replace(
+            nothing,
+            sigma=sigma,
+            channel_sigma=(sigma,),
+            sigma_range=(0.0, 2 * sigma),
+            established=False,
+            clipped=clipped,
+        )
+    # Without their means, which would cost the other coefficients digits.
+    energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
+    bands = np.stack([energy[:, members].mean(axis=1) for members in _MEMBERS], axis=1)
+    order = np.argsort(energy[:, _COARSE].sum(axis=1), kind="stable")
+    ends = [max(1, round(share * len(order))) for share in CLASSES]
+    classes = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    sizes = np.array([max(1, len(members)) for members in classes], float)
+    classes = [members if len(members) else order[:1] for members in classes]
+    energies = np.array([bands[members].mean(axis=0, dtype=np.float64) for members in classes])
+    energies += np.finfo(np.float32).eps ** 2 * float(np.square(patches).mean())
     levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
     below = np.cumsum(weights) - weights / 2
     low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
@@ -216,17 +260,17 @@ def estimate_noise(
     evenness = float(upper[2] / upper[0])
     shared = whiteness < WHITE_ENOUGH and evenness < ALIKE and upper[0] > SHARED_LEVEL**2
     shared = shared and pixels.size >= FEWEST_SHARED
-    return NoiseEstimate(
+    return replace(
+        nothing,
         sigma=float(sigma / scale),
-        low=float(low / scale),
-        high=float(high / scale),
-        established=dominant,
-        whiteness=whiteness,
+        channel_sigma=(float(sigma / scale),),
+        sigma_range=(float(low / scale), float(high / scale)),
         correlated=bool(shared) and not dominant,
+        whiteness=whiteness,
+        established=dominant,
         evenness=evenness,
         quiet=float(np.sqrt(energies[0, 0]) / scale),
         clipped=clipped,
-        channels=(float(sigma / scale),),
     )
 
 
@@ -244,9 +288,13 @@ def sample_patches(
     stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
     if extreme is None:
         extreme = (pixels == pixels.min()) | (pixels == pixels.max())
+    # Pixels of a patch, anywhere, that has one value. A window of an even width reaches farther
+    # back than forward; its pixels find it the other way.
+    one_value = maximum_filter(pixels, WIDTH) == minimum_filter(pixels, WIDTH)
+    areas = maximum_filter(one_value, WIDTH, origin=-1)
     patches, at_ends, constant = (
         sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
-        for plane in (pixels, extreme, _constant_areas(pixels))
+        for plane in (pixels, extreme, areas)
     )
     varying = np.ptp(patches, axis=1) > 0
     clear = varying & ~constant.any(axis=1)
@@ -259,34 +307,7 @@ def sample_patches(
     return patches[varying], True
 
 
-def _constant_areas(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return the pixels of patches (8 x 8, anywhere) that have one value."""
-    one_value = maximum_filter(pixels, WIDTH) == minimum_filter(pixels, WIDTH)
-    # A window of an even width reaches farther back than forward; its pixels find it the other way.
-    found: NDArray[np.bool_] = maximum_filter(one_value, WIDTH, origin=-1)
-    return found
-
-
-def _cosine_transform(patches: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the orthonormal 8 x 8 cosine transform of patches (n, 64)."""
-    basis = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
-    return np.asarray(patches @ np.kron(basis, basis).T)
-
-
-def _classes(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean energies (5, 5) of bands in classes of patches, and the classes' sizes."""
-    # Without their means, which would cost the other coefficients digits.
-    coarse, bands = _band_energies(_cosine_transform(patches - patches.mean(axis=1, keepdims=True)))
-    order = np.argsort(coarse, kind="stable")
-    ends = [max(1, round(share * len(order))) for share in CLASSES]
-    members = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    means = [bands[m if len(m) else order[:1]].mean(axis=0, dtype=np.float64) for m in members]
-    energies = np.array(means)
-    smallest = np.finfo(np.float32).eps ** 2 * float(np.square(patches).mean())
-    return energies + smallest, np.array([max(1, len(m)) for m in members], float)
-
-
-def _diagonal_deviation(pixels: NDArray[np.float32]) -> float:
+def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
     """Return the deviation of white noise from the median absolute diagonal difference.
 
     A plane one pixel wide has first differences only; a single pixel shows no noise at all.
@@ -296,16 +317,6 @@ def _diagonal_deviation(pixels: NDArray[np.float32]) -> float:
     else:
         details = np.diff(pixels.ravel()) / np.sqrt(2.0)
     return float(np.median(np.abs(details)) / 0.67449) if details.size else 0.0
-
-
-def _band_energies(
-    coefficients: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the energy of patches in coarse structure (n,) and its mean in each band (n, 5)."""
-    energy = np.square(coefficients)
-    coarse = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
-    means = [energy[:, members].mean(axis=1) for members in _MEMBERS]
-    return energy[:, coarse].sum(axis=1), np.stack(means, axis=1)
 
 
 def noise_posterior(
@@ -320,65 +331,41 @@ def noise_posterior(
     # No level can be far above the energy of the quietest class.
     highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
     lowest, scale = highest - np.log(REACH), float(np.exp(highest))
+    amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
+    textures = [(shape[:, None] * amplitudes)[:, None] for shape in TEXTURE_SHAPES.T]
     for most in BELIEVED:
         grid = np.linspace(lowest, highest, LEVELS)
-        log_weights = _log_posterior(energies, np.minimum(pixels, most), grid, scale)
+        noise = np.exp(2.0 * grid).astype(np.float32)[:, np.newaxis]
+        # Of each band: the energy expected (shapes, levels, amplitudes), and the variance of its
+        # logarithm that texture gives.
+        means = [texture + noise for texture in textures]
+        expected = [
+            (np.log(mean), np.square(texture / mean) * np.float32(TEXTURE_SD**2))
+            for texture, mean in zip(textures, means, strict=True)
+        ]
+        total = np.repeat(SHAPE_LOG_PRIOR[:, np.newaxis], LEVELS, axis=1)
+        # Written into again and again: new arrays of this size would take most of the time.
+        fit, misfit, variance = (np.empty_like(means[0]) for _ in range(3))
+        for row, covered in zip(np.log(energies), np.minimum(pixels, most), strict=True):
+            freedom = np.maximum(covered * COEFFICIENTS / WIDTH**2, 1.0)
+            fit.fill(0)
+            for (log_mean, spread), seen, free in zip(expected, row, freedom, strict=True):
+                # Of a mean of squares, and of what a real spectrum differs by from slope and curve.
+                np.add(spread, np.float32(2.0 / free + LEAST_VARIANCE), out=variance)
+                np.square(np.subtract(log_mean, np.float32(seen), out=misfit), out=misfit)
+                misfit /= variance
+                misfit += np.log(variance, out=variance)
+                fit -= misfit
+            best = fit.max()
+            fit -= best
+            fit /= 2
+            total += np.log(np.exp(fit, out=fit).mean(axis=2) + 1e-30) + best / 2
+        summed = np.log(np.exp(total - total.max()).sum(axis=0) + 1e-300)
+        log_weights = summed - summed.max()
         likely = np.flatnonzero(log_weights > LIKELY)
         lowest, highest = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, LEVELS - 1)]
     weights = np.exp(log_weights)
     return np.exp(grid), weights / weights.sum()
-
-
-def _log_posterior(
-    energies: NDArray[np.floating],
-    pixels: NDArray[np.floating],
-    log_levels: NDArray[np.float64],
-    scale: float,
-) -> NDArray[np.float64]:
-    """Return the logarithm of the posterior at each level, 0 at the likeliest."""
-    shapes, prior = _texture_shapes()
-    noise = np.exp(2.0 * log_levels).astype(np.float32)[:, np.newaxis]
-    amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
-    expected = [_expected(shape, amplitudes, noise) for shape in shapes.T]
-    total = np.repeat(prior[:, np.newaxis], len(log_levels), axis=1)
-    # Written into again and again: new arrays of this size would take most of the time.
-    fit, misfit, variance = (np.empty_like(expected[0][0]) for _ in range(3))
-    for row, covered in zip(np.log(energies), pixels, strict=True):
-        freedom = np.maximum(covered * COEFFICIENTS / WIDTH**2, 1.0)
-        fit.fill(0)
-        for (log_mean, spread), seen, free in zip(expected, row, freedom, strict=True):
-            # Of a mean of squares, and of what a real spectrum differs by from slope and curve.
-            np.add(spread, np.float32(2.0 / free + LEAST_VARIANCE), out=variance)
-            np.square(np.subtract(log_mean, np.float32(seen), out=misfit), out=misfit)
-            misfit /= variance
-            misfit += np.log(variance, out=variance)
-            fit -= misfit
-        best = fit.max()
-        fit -= best
-        fit /= 2
-        total += np.log(np.exp(fit, out=fit).mean(axis=2) + 1e-30) + best / 2
-    summed = np.log(np.exp(total - total.max()).sum(axis=0) + 1e-300)
-    return np.asarray(summed - summed.max(), np.float64)
-
-
-def _expected(
-    shape: NDArray[np.float32], amplitudes: NDArray[np.float32], noise: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the log energy of a band (s, levels, amplitudes), and the variance texture gives."""
-    texture = (shape[:, np.newaxis] * amplitudes)[:, np.newaxis]
-    mean = texture + noise
-    spread = np.square(texture / mean) * np.float32(TEXTURE_SD**2)
-    return np.log(mean), spread
-
-
-def _texture_shapes() -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return spectra of texture (s, 5), 1 in the last band, and the logarithms of their priors."""
-    slopes, curvatures = (x.ravel() for x in np.meshgrid(SLOPES, CURVATURES))
-    bend = np.linspace(-1.5, 1.5, len(FALL))
-    falls = FALL + SLOPE_SD * slopes[:, None] + CURVATURE_SD * curvatures[:, None] * bend
-    rise = np.cumsum(falls[:, ::-1], axis=1)[:, ::-1]
-    spectra = np.exp(np.concatenate([rise, np.zeros((len(rise), 1))], axis=1))
-    return spectra.astype(np.float32), -(slopes**2 + curvatures**2) / 2
 
 
 def noise_spectrum(
@@ -402,10 +389,21 @@ def noise_spectrum(
     shape = np.median(powers / (levels + FLOOR)[:, np.newaxis], axis=0)
     deviations = np.sqrt(_held_back(levels).mean() * shape).reshape(WIDTH, WIDTH)
     deviations[0, 0] = (deviations[0, 1] + deviations[1, 0]) / 2
-    deviations = _smoothed(deviations)
+    # Few patches were measured: the root of the mean power of each 3 x 3 coefficients.
+    power = np.pad(np.square(deviations), 1, mode="edge")
+    shifts = [power[i : i + WIDTH, j : j + WIDTH] for i in range(3) for j in range(3)]
+    deviations = np.sqrt(np.mean(shifts, axis=0))
     for limits in growth:
-        deviations = _without_texture(deviations, limits)
-    return deviations
+        edge = len(limits)
+        # Above 0, for a limit without end times nothing is no number.
+        reference = max(
+            (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4,
+            np.finfo(np.float64).tiny,
+        )
+        most = np.full(WIDTH, np.inf)
+        most[:edge] = np.multiply(limits, reference)
+        deviations = np.minimum(deviations, most[ORDER])
+    return np.asarray(deviations)
 
 
 def noise_by_brightness(
@@ -424,11 +422,17 @@ def noise_by_brightness(
 
 def _by_brightness(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return brightness (8,) and noise power (8, 64) of patches (n, 64) of like brightness."""
-    coefficients = _cosine_transform(patches)
+    coefficients = patches @ COSINES
     total = coefficients[:, 0].copy()
-    classes = np.array_split(np.argsort(total, kind="stable"), BRIGHTNESS_BINS)
     energy = np.square(coefficients, out=coefficients)
-    powers = np.array([_power_where_quiet(energy[members]) for members in classes])
+    classes = np.array_split(np.argsort(total, kind="stable"), BRIGHTNESS_BINS)
+    powers = np.zeros((BRIGHTNESS_BINS, PIXELS))
+    for power, members in zip(powers, classes, strict=True):
+        of_class = energy[members]
+        few = max(FEWEST_QUIET, round(QUIET * len(of_class)))
+        for measured, guide in MEASURED_WHERE_QUIET:
+            flattest = np.argsort(of_class[:, guide].sum(axis=1), kind="stable")[:few]
+            power[measured] = of_class[flattest][:, measured].mean(axis=0)
     return np.array([total[members].mean() / WIDTH for members in classes]), powers
 
 
@@ -437,34 +441,3 @@ def _held_back(levels: NDArray[np.float64]) -> NDArray[np.float64]:
     padded = np.concatenate([levels[2:3], levels, levels[-3:-2]])
     smooth = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
     return np.asarray(np.minimum(smooth, UNEVENNESS**2 * np.quantile(smooth, 0.25)))
-
-
-def _power_where_quiet(energy: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the mean energy of each coefficient over the patches in which others are weak."""
-    power = np.zeros(WIDTH * WIDTH)
-    few = max(FEWEST_QUIET, round(QUIET * len(energy)))
-    for measured, guide in MEASURED_WHERE_QUIET:
-        flattest = np.argsort(energy[:, guide].sum(axis=1), kind="stable")[:few]
-        power[measured] = energy[flattest][:, measured].mean(axis=0)
-    return power
-
-
-def _smoothed(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the root of the mean power of each 3 x 3 coefficients: few patches were measured."""
-    power = np.pad(np.square(deviations), 1, mode="edge")
-    shifts = [power[i : i + WIDTH, j : j + WIDTH] for i in range(3) for j in range(3)]
-    return np.asarray(np.sqrt(np.mean(shifts, axis=0)))
-
-
-def _without_texture(
-    deviations: NDArray[np.float64], growth: tuple[float, ...]
-) -> NDArray[np.float64]:
-    """Return the deviations with low frequencies held near those at the first index not listed."""
-    edge = len(growth)
-    # Above 0, for a limit without end times nothing is no number.
-    reference = max(
-        (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4, np.finfo(np.float64).tiny
-    )
-    limits = np.full(WIDTH, np.inf)
-    limits[:edge] = np.multiply(growth, reference)
-    return np.asarray(np.minimum(deviations, limits[ORDER]))

@@ -35,131 +35,89 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from kpca_apps.denoise._compiled import (
-    RADIUS,
-    denoise_band,
-    origin_of,
-    pad_guide,
-    rbf_rows,
-    survey_band,
-)
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.denoise._compiled import LANES, RADIUS, denoise_band, rbf_rows, survey_band
 from kpca_apps.denoise._small_matrices import padded_size
-from kpca_apps.denoise.progress import tell
-from kpca_apps.errors import ConfigError
+from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.progress import LISTENER
 
 __all__ = [
-    "CONTENTS",
     "KEPT_NOWHERE",
-    "KERNELS",
-    "NOISES",
-    "QUALITIES",
     "STRIP_SAMPLES",
-    "Options",
     "PassSettings",
     "Plan",
-    "Window",
     "average_low_frequencies",
     "denoise_planes",
-    "enlarge",
     "halve",
     "is_kept",
     "noise_excess",
     "patch_grid",
     "patch_means",
     "plan_for",
-    "reach",
     "run_pass",
     "warm_up",
 ]
 
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
-Window = tuple[tuple[int, int], tuple[int, int]]
-"""Rows from one up to another, and columns likewise."""
 
-NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
-KERNELS = ("auto", "linear", "rbf")
-CONTENTS = ("photo", "text")
-
+# Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
+# group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
+# at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
+# and 0 from 64.
 NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
-"""Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
-group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
-at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
-and 0 from 64."""
 
-# Any image is even long before; far above, noise levels would overflow.
-LARGEST_FACTOR = 1000.0
-
+# Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
+# held outside.
 SIGMAS = (15.0, 25.0, 50.0)
-"""Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
-held outside."""
-
-FIRST = {"size": (6, 7, 8), "group": (40, 48, 64), "tie": (1.1, 1.1, 1.1)}
-SECOND = {"size": (5, 6, 7), "group": (40, 48, 64), "tie": (8.0, 6.0, 4.0)}
-WIENER = {"size": (7, 8, 8), "group": (60, 90, 120), "tie": (0.0, 0.0, 0.0)}
-LAST = {"size": (4, 5, 6), "group": (28, 36, 48), "tie": (1.1, 1.1, 1.1)}
-
-SMOOTH = (0.35, 0.2, 0.2)
-"""Faint noise leaves fine texture to the soft cut, which projection on few components loses."""
-
-STRIDES: dict[str, tuple[int, int | None, int, tuple[int, ...]]] = {
-    "fast": (6, None, 6, (4,)),
-    "balanced": (5, 5, 5, (3,)),
-    "high": (4, 4, 4, (3, 3)),
+# Pixels a side of a patch, patches a group, and the `tie` of `PassSettings` at those levels.
+PASSES = {
+    "first": ((6, 7, 8), (40, 48, 64), (1.1, 1.1, 1.1)),
+    "second": ((5, 6, 7), (40, 48, 64), (8.0, 6.0, 4.0)),
+    "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
+    "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-"""Pixels between references in each pass; None where it is left out."""
+# b: faint noise leaves fine texture to the soft cut, which projection on few components loses.
+SMOOTH = (0.35, 0.2, 0.2)
+# The passes of each preset, and the pixels between their references.
+STRIDES = {
+    "fast": (("first", 6), ("soft", 6), ("last", 4)),
+    "balanced": (("first", 5), ("second", 5), ("soft", 5), ("last", 3)),
+    "high": (("first", 4), ("second", 4), ("soft", 4), ("last", 3), ("last", 3)),
+}
 
-QUALITIES = tuple(STRIDES)
+ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
+SMOOTH_IN_PILOT = np.float32(0.6)  # weight of B in A
 
-ADDED_BACK = np.float32(0.3)
-"""t: the share of the residual that is added back."""
-
-SMOOTH_IN_PILOT = np.float32(0.6)
-"""Weight of B in A."""
-
-STRIP_SAMPLES = 12_000_000
-"""Pixels times channels worked on at once, margins not counted: some 800 MB."""
-
+STRIP_SAMPLES = 12_000_000  # pixels times channels worked on at once, margins not counted: 800 MB
 GRID_ROWS_A_BAND = 6
+MARGINS = ((0, 0), (RADIUS, LANES))  # beside the image matched in: zeros, never chosen
 
-SURVEYED = 1600
-"""Groups looked at, about, to see whether the noise level given is too low."""
-
-QUIET = 0.05
-"""Share of groups that hold little but noise, in all but the busiest images."""
-
+SURVEYED = 1600  # groups looked at, about, to see whether the noise level given is too low
+QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
+# Residual variance of those groups over the noise variance when that is right; patches that look
+# alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to .90
+# on photographs at sigma 15 to 50, .97 to .99 with sigma given 10 % too low.
 QUIET_RATIO = 0.905
-"""Residual variance of those groups over the noise variance when that is right; patches that
-look alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to
-.90 on photographs at sigma 15 to 50, .97 to .99 with sigma given 10 % too low."""
-
+# Matching hides most of an excess: this is what brings 10 % in sigma back to 20 % in variance.
 STEEPNESS = 2.5
-"""Matching hides most of an excess: this is what brings 10 % in sigma back to 20 % in variance."""
+MOST_EXCESS = 1.25  # noise variance over the one given that is allowed for: sigma 12 % too low
 
-MOST_EXCESS = 1.25
-"""Noise variance over the variance given that is allowed for: sigma 12 % too low."""
-
-BLUR = 1.0
-"""Deviation of G in pixels of the half scale: what is finer there has been aliased."""
-
+BLUR = 1.0  # deviation of G in pixels of the half scale: what is finer there has been aliased
 HALF_SHARE = np.float32(0.5)
+BLURRED = 6  # pixels on either side at half the scale that decide how low frequencies change
+AT_HALF = 0.25  # share of the work that is left for half the scale and below
+SMALLEST = 16  # pixels a side of the smallest scale, at the least: two patches
 
-BLURRED = 6
-"""Pixels on either side at half the scale that decide how the low frequencies of one change."""
-
-AT_HALF = 0.25
-"""Share of the work that is left for half the scale and below."""
-
-SMALLEST = 16
-"""Pixels a side of the smallest scale, at the least: two patches."""
+FAINTEST = 0.02  # times the strongest noise of an image: no plane of it is taken to have less
+NEGLIGIBLE = 1e-3  # noise, of 255: far below what rounding does, and near that of float32
 
 KEPT_NOWHERE = (
     "The compiled code can be kept nowhere, so every run compiles it again: set NUMBA_CACHE_DIR to "
@@ -168,313 +126,160 @@ KEPT_NOWHERE = (
 
 
 @dataclass(frozen=True)
-class Options:
-    """How to denoise, whatever the image. A value that is not on offer is a `ConfigError`.
-
-    Attributes
-    ----------
-    noise : str
-        One of `NOISES`.
-    quality : {"fast", "balanced", "high"}
-        Three, four or five passes.
-    kernel : {"auto", "linear", "rbf"}
-        "auto" is "rbf" for text and "linear" for photographs.
-    bandwidth : float or None
-        Of the RBF kernel: its c over the mean squared distance of a group's patches. None: by the
-        noise level, 4 up to 25 of 255, wider above, infinite from 50.
-    content : {"photo", "text"}
-        Text and drawings want smaller patches, and nothing of the half scale.
-    luma, chroma : float
-        Factors from 0 to 1000 of the noise level taken out of luminance and colour; 0 leaves them
-        alone.
-    strength : float
-        Share of the change that is made, 0 (none) to 1 (all).
-    n_jobs : int or None
-        Threads, in joblib's convention; the result does not depend on it.
-    wanted : ((int, int), (int, int)) or None
-        Rows from one up to another, and columns, of which the result is wanted, as of a preview:
-        they are as in the whole, to the last bit; others may hold anything. None wants all.
-    """
-
-    noise: str = "auto"
-    quality: str = "balanced"
-    kernel: str = "auto"
-    bandwidth: float | None = None
-    content: str = "photo"
-    luma: float = 1.0
-    chroma: float = 1.0
-    strength: float = 1.0
-    n_jobs: int | None = None
-    wanted: Window | None = None
-
-    def __post_init__(self) -> None:
-        offers = {"noise": NOISES, "quality": QUALITIES, "kernel": KERNELS, "content": CONTENTS}
-        for name, offered in offers.items():
-            value = getattr(self, name)
-            if value not in offered:
-                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
-        if self.bandwidth is not None:
-            if self.is_linear:
-                raise ConfigError("bandwidth is that of the RBF kernel; give kernel rbf with it")
-            if not 0.0 < self.bandwidth < np.inf:
-                raise ConfigError(f"bandwidth is {self.bandwidth}; give a finite number above 0")
-        for name in ("luma", "chroma"):
-            value = getattr(self, name)
-            if not 0 <= value <= LARGEST_FACTOR:
-                raise ConfigError(
-                    f"{name} is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
-                )
-        if not 0 <= self.strength <= 1:
-            raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")
-        workers: Any = self.n_jobs
-        if workers is not None and (not isinstance(workers, Integral) or workers == 0):
-            raise ConfigError(
-                f"n_jobs is {workers!r}; give a whole number of workers, -1 for all processors"
-            )
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the kernel is of infinite width."""
-        return self.kernel == "linear" or (self.kernel == "auto" and self.content == "photo")
-
-    def bandwidth_at(self, sigma: float) -> float | None:
-        """Return the bandwidth of the kernel at a noise level, None for an infinite one."""
-        if self.is_linear:
-            return None
-        narrowness = float(np.interp(sigma, *NARROWNESS))
-        return self.bandwidth or (1.0 / narrowness if narrowness else None)
-
-
-@dataclass(frozen=True)
 class PassSettings:
-    """How one pass groups patches: pixels a side, patches a group, pixels between references.
+    """How one pass groups patches, and whether its cut is soft.
 
     Candidates nearer than `tie` times the distance explained by noise are drawn at random; 0 takes
     the nearest.
     """
 
-    size: int
-    group: int
+    size: int  # pixels a side
+    group: int  # patches
     tie: float
-    stride: int
+    stride: int  # pixels between references
+    soft: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The passes of one preset at one noise level, and the weight b of the soft cut."""
+    """What is done at one noise level."""
 
-    first: PassSettings
-    second: PassSettings | None
-    wiener: PassSettings
-    last: tuple[PassSettings, ...]
-    smooth: float
-
-    @property
-    def passes(self) -> tuple[PassSettings, ...]:
-        """The passes there are, in order."""
-        second = () if self.second is None else (self.second,)
-        return (self.first, *second, self.wiener, *self.last)
+    passes: tuple[PassSettings, ...]
+    smooth: float  # b, the weight of the soft cut
+    bandwidth: float | None  # of the RBF kernel; None for an infinite one
 
 
-def plan_for(sigma: float, quality: str = "balanced", content: str = "photo") -> Plan:
-    """Choose patch sizes, group sizes and grids for a noise level on the scale 0..255.
+def plan_for(sigma: float, options: Options) -> Plan:
+    """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
-    >>> plan_for(25.0).first
-    PassSettings(size=7, group=48, tie=1.1, stride=5)
+    >>> plan_for(25.0, Options()).passes[0]
+    PassSettings(size=7, group=48, tie=1.1, stride=5, soft=False)
     """
-
-    def settings(table: dict[str, tuple[float, float, float]], stride: int) -> PassSettings:
-        size, group, tie = (float(np.interp(sigma, SIGMAS, values)) for values in table.values())
-        pixels = round(size) - (content == "text")
-        return PassSettings(pixels, round(group), round(tie, 3), min(stride, pixels))
-
-    first, second, wiener, last = STRIDES[quality]
-    return Plan(
-        settings(FIRST, first),
-        None if second is None else settings(SECOND, second),
-        settings(WIENER, wiener),
-        tuple(settings(LAST, stride) for stride in last),
-        float(np.interp(sigma, SIGMAS, SMOOTH)),
-    )
+    passes = []
+    for name, stride in STRIDES[options.quality]:
+        size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in PASSES[name])
+        # Text and drawings want smaller patches.
+        pixels = round(size) - (options.content == "text")
+        passes.append(
+            PassSettings(pixels, round(group), round(tie, 3), min(stride, pixels), name == "soft")
+        )
+    narrowness = 0.0 if options.is_linear else float(np.interp(sigma, *NARROWNESS))
+    bandwidth = options.bandwidth or (1.0 / narrowness if narrowness else None)
+    return Plan(tuple(passes), float(np.interp(sigma, SIGMAS, SMOOTH)), bandwidth)
 
 
-def denoise_planes(
-    noisy: NDArray[np.floating],
-    sigmas: ArrayLike,
-    options: Options,
-    *,
-    match: NDArray[np.floating] | None = None,
-    strip_samples: int = STRIP_SAMPLES,
-) -> Planes:
+@one_blas_thread()
+def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options) -> Planes:
     """Remove white Gaussian noise from planes of one scene, matched in the first of them.
 
-    The planes (c, h, w) are on the scale 0..255, not clipped, the one that shows the scene best
-    (luminance) first; `sigmas` (c,) are the deviations of their noise, and planes with 0 are
-    returned as they are. `match` (h, w) is a clean image of the same scene to find similar patches
-    in instead. Larger images are cut into strips of rows of some `strip_samples` pixels times
-    channels, at least two margins high; the margins are as wide as the passes reach.
+    The planes (c, h, w) are on the scale 0..255, not clipped, luminance first, which shows edges
+    with less noise; `sigmas` (c,) are the deviations of their noise. Planes without noise, or whose
+    factor of `options` is 0, are returned as they are.
     """
-    given = np.ascontiguousarray(noisy, np.float32)
-    levels = np.array(sigmas, np.float32)
-    if not ((levels >= 0) & (levels < np.inf)).all():
-        raise ConfigError(f"sigma {np.asarray(sigmas).tolist()} is not a finite number from 0 up")
-    active = levels > 0
-    if not active.any() or given.size == 0:
-        return given.copy()
-    if match is None and not active[0]:
-        match = given[0]
-    guide = None if match is None else np.ascontiguousarray(match, np.float32)
-    planes, levels = given if active.all() else given[active], levels[active]
-    plan = plan_for(float(levels[0]), options.quality, options.content)
+    factors = np.array([options.luma, options.chroma, options.chroma])[: len(noisy)]
+    levels = np.asarray(sigmas, np.float64) * factors
+    levels[levels < NEGLIGIBLE] = 0.0
+    if not levels.any():
+        return noisy.copy()
+    untouched = levels == 0
+    levels = np.maximum(levels, FAINTEST * levels.max()).astype(np.float32)
+    planes, wanted = np.ascontiguousarray(noisy, np.float32), options.wanted
+    wanted = wanted or ((0, planes.shape[1]), (0, planes.shape[2]))
     # Of the finest scale, for at others detail passes for noise.
-    excess = noise_excess(planes[0], float(levels[0]), plan.first)
-    wanted = options.wanted or ((0, given.shape[1]), (0, given.shape[2]))
+    first = plan_for(float(levels[0]), options).passes[0]
+    excess = noise_excess(planes[0], float(levels[0]), first)
+    estimates: list[Planes] = []
     done = 0.0
-
-    def advance(share: float) -> None:
-        nonlocal done
-        done += share
-        tell(done)
-
-    def at_scale(
-        planes: Planes, levels: Planes, guide: Planes | None, wanted: Window, left: float
-    ) -> Planes:
-        """Denoise at this scale and at half of it, which takes what is left of the work."""
-        plan = plan_for(float(levels[0]), options.quality, options.content)
-        shape = planes.shape[1:]
-        halves = options.content == "photo" and min(shape) >= 2 * SMALLEST
-        length = left * (1 - AT_HALF) if halves else left
-        scale = _Scale(
-            planes=planes,
-            variances=levels**2,
-            guide=guide,
-            plan=plan,
-            bandwidth=options.bandwidth_at(float(levels[0])),
-            excess=excess,
-            n_jobs=options.n_jobs,
-            advance=lambda share: advance(share * length),
+    while True:
+        plan, (height, width) = plan_for(float(levels[0]), options), planes.shape[1:]
+        # Text has nothing of the half scale.
+        halves = options.content == "photo" and min(height, width) >= 2 * SMALLEST
+        if halves:
+            (top, bottom), (left, right) = wanted
+            top, left = max(0, top // 2 - BLURRED), max(0, left // 2 - BLURRED)
+            bottom = min(height // 2, bottom // 2 + BLURRED)
+            right = min(width // 2, right // 2 + BLURRED)
+            # With an odd last row or column, which has no half.
+            wanted = (
+                (2 * top, height if bottom == height // 2 else 2 * bottom),
+                (2 * left, width if right == width // 2 else 2 * right),
+            )
+        share = (1 - done) * (1 - AT_HALF) if halves else 1 - done
+        estimates.append(
+            _denoise_scale(planes, levels**2, plan, wanted, excess, options.n_jobs, (done, share))
         )
         if not halves:
-            return scale.run(wanted, strip_samples)
-        at_half = _halved(wanted, shape)
-        fine = scale.run(_doubled(at_half, shape), strip_samples)
-        half_guide = None if guide is None else halve(guide)
-        half = np.float32(0.5) * levels
-        coarse = at_scale(halve(planes), half, half_guide, at_half, left * AT_HALF)
-        average_low_frequencies(fine, coarse)
-        return fine
-
-    cleaned = at_scale(planes, levels, guide, wanted, 1.0)
-    if active.all():
-        return cleaned
-    result = given.copy()
-    result[active] = cleaned
-    return result
+            break
+        done += share
+        planes, levels = halve(planes), np.float32(0.5) * levels
+        wanted = ((top, bottom), (left, right))
+    cleaned = estimates.pop()
+    while estimates:
+        average_low_frequencies(estimates[-1], cleaned)
+        cleaned = estimates.pop()
+    cleaned[untouched] = noisy[untouched]
+    return cleaned
 
 
-def _halved(wanted: Window, shape: tuple[int, ...]) -> Window:
-    """Return what is to be right at half the scale, where low frequencies of a window change."""
-    (top, bottom), (left, right) = wanted
-    return (
-        (max(0, top // 2 - BLURRED), min(shape[0] // 2, bottom // 2 + BLURRED)),
-        (max(0, left // 2 - BLURRED), min(shape[1] // 2, right // 2 + BLURRED)),
-    )
+def _denoise_scale(
+    planes: Planes,
+    variances: Planes,
+    plan: Plan,
+    wanted: Window,
+    excess: float,
+    n_jobs: int | None,
+    work: tuple[float, float],
+) -> Planes:
+    """Run the passes over a window, in strips of rows with a margin that is cut off again.
 
-
-def _doubled(at_half: Window, shape: tuple[int, ...]) -> Window:
-    """Return the pixels of a window at half the scale, and an odd last row or column."""
-    (top, bottom), (left, right) = at_half
-    return (
-        (2 * top, shape[0] if bottom == shape[0] // 2 else 2 * bottom),
-        (2 * left, shape[1] if right == shape[1] // 2 else 2 * right),
-    )
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """The passes over an image at one scale; `advance` hears each share of them that is done."""
-
-    planes: Planes
-    variances: Planes
-    guide: Planes | None
-    plan: Plan
-    bandwidth: float | None
-    excess: float
-    n_jobs: int | None
-    advance: Callable[[float], None]
-
-    def run(self, wanted: Window, strip_samples: int) -> Planes:
-        """Work through the strips of a window, each with a margin that is cut off again."""
-        channels, height, width = self.planes.shape
-        margin = sum(reach(settings) for settings in self.plan.passes)
-        (start, stop), (left, right) = wanted
-        across = (max(0, left - margin), min(width, right + margin))
-        # In very wide images too, no more is thrown away than kept.
-        rows = max(2 * margin, strip_samples // (channels * (across[1] - across[0])))
-        if rows >= height and wanted == ((0, height), (0, width)):
-            return self._run_passes(((0, height), across), 1.0)
-        result = self.planes.copy()
-        for top in range(start, stop, rows):
-            bottom = min(top + rows, stop)
-            first = max(0, top - margin)
-            piece = ((first, min(height, bottom + margin)), across)
-            strip = self._run_passes(piece, (bottom - top) / (stop - start))
-            inner = strip[:, top - first : bottom - first, left - across[0] : right - across[0]]
-            result[:, top:bottom, left:right] = inner
-        return result
-
-    def _run_passes(self, piece: Window, share: float) -> Planes:
-        """Run every pass of the plan on a piece, which is a share of the window."""
-        plan, cut = self.plan, tuple(slice(*ends) for ends in piece)
-        noisy = np.ascontiguousarray(self.planes[:, *cut])
-        fixed = None if self.guide is None else np.ascontiguousarray(self.guide[cut])
-        s2, length = self.variances[:, None, None], share / len(plan.passes)
-
-        def one_pass(
-            planes: Planes, estimate: Planes, variance: Planes, left: Planes | None,
-            settings: PassSettings,
-        ) -> tuple[Planes, Planes]:  # fmt: skip
-            guide = estimate[0] if fixed is None else fixed
-            pilot = estimate if left is None else None
-            return run_pass(
-                planes, guide, variance, settings, piece, self.planes.shape[1:], pilot=pilot,
-                left=left, bandwidth=self.bandwidth, excess=self.excess,
-                n_jobs=self.n_jobs, advance=lambda part: self.advance(part * length),
-            )  # fmt: skip
-
-        def hard(
-            estimate: Planes, leverage: Planes, t: np.float32, settings: PassSettings
-        ) -> tuple[Planes, Planes]:
-            """Project an estimate with the share t of its residual added back."""
-            left = self.variances[0] * leverage[0]
-            variance = s2 * (t * t + (np.float32(1) - t * t) * leverage)
-            again = estimate + t * (noisy - estimate)
-            left = left if fixed is None else np.zeros_like(left)
-            return one_pass(again, estimate, variance, left, settings)
-
-        pilot, leverage = hard(noisy, np.ones_like(noisy), np.float32(1), plan.first)
-        if plan.second is not None:
-            pilot, leverage = hard(pilot, leverage, ADDED_BACK, plan.second)
-        smooth, left = one_pass(noisy, pilot, s2, None, plan.wiener)
-        for settings in plan.last:
-            mixed = _mix(smooth, pilot, SMOOTH_IN_PILOT)
-            leverage = _mix(left, leverage, SMOOTH_IN_PILOT)
-            pilot, leverage = hard(mixed, leverage, ADDED_BACK, settings)
-        return _mix(smooth, pilot, np.float32(plan.smooth))
-
-
-def _mix(a: Planes, b: Planes, share: np.float32) -> Planes:
-    """Return share a + (1 - share) b."""
-    return share * a + (np.float32(1) - share) * b
-
-
-def reach(settings: PassSettings) -> int:
-    """Return how many pixels on either side decide what one pass makes of one.
-
-    The patches over a pixel belong to references up to a radius away, and those compare with
-    patches a radius further on.
+    `work` is the share of all work that is done before, and that of this scale.
     """
-    return 2 * RADIUS + settings.size
+    channels, height, width = planes.shape
+    # The patches over a pixel belong to references up to a radius away, and those compare with
+    # patches a radius further on: so many pixels on either side decide what a pass makes of one.
+    margin = sum(2 * RADIUS + settings.size for settings in plan.passes)
+    (start, stop), (left, right) = wanted
+    before, after = max(0, left - margin), min(width, right + margin)
+    # At least two margins, so that in very wide images too no more is thrown away than kept.
+    rows = max(2 * margin, STRIP_SAMPLES // (channels * (after - before)))
+    s2, one = variances[:, None, None], np.float32(1)
+    result = planes.copy()
+    for top in range(start, stop, rows):
+        bottom = min(top + rows, stop)
+        first, last = max(0, top - margin), min(height, bottom + margin)
+        noisy = np.ascontiguousarray(planes[:, first:last, before:after])
+        place: Any = ((first, last), (before, after)), (height, width)
+        pilot, leverage, t = noisy, np.ones_like(noisy), one
+        smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
+        done = work[0] + work[1] * (top - start) / (stop - start)
+        each = work[1] * (bottom - top) / (stop - start) / len(plan.passes)
+        for number, settings in enumerate(plan.passes):
+            shared: Any = {
+                "bandwidth": plan.bandwidth,
+                "excess": excess,
+                "n_jobs": n_jobs,
+                "work": (done + number * each, each),
+            }
+            if settings.soft:
+                smooth, left_over = run_pass(
+                    noisy, pilot[0], s2, settings, *place, pilot=pilot, **shared
+                )
+                share = SMOOTH_IN_PILOT
+                continue
+            mixed = share * smooth + (one - share) * pilot
+            leverage = share * left_over + (one - share) * leverage
+            added = mixed + t * (noisy - mixed)
+            variance = s2 * (t * t + (one - t * t) * leverage)
+            guide_variance = variances[0] * leverage[0]
+            pilot, leverage = run_pass(
+                added, mixed[0], variance, settings, *place, left=guide_variance, **shared
+            )
+            t = ADDED_BACK
+        share = np.float32(plan.smooth)
+        estimate = share * smooth + (one - share) * pilot
+        inner = np.s_[:, top - first : bottom - first, left - before : right - before]
+        result[:, top:bottom, left:right] = estimate[inner]
+    return result
 
 
 def run_pass(
@@ -490,7 +295,7 @@ def run_pass(
     bandwidth: float | None = None,
     excess: float = 1.0,
     n_jobs: int | None = None,
-    advance: Callable[[float], None] = lambda share: None,
+    work: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[Planes, Planes]:
     """Run one pass over a piece of an image; return the estimate and its leverage.
 
@@ -499,7 +304,7 @@ def run_pass(
     With a `pilot` (c, h, w), a first estimate of the planes, the cut is soft, and `variance` one
     value a plane, (c, 1, 1). For the hard cut `left` (h, w) is the variance of the noise in the
     guide, and `excess` is from `noise_excess`. The leverage is the variance of the estimate over
-    the noise's.
+    the noise's. `work` is the share of all work that is done before, and that of this pass.
     """
     (first, _), (first_column, _) = piece
     shape = tall, wide = tuple(min(settings.size, side) for side in whole)
@@ -511,20 +316,30 @@ def run_pass(
     height, width = planes.shape[1:]
     columns = patch_grid(whole[1], wide, settings.stride) - first_column
     columns = columns[(columns >= 0) & (columns + wide <= width)]
-    bands = _bands(patch_grid(whole[0], tall, settings.stride), first, tall, height)
-    padded, points = pad_guide(guide), planes if pilot is None else pilot
+    # The whole image's bands of references, as far as they lie in the piece, and the rows each
+    # can reach.
+    grid, bands = patch_grid(whole[0], tall, settings.stride) - first, []
+    for start in range(0, len(grid), GRID_ROWS_A_BAND):
+        rows = grid[start : start + GRID_ROWS_A_BAND]
+        rows = rows[(rows >= 0) & (rows + tall <= height)]
+        if len(rows):
+            top, end = max(0, rows[0] - RADIUS), min(height, rows[-1] + tall + RADIUS)
+            bands.append((rows, int(top), int(end - top)))
+    padded, points = np.pad(guide, MARGINS), planes if pilot is None else pilot
     sums = np.zeros((len(planes), 3, height, width), np.float32)
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
     parts = parallel(
         delayed(denoise_band)(
             padded, points, planes, variance, tie, window, settings.group, pilot is not None,
-            bandwidth, np.float32(excess), rows, columns, origin_of(first, first_column), top, high,
+            bandwidth, np.float32(excess), rows, columns, (first, first_column), top, high,
         )
         for rows, top, high in bands
     )  # fmt: skip
-    for (_, top, rows), part in zip(bands, parts, strict=True):
-        sums[:, :, top : top + rows] += part
-        advance(1 / len(bands))
+    listener = LISTENER.get()
+    for number, ((_, top, high), part) in enumerate(zip(bands, parts, strict=True), 1):
+        sums[:, :, top : top + high] += part
+        if listener is not None:
+            listener(min(work[0] + work[1] * number / len(bands), 1.0))
     totals, weights, leverages = sums[:, 0], sums[:, 1], sums[:, 2]
     # Pixels no patch covers stay as they are.
     bare = weights == 0
@@ -534,19 +349,6 @@ def run_pass(
     totals[bare] = planes[bare]
     leverages[bare] = np.float32(1)
     return totals.copy(), leverages.copy()
-
-
-def _bands(grid: Rows, first: int, tall: int, height: int) -> list[tuple[Rows, int, int]]:
-    """Return the whole image's bands of references in a piece, and the rows each can reach."""
-    found = []
-    for start in range(0, len(grid), GRID_ROWS_A_BAND):
-        band = grid[start : start + GRID_ROWS_A_BAND] - first
-        band = band[(band >= 0) & (band + tall <= height)]
-        if len(band):
-            top = max(0, int(band[0]) - RADIUS)
-            end = min(height, int(band[-1]) + tall + RADIUS)
-            found.append((band, top, end - top))
-    return found
 
 
 def patch_grid(length: int, size: int, stride: int) -> Rows:
@@ -589,7 +391,7 @@ def noise_excess(plane: Planes, sigma: float, settings: PassSettings) -> float:
     variance = np.float32(sigma**2)
     tie = np.float32(settings.tie * 2 * tall * wide) * variance
     ratios = survey_band(
-        pad_guide(plane), plane, variance, tie, (tall, wide), settings.group,
+        np.pad(plane, MARGINS), plane, variance, tie, (tall, wide), settings.group,
         np.float32(MOST_EXCESS),
         patch_grid(plane.shape[0], tall, step), patch_grid(plane.shape[1], wide, step),
     )  # fmt: skip
@@ -601,9 +403,6 @@ def halve(planes: Planes) -> Planes:
     """Return means of 2 x 2 pixels; white noise stays white, with half the deviation.
 
     An odd last row or column is left out.
-
-    >>> halve(np.array([[0, 2, 9], [4, 6, 9]], np.float32))
-    array([[3.]], dtype=float32)
     """
     height, width = (side // 2 * 2 for side in planes.shape[-2:])
     rows = planes[..., 0:height:2, :width] + planes[..., 1:height:2, :width]
@@ -611,28 +410,20 @@ def halve(planes: Planes) -> Planes:
     return means
 
 
-def enlarge(plane: Planes, shape: tuple[int, int]) -> Planes:
-    """Interpolate a plane linearly to twice its size; what is outside is as the nearest inside.
-
-    >>> enlarge(np.array([[0, 4]], np.float32), (1, 5))
-    array([[0., 1., 3., 4., 4.]], dtype=float32)
-    """
-    near, quarter = np.float32(0.75), np.float32(0.25)
-    for length in shape:
-        # Twice as many rows, each at a quarter of the way from one old row to the next.
-        padded = np.pad(plane, ((1, 2), (0, 0)), mode="edge")
-        rows = np.empty((2 * len(plane) + 2, plane.shape[1]), np.float32)
-        rows[0::2] = near * padded[1:-1] + quarter * padded[:-2]
-        rows[1::2] = near * padded[1:-1] + quarter * padded[2:]
-        plane = rows[:length].T
-    return np.ascontiguousarray(plane)
-
-
 def average_low_frequencies(fine: Planes, coarse: Planes) -> None:
     """Move the low frequencies of an estimate, in place, halfway to those at half the scale."""
+    near, quarter = np.float32(0.75), np.float32(0.25)
     for plane, better in zip(fine, coarse, strict=True):
         change = gaussian_filter(better - halve(plane), BLUR)
-        plane += HALF_SHARE * enlarge(change, plane.shape)
+        # Enlarged linearly; what is outside is as the nearest inside.
+        for length in plane.shape:
+            # Twice as many rows, each at a quarter of the way from one old row to the next.
+            padded = np.pad(change, ((1, 2), (0, 0)), mode="edge")
+            rows = np.empty((2 * len(change) + 2, change.shape[1]), np.float32)
+            rows[0::2] = near * padded[1:-1] + quarter * padded[:-2]
+            rows[1::2] = near * padded[1:-1] + quarter * padded[2:]
+            change = rows[:length].T
+        plane += HALF_SHARE * change
 
 
 # Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, the one that
@@ -655,7 +446,7 @@ def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
     if not (_is_compiled(_LAST) and (is_linear or _is_compiled(_FINITE))):
         announce()
     options = Options(quality="fast", kernel="linear" if is_linear else "rbf")
-    denoise_planes(np.zeros((1, 24, 24), np.float32), [10.0], options)
+    denoise_planes(np.zeros((1, 24, 24), np.float32), np.array([10.0]), options)
 
 
 def _is_compiled(function: Any) -> bool:

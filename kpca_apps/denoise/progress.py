@@ -1,4 +1,4 @@
-"""How far the work on an image is: told by the passes, heard by the run, also from a worker."""
+"""How far the work on an image is: from the passes to the run, also from a worker."""
 
 from __future__ import annotations
 
@@ -9,49 +9,34 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["Listener", "listening", "part", "tell", "watching", "writing"]
+__all__ = ["LISTENER", "Listener", "listening", "part", "watching", "writing"]
 
 Listener = Callable[[float], None]
-_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+"""Called by the passes with the share of the work at hand that is done, from 0 to 1."""
+
 _STEP = 0.002  # no smaller ones are written
 _PAUSE = 0.2  # seconds between two looks
 _SHARE = struct.Struct("<d")
 
 
-def tell(share: float) -> None:
-    """Say what share of the work at hand is done, from 0 to 1, if anybody listens."""
-    if (listener := _LISTENER.get()) is not None:
-        listener(min(share, 1.0))
-
-
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Hear what is told in the block.
-
-    Examples
-    --------
-    >>> heard = []
-    >>> with listening(heard.append), part(1, 4):
-    ...     tell(0.5)
-    >>> heard
-    [0.375]
-    """
-    token = _LISTENER.set(listener)
+    """Have a function called with what is done in the block."""
+    token = LISTENER.set(listener)
     try:
         yield
     finally:
-        _LISTENER.reset(token)
+        LISTENER.reset(token)
 
 
 @contextmanager
 def part(number: int, of: int) -> Iterator[None]:
-    """Let what is told in the block count as that of one part, from 0, of several equal ones."""
-    outer = _LISTENER.get()
-    if outer is None:
+    """Let what is done in the block count as one part, from 0, of several equal ones."""
+    if (outer := LISTENER.get()) is None:
         yield
         return
-    heard = outer
-    with listening(lambda share: heard((number + share) / of)):
+    with listening(lambda share: outer((number + share) / of)):
         yield
 
 
@@ -84,21 +69,17 @@ def watching(
         board.write_bytes(b"".join(map(_SHARE.pack, shares)))
     ended = threading.Event()
 
-    def look() -> None:
-        content = b""
-        with suppress(OSError):
-            content = board.read_bytes()
-        # A full disk may have cut the file short, in the middle of a share perhaps.
-        whole = content[: len(content) // _SHARE.size * _SHARE.size]
-        found = [share for (share,) in _SHARE.iter_unpack(whole)]
-        for number, share in enumerate(found):
-            if share != shares[number]:
-                shares[number] = share
-                within(names[number], share)
-
     def watch() -> None:
         while not ended.wait(_PAUSE):
-            look()
+            content = b""
+            with suppress(OSError):
+                content = board.read_bytes()
+            # A full disk may have cut the file short, in the middle of a share perhaps.
+            whole = content[: len(content) // _SHARE.size * _SHARE.size]
+            for number, (share,) in enumerate(_SHARE.iter_unpack(whole)):
+                if share != shares[number]:
+                    shares[number] = share
+                    within(names[number], share)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

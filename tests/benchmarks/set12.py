@@ -25,7 +25,8 @@ from skimage.io import imread
 from skimage.metrics import structural_similarity
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.denoise.passes import Options, denoise_planes
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes import denoise_planes
 
 Image = NDArray[np.float64]
 Denoiser = Callable[[Image, float], Image]

@@ -19,7 +19,7 @@ from PIL import Image
 from kpca_apps.cli.console import Console, image_progress
 from kpca_apps.cli.denoise_run import count_samples
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
 from tests.cli.conftest import Run, Terminal

@@ -8,15 +8,12 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from kpca_apps.denoise._compiled import (
-    centre,
-    gather,
+    gather_centred,
     linear_smooth,
     project_rows,
     rbf_rows,
     spread,
-    work_space,
 )
-from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
 
 Matrix = NDArray[np.float32]
@@ -24,10 +21,8 @@ Matrix = NDArray[np.float32]
 SIZES = [(48, 36), (48, 49), (30, 64), (1, 9), (2, 2)]
 
 
-def padded(a: NDArray[np.floating]) -> Matrix:
-    wide = np.zeros((len(a), padded_size(a.shape[1])), np.float32)
-    wide[:, : a.shape[1]] = a
-    return wide
+def single(a: NDArray[np.floating]) -> Matrix:
+    return a.astype(np.float32)
 
 
 def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -41,19 +36,17 @@ def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArra
 @pytest.mark.parametrize(("k", "n"), [(48, 36), (48, 49), (30, 64)])
 def test_projection_keeps_what_is_above_the_edge(k: int, n: int) -> None:
     clean, noise = group_of(k, n)
-    z = padded(clean + noise)
-    q, shown = project_rows(z, k, n, np.float32(115), np.float32(1), work_space(k, n))
+    z, q, shown = project_rows(single(clean + noise), np.float32(115), np.float32(1))
     assert q == 2
     pca = PCA(2).fit(clean + noise)
     expected = pca.inverse_transform(pca.transform(clean + noise))
-    np.testing.assert_allclose(z[:, :n], expected, atol=1e-2)
+    np.testing.assert_allclose(z, expected, atol=1e-2)
     assert 80 < shown < 120
 
 
 @pytest.mark.parametrize(("k", "n"), SIZES)
 def test_noise_alone_leaves_nothing(k: int, n: int) -> None:
-    z = padded(group_of(k, n)[1])
-    q, _ = project_rows(z, k, n, np.float32(200), np.float32(1), work_space(k, n))
+    z, q, _ = project_rows(single(group_of(k, n)[1]), np.float32(200), np.float32(1))
     assert q == 0
     assert not z.any()
 
@@ -63,17 +56,15 @@ def test_a_group_noisier_than_said_raises_its_edge() -> None:
     k, n = 48, 36
     kept = []
     for most in (1.0, 1.5):
-        z = padded(sum(group_of(k, n)))
-        kept.append(project_rows(z, k, n, np.float32(70), np.float32(most), work_space(k, n))[0])
+        z = single(sum(group_of(k, n)))
+        kept.append(project_rows(z, np.float32(70), np.float32(most))[1])
     assert kept[0] > kept[1] == 2
 
 
 def smoothed(
     x: NDArray[np.floating], y: NDArray[np.floating], ridge: float
 ) -> tuple[Matrix, Matrix]:
-    (k, n), z, leverage = x.shape, padded(y), np.zeros(len(x), np.float32)
-    linear_smooth(padded(x), z, k, n, np.float32(ridge), leverage, work_space(k, n))
-    return z[:, :n], leverage
+    return linear_smooth(single(x), single(y), np.float32(ridge))
 
 
 def theta(x: NDArray[np.floating], ridge: float) -> NDArray[np.floating]:
@@ -108,9 +99,9 @@ def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
     assert leverage[7] == pytest.approx(expected[7, 7], abs=0.01)
     assert leverage.min() >= 0
     np.testing.assert_allclose(z, expected @ x, atol=3 + 3e-3 * size)
-    projected = padded(x)
-    assert rbf_rows(projected, 90, 64, 9.0, 1.0, 4.0) >= 1
-    np.testing.assert_allclose(projected[7, :64], x[7], atol=20 + 1e-3 * size)
+    projected, q = rbf_rows(single(x), 9.0, 1.0, 4.0)
+    assert q >= 1
+    np.testing.assert_allclose(projected[7], x[7], atol=20 + 1e-3 * size)
     assert np.abs(np.delete(projected, 7, axis=0)).max() < 20 + 1e-3 * size + np.abs(x[0]).max()
 
 
@@ -134,17 +125,16 @@ def compiled_group(
 ) -> tuple[Matrix, float]:
     """The patches, and the number of components or the largest leverage."""
     (k, n), mean = noisy.shape, noisy.mean(axis=0)
-    z, space = padded(noisy - mean), work_space(*noisy.shape)
+    z = single(noisy - mean)
     if pilot is not None:
-        leverage = np.zeros(k, np.float32)
         ridge = np.float32(RIDGE_FACTOR * n * 100.0)
-        linear_smooth(padded(pilot - pilot.mean(0)), z, k, n, ridge, leverage, space)
-        return z[:, :n] + mean, float(leverage.max()) + 1 / k
+        z, leverage = linear_smooth(single(pilot - pilot.mean(0)), z, ridge)
+        return z + mean, float(leverage.max()) + 1 / k
     if np.isinf(bandwidth):
-        q, _ = project_rows(z, k, n, np.float32(100), np.float32(excess), space)
+        z, q, _ = project_rows(z, np.float32(100), np.float32(excess))
     else:
-        q = rbf_rows(z, k, n, np.float32(100), np.float32(excess), bandwidth)
-    return z[:, :n] + mean, q
+        z, q = rbf_rows(z, np.float32(100), np.float32(excess), bandwidth)
+    return z + mean, q
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -193,15 +183,13 @@ def test_gathering_and_spreading_are_inverse() -> None:
     image = np.random.default_rng(1).normal(size=(12, 13)).astype(np.float32)
     group = np.array([[y, x] for y in range(0, 10, 3) for x in (0, 3, 6, 9, 10)], np.int32)
     k, shape = len(group), (3, 3)
-    patches, mean = np.zeros((k, 16), np.float32), np.zeros(16, np.float32)
-    gather(image, group, k, shape, patches)
-    np.testing.assert_array_equal(patches[6, :9], image[3:6, 3:6].ravel())
-    centre(patches, k, mean)
+    patches, mean = gather_centred(image, group, shape)
+    np.testing.assert_allclose(patches[6] + mean, image[3:6, 3:6].ravel(), atol=1e-6)
     np.testing.assert_allclose(patches.mean(0), 0, atol=1e-6)
     sums = np.zeros((3, 12, 13), np.float32)
     weight = np.linspace(1, 2, k).astype(np.float32)
     leverage = np.full(k, 0.25, np.float32)
     window = np.outer([1, 2, 1], [1, 3, 1]).astype(np.float32)
-    spread(patches, mean, weight, leverage, group, k, window, 0, sums)
+    spread(patches, mean, weight, leverage, group, window, 0, sums)
     np.testing.assert_allclose(sums[0] / sums[1], image, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(sums[2] / sums[1], 0.25, rtol=1e-5)

@@ -11,7 +11,7 @@ from skimage.util import random_noise
 
 from kpca_apps.cli import denoise
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
 
 GREY = data.camera()[100:164, 200:264]

@@ -7,19 +7,23 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._compiled import RADIUS, find_group, matching_space, origin_of, pad_guide
+from kpca_apps.denoise._compiled import RADIUS, find_group
+from kpca_apps.denoise.passes import MARGINS
 
 Image = NDArray[np.float32]
 
 
 def found(
-    guide: Image, y: int, x: int, shape: tuple[int, int], k: int, tie: float = 0.0, first: int = 0
+    guide: Image,
+    y: int,
+    x: int,
+    shape: tuple[int, int],
+    k: int,
+    tie: float = 0.0,
+    origin: tuple[int, int] = (0, 0),
 ) -> list[tuple[int, int]]:
-    group = np.zeros((k, 2), np.int32)
-    count = find_group(
-        pad_guide(guide), y, x, shape, first, k, np.float32(tie), group, matching_space()
-    )
-    return [(int(a), int(b)) for a, b in group[:count]]
+    group = find_group(np.pad(guide, MARGINS), y, x, shape, origin, k, np.float32(tie))
+    return [(int(a), int(b)) for a, b in group]
 
 
 def nearest(guide: Image, y: int, x: int, shape: tuple[int, int], k: int) -> set[tuple[int, int]]:
@@ -72,7 +76,7 @@ def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> Non
 
 def test_draws_belong_to_the_whole_image(image: Image) -> None:
     whole = found(image, 30, 30, (6, 6), 20, tie=1e6)
-    cut = found(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, first=origin_of(10, 3))
+    cut = found(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, origin=(10, 3))
     assert whole == [(y + 10, x + 3) for y, x in cut]
 
 
@@ -88,13 +92,10 @@ def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie
         spoilt = image.copy()
         spoilt[rng.random(image.shape) < share] = np.nan
         spoilt[30:36, 30:36] = image[30:36, 30:36]
-        # Room for every candidate, so that too many would be seen and do no harm.
-        group = np.zeros((37 * 37, 2), np.int32)
-        count = find_group(
-            pad_guide(spoilt), 30, 30, (6, 6), 0, 48, np.float32(tie), group, matching_space()
-        )
-        assert count == 48
-        assert [30, 30] in group[:count].tolist()
+        group = find_group(
+            np.pad(spoilt, MARGINS), 30, 30, (6, 6), (0, 0), 48, np.float32(tie)
+        ).tolist()
+        assert len(group) == 48
+        assert [30, 30] in group
         if tie == 0 and share < 0.02:
-            got = {(int(y), int(x)) for y, x in group[:count]}
-            assert got == nearest(spoilt, 30, 30, (6, 6), 48)
+            assert {(y, x) for y, x in group} == nearest(spoilt, 30, 30, (6, 6), 48)

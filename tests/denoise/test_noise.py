@@ -112,7 +112,8 @@ def test_the_interval_holds_the_level_of_pure_noise_as_often_as_it_says() -> Non
     inside = 0
     for seed in range(40):
         estimate = estimate_noise(12 * noise((48, 64), seed))
-        inside += estimate.low <= 12 <= estimate.high
+        assert estimate.sigma_range is not None
+        inside += estimate.sigma_range[0] <= 12 <= estimate.sigma_range[1]
         assert estimate.established
     assert inside >= 32
 

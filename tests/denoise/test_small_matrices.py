@@ -6,77 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._small_matrices import (
-    add_product,
-    cholesky,
-    gram_of_columns,
-    leading_eigenvectors,
-    padded_size,
-    solve_lower,
-)
+from kpca_apps.denoise._small_matrices import leading_eigenvectors
 
 Matrix = NDArray[np.float32]
-
-SHAPES = [(1, 1), (2, 3), (5, 9), (48, 36), (64, 49), (90, 64)]
-
-
-def padded(a: NDArray[np.floating]) -> Matrix:
-    """Copy a with its rows widened to whole registers by zeros."""
-    wide = np.zeros((len(a), padded_size(a.shape[1])), np.float32)
-    wide[:, : a.shape[1]] = a
-    return wide
-
-
-def part(rows: int, columns: int) -> Matrix:
-    """Zeros in a part of a larger array, as the denoiser has them: other code than for a whole."""
-    return np.zeros((rows, columns + 1), np.float32)[:, :columns]
-
-
-def square(a: NDArray[np.floating]) -> Matrix:
-    """Copy a square matrix into a padded square one."""
-    n = padded_size(len(a))
-    wide = part(n, n)
-    wide[: len(a), : len(a)] = a
-    return wide
 
 
 def random(rows: int, columns: int) -> NDArray[np.float64]:
     return np.random.default_rng(rows * 1000 + columns).normal(size=(rows, columns))
 
 
-@pytest.mark.parametrize(("k", "n"), SHAPES)
-def test_gram_is_the_matrix_product(k: int, n: int) -> None:
-    a = random(k, n)
-    gram = square(np.ones((n, n)))
-    gram_of_columns(padded(a), padded(a.T), gram, k, n)
-    np.testing.assert_allclose(gram[:n, :n], a.T @ a, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(("k", "n"), SHAPES)
-def test_products_are_added(k: int, n: int) -> None:
-    a, b = random(k, n), random(n, k)
-    out = padded(np.ones((k, k)))
-    add_product(padded(a), padded(b), out, k, n)
-    np.testing.assert_allclose(out[:, :k], 1 + a @ b, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(("k", "n"), SHAPES)
-def test_cholesky_and_solve_agree_with_lapack(k: int, n: int) -> None:
-    a = random(k, n)
-    gram = a.T @ a + np.eye(n)
-    u, b = square(gram), padded(a.T)
-    cholesky(u, n)
-    solve_lower(u, b, n)
-    expected = np.linalg.solve(np.linalg.cholesky(gram), a.T)
-    np.testing.assert_allclose(b[:, :k], expected, rtol=1e-3, atol=1e-3)
-
-
 def eigenpairs(a: NDArray[np.floating], edge: float) -> tuple[NDArray[np.floating], Matrix]:
-    n = len(a)
-    vectors, values = part(n, padded_size(n)), np.zeros(n, np.float32)
-    work = part(7, padded_size(n))
-    q = leading_eigenvectors(square(a), n, np.float32(edge), vectors, values, work)
-    return values[:q], vectors[:q, :n]
+    return leading_eigenvectors(a.astype(np.float32), np.float32(edge))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 36, 49, 64])

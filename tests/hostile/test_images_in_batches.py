@@ -16,7 +16,7 @@ import pytest
 from kpca_apps.denoise.batch import work
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.run import run_batch
-from kpca_apps.denoise.passes import Options
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.images.front_door import encode_image, read_image

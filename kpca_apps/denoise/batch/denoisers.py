@@ -15,7 +15,7 @@ from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
 from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
 from kpca_apps.denoise.image import value_range
-from kpca_apps.denoise.passes import Options, Window
+from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.errors import InputError
 from kpca_apps.files.images.types import ImageFile

@@ -1,0 +1,106 @@
+"""How to denoise, whatever the image, and what there is to choose from.
+
+Light to import: the command line takes its choices and their help from here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from kpca_apps.errors import ConfigError
+
+__all__ = [
+    "CONTENTS",
+    "KERNELS",
+    "NOISES",
+    "NOISE_MODELS",
+    "QUALITIES",
+    "NoiseModel",
+    "Options",
+    "Window",
+]
+
+Window = tuple[tuple[int, int], tuple[int, int]]
+"""Rows from one up to another, and columns likewise."""
+
+
+class NoiseModel(NamedTuple):
+    """What is to be known of a kind of noise without its function in `kpca_apps.denoise.models`."""
+
+    about: str = ""  # in the help of --noise
+    from_black: bool = False  # needs to know which value means no light
+    relative: bool = False  # its level is a share of the intensity
+
+
+# The one place in which kinds of noise are listed; `denoise_NAME` in `kpca_apps.denoise.models`
+# takes each out.
+NOISE_MODELS = {
+    "gaussian": NoiseModel(),
+    "poisson": NoiseModel("few photons", from_black=True),
+    "speckle": NoiseModel("multiplied", from_black=True, relative=True),
+    "impulse": NoiseModel("salt and pepper"),
+    "camera": NoiseModel(
+        "photographs as a camera saves them, whose noise neighbouring pixels share"
+    ),
+}
+NOISES = (*NOISE_MODELS, "auto")
+QUALITIES = ("fast", "balanced", "high")
+KERNELS = ("auto", "linear", "rbf")
+CONTENTS = ("photo", "text")
+
+# Any image is even long before; far above, noise levels would overflow.
+LARGEST_FACTOR = 1000.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to denoise, whatever the image. A value that is not on offer is a `ConfigError`.
+
+    Those that are not explained here are as in `kpca_apps.denoise_kpca`.
+    """
+
+    noise: str = "auto"
+    quality: str = "balanced"  # three, four or five passes
+    kernel: str = "auto"
+    bandwidth: float | None = None
+    content: str = "photo"
+    luma: float = 1.0
+    chroma: float = 1.0
+    strength: float = 1.0
+    n_jobs: int | None = None  # threads, in joblib's convention
+    # The part of the result that is wanted, as of a preview: it is as in the whole, to the last
+    # bit, and the rest may hold anything. None wants all.
+    wanted: Window | None = None
+
+    def __post_init__(self) -> None:
+        offers = {"noise": NOISES, "quality": QUALITIES, "kernel": KERNELS, "content": CONTENTS}
+        for name, offered in offers.items():
+            value = getattr(self, name)
+            if value not in offered:
+                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
+        if self.bandwidth is not None:
+            if self.is_linear:
+                raise ConfigError("bandwidth is that of the RBF kernel; give kernel rbf with it")
+            if not 0.0 < self.bandwidth < math.inf:
+                raise ConfigError(f"bandwidth is {self.bandwidth}; give a finite number above 0")
+        for name in ("luma", "chroma"):
+            value = getattr(self, name)
+            if not 0 <= value <= LARGEST_FACTOR:
+                raise ConfigError(
+                    f"{name} is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
+                )
+        if not 0 <= self.strength <= 1:
+            raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")
+        workers: Any = self.n_jobs
+        if workers is not None and (not isinstance(workers, Integral) or workers == 0):
+            raise ConfigError(
+                f"n_jobs is {workers!r}; give a whole number of workers, -1 for all processors"
+            )
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the kernel is of infinite width."""
+        return self.kernel == "linear" or (self.kernel == "auto" and self.content == "photo")
