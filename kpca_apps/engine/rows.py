@@ -46,7 +46,8 @@ Partial = TypeVar("Partial")
 BLOCK = 384
 """Rows a block: a multiple of 64 and of 24, so that no matrix product treats the last rows of a
 block by other code, with other roundings, than the first; and few enough for kernel values of a
-thousand points to stay near the core."""
+thousand points to stay near the core. In float32 that does not help everywhere: OpenBLAS on
+processors with AVX2 alone rounds the first and the second six of every twelve rows differently."""
 
 MAPPED, SUMMED = 768, 4096
 """Rows a task of `RowSource.map` and `RowSource.sum`; parts of a table must begin at multiples of
@@ -186,7 +187,8 @@ def map_row_blocks(
 
     It maps a block of rows of each array to as many results. Blocks hold the same number of rows
     whatever was asked for, the last one ``padded``: so what a row gets does not depend on the other
-    rows of its batch, to the last bit; without, the function sees to that itself. ``n_jobs`` is in
+    rows of its batch, to the last bit (of float64: see `BLOCK`); without, the function sees to that
+    itself. ``n_jobs`` is in
     joblib's convention (None: one thread unless a joblib context says otherwise).
     """
     n = len(arrays[0])

@@ -168,15 +168,18 @@ def test_float32_scores_are_float64_scores_to_five_digits(kernel):
 
 
 @pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
-def test_a_row_gets_the_same_float32_bits_in_any_batch(kernel):
+def test_a_row_gets_the_same_float32_error_in_any_batch(kernel):
+    # Its last digits may depend on its place in the batch (see `rows.BLOCK`), on nothing else.
     subspace = exact(kernel, normal_rows(60), n_components=5)
     X = normal_rows(1300, seed=1)
     error = subspace.reconstruction_error(X, precision="float32")
     shuffle = np.random.default_rng(2).permutation(len(X))
-    options = {"precision": "float32", "n_jobs": 2}
-    assert_array_equal(subspace.reconstruction_error(X[shuffle], **options), error[shuffle])
-    assert_array_equal(subspace.reconstruction_error(X[1299:], **options), error[1299:])
-
+    shuffled = subspace.reconstruction_error(X[shuffle], precision="float32", n_jobs=2)
+    size = 1e-5 * kernel.diagonal(X)
+    assert (np.abs(shuffled - error[shuffle]) <= size[shuffle]).all()
+    last = subspace.reconstruction_error(X[1299:], precision="float32")
+    assert np.abs(last - error[1299:]) <= size[1299:]
+    assert_array_equal(subspace.reconstruction_error(X, precision="float32", n_jobs=2), error)
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-13), ("float32", 1e-5)])
 def test_errors_in_parts_are_sums_over_projections(precision, tolerance):

@@ -53,7 +53,8 @@ def test_oracles(name):
     assert found.converged.all() and not found.restarted.any()
     assert_allclose(found.points[0], np.array(case["z"], float), rtol=0, atol=1e-10)
     assert_allclose(found.residual[0], float(case["rho"]), rtol=0, atol=1e-12)
-    assert found.residual[0] <= float(case["rho_at_start"]) + 1e-15
+    # A few roundings of values near 1.
+    assert found.residual[0] <= float(case["rho_at_start"]) + 1e-14
 
 
 @pytest.mark.parametrize("ridge", [1e-300, 0.05])
