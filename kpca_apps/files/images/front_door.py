@@ -19,8 +19,8 @@ from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
 from kpca_apps.files.images.png import carry_metadata, read_png, write_png
 from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
 from kpca_apps.files.images.types import ImageFile
-from kpca_apps.files.limits import require_memory
-from kpca_apps.files.names import one_line, reason_of, suggest
+from kpca_apps.files.limits import opening, require_memory
+from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
@@ -102,10 +102,8 @@ def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray
 
 def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
     """Return an image's kind and content; of a file of another kind only the head is read."""
-    try:
-        if path.is_dir():
-            raise InputError(f"{label}: this is a folder; name a file in it.")
-        if path.exists() and not path.is_file():
+    with opening(label):
+        if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{label}: this is no regular file; name an image file.")
         with path.open("rb") as file:
             head = file.read(HEAD)
@@ -116,11 +114,3 @@ def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
                 raise InputError(f"{label}: {refusal(kind)}")
             require_memory(label, path.stat().st_size)
             return kind, head + file.read()
-    except FileNotFoundError:
-        raise InputError(f"{label}: no such file.") from None
-    except PermissionError:
-        raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None

@@ -26,11 +26,9 @@ from kpca_apps.files.limits import COPIES, require_memory, require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, storage_error
 from kpca_apps.files.tables.values import Column
-from kpca_apps.memory import ROWS_IN_MEMORY
 from kpca_apps.temporary import TemporaryPath
 
 __all__ = [
-    "IN_MEMORY_ROWS",
     "Load",
     "PartedTable",
     "Rows",
@@ -44,8 +42,6 @@ __all__ = [
     "parted_table",
     "require_cells",
 ]
-
-IN_MEMORY_ROWS = ROWS_IN_MEMORY  # tables of more are read in parts
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
