@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
-from kpca_apps.files.images.kinds import HEAD, image_kind, refusal
 from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
 from kpca_apps.files.images.png import carry_metadata, read_png, write_png
 from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
-from kpca_apps.files.images.types import ImageFile
+from kpca_apps.files.images.types import HEAD, ImageFile, image_kind, refusal
 from kpca_apps.files.limits import opening, require_memory
 from kpca_apps.files.names import one_line, suggest
 

@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.files import limits
@@ -132,28 +132,6 @@ class PartedTable:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.source.n_rows
-
-    def rows(self, positions: ArrayLike) -> Table:
-        """Read the rows at some places, counted from 0, in the order asked for.
-
-        Only the parts that hold them are read; the source is that of the whole table.
-        """
-        wanted = np.asarray(positions, dtype=np.int64)
-        if wanted.size and not (0 <= wanted.min() and wanted.max() < self.n_rows):
-            raise IndexError(f"rows 0 to {self.n_rows - 1} can be asked for")
-        order = np.argsort(wanted, kind="stable")
-        inside = wanted[order]
-        cuts = np.searchsorted(inside, [part.start for part in self.parts] + [self.n_rows])
-        frames, lines = [], []
-        for k, part in enumerate(self.parts):
-            if cuts[k] < cuts[k + 1] or (k == 0 and not wanted.size):
-                table, places = part.read(), inside[cuts[k] : cuts[k + 1]] - part.start
-                frames.append(table.frame[places])
-                lines += [] if table.lines is None else [table.lines[places]]
-        back = np.argsort(order, kind="stable")
-        return Table(
-            pl.concat(frames)[back], np.concatenate(lines)[back] if lines else None, self.source
-        )
 
 
 @dataclass(frozen=True)
