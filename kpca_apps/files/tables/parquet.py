@@ -302,13 +302,33 @@ def _as_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take off what polars cannot read: types made of others, time zones that are no names."""
+    """Take off what polars cannot read: types made of others, time zones that are no names.
+
+    It would panic at it, and print where in its code it did.
+    """
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return column.cast(kind.storage_type)
-    if pa.types.is_timestamp(kind) and (kind.tz or "")[:1] in ("+", "-"):
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
         return column.cast(pa.timestamp(kind.unit, "UTC"))
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    while inner:
+        part = inner.pop()
+        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
+            raise ValueError(f"{part} inside of other values is not read")
+        inner += [part.field(number).type for number in range(part.num_fields)]
     return column
+
+
+def _is_zone(name: str | None) -> bool:
+    """Whether polars knows a time zone by its name, if it has one."""
+    try:
+        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
+    except pl.exceptions.ComputeError:
+        return False
+    return (name or "")[:1] not in ("+", "-")
 
 
 def _text_bytes(column: pa.Array, nested: int = 0) -> int:

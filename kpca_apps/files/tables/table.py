@@ -9,8 +9,10 @@ same rows are worked on together.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -242,7 +244,8 @@ def _spooled(
 ) -> tuple[pl.DataFrame, IntArray | None]:
     """Read one batch of a temporary file."""
     try:
-        with pa.OSFile(path) as file, pa.ipc.open_file(file) as opened:
+        # As bytes, as a path need not be UTF-8.
+        with pa.OSFile(os.fsencode(path)) as file, pa.ipc.open_file(file) as opened:
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException) as error:
         raise InputError(
@@ -260,23 +263,23 @@ def _stored(
     loads: list[Load] = []
     n_rows, writer = 0, None
     try:
-        for rows in _parts(pieces, size):
-            require_memory(label, rows.nbytes)
-            if rows.nbytes > _LARGEST_BATCH:
-                raise MemoryLimitError(
-                    f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} GB, "
-                    f"more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; drop "
-                    "columns of long texts."
-                )
-            (part,) = rows.combine_chunks().to_batches()
-            require_disk(folder.path, part.nbytes, label)
-            if writer is None:
-                writer = pa.ipc.new_file(str(path), part.schema)
-            writer.write_batch(part)
-            loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
-            n_rows += part.num_rows
-        if writer is not None:
-            writer.close()
+        with ExitStack() as held:
+            for rows in _parts(pieces, size):
+                require_memory(label, rows.nbytes)
+                if rows.nbytes > _LARGEST_BATCH:
+                    raise MemoryLimitError(
+                        f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} "
+                        f"GB, more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; "
+                        "drop columns of long texts."
+                    )
+                (part,) = rows.combine_chunks().to_batches()
+                require_disk(folder.path, part.nbytes, label)
+                if writer is None:
+                    file = held.enter_context(pa.OSFile(os.fsencode(path), "wb"))
+                    writer = held.enter_context(pa.ipc.new_file(file, part.schema))
+                writer.write_batch(part)
+                loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
+                n_rows += part.num_rows
     except BaseException as error:
         folder.close()
         if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:

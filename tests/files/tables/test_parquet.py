@@ -7,6 +7,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,23 @@ def test_lists_of_much_are_refused_before_they_are_written_out(
         read_table(path)
     with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 100: .* needs about"):
         opened(path, 100).parts[0].read()
+
+
+def test_types_polars_would_panic_at_are_read_or_refused_in_silence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.parquet"
+    wide, far = pa.decimal256(60, 2), pa.timestamp("us", "Nowhere/City")
+    numbers = pa.array([Decimal("1.5"), Decimal(10) ** 50], wide)
+    pq.write_table(pa.table({"n": numbers, "t": pa.array([0, 1], far)}), path)
+    frame = read_table(path).frame
+    assert frame["n"].to_list() == [1.5, 1e50]
+    assert frame["t"].dtype == pl.Datetime("us", "UTC")
+    for kind, value in ((wide, Decimal("1.5")), (far, 0)):
+        pq.write_table(pa.table({"l": pa.array([[value]], pa.list_(kind))}), path)
+        with pytest.raises(InputError, match=r"t\.parquet: .* inside of other values is not read"):
+            read_table(path)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of bytes")
