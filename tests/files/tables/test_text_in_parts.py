@@ -250,11 +250,13 @@ def test_rows_that_find_no_room_leave_no_file_open(
     path.write_bytes(b"a,b\n" + b"1,2\n" * 50)
     free = iter([1 << 40])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 0)))
-    with pytest.raises(InputError, match="has no room for what is kept"):
+    with pytest.raises(InputError, match="has no room for what is kept") as caught:
         opened(path)
+    # While the error is looked at, and all that it holds is there.
     links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
     assert not [link for link in links if link.startswith(str(temporary))]
     assert list(temporary.iterdir()) == []
+    assert caught.value.exit_code == 3
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of bytes")
