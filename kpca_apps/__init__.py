@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
     from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
     from kpca_apps.novelty.screening.options import ScreeningOptions
-    from kpca_apps.novelty.screening.screening import score_table, screen_table
+    from kpca_apps.novelty.screening.run import score_table, screen_table
     from kpca_apps.novelty.table.parted_rows import Execution
     from kpca_apps.parallel.workers import Workers
 
@@ -93,8 +93,8 @@ _HOMES = {
     "read_table": "files.tables.opening",
     "run_batch": "denoise.batch.run",
     "save_model": "novelty.screening.model",
-    "score_table": "novelty.screening.screening",
-    "screen_table": "novelty.screening.screening",
+    "score_table": "novelty.screening.run",
+    "screen_table": "novelty.screening.run",
 }
 
 

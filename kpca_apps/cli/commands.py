@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kpca_apps.files.names import safe_stem
-from kpca_apps.novelty.result import ScreeningResult
 
-__all__ = ["command_line", "next_steps", "reproduce"]
+if TYPE_CHECKING:
+    from kpca_apps.novelty.result import ScreeningResult
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
@@ -40,7 +40,7 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
             continue
         flag = max(parameter.opts, key=len)
         several = value if isinstance(value, list | tuple) else [value]
-        values = [_word(name, one) for one in several]
+        values = [_portable(str(one)) if name in _PATHS else str(one) for one in several]
         if not flag.startswith("--"):
             words += values
         elif isinstance(value, bool):
@@ -60,11 +60,11 @@ def next_steps(
     params, top = context.params, result.ranked[0]
     table, out = params["table"], str(params["out"] or folder)
     model = str(params["model"]) if saved is None else f"{out}/{saved}"
-    held = "" if saved is None else ", saved beside the report (it holds rows of the table)"
+    where = "" if saved is None else ", saved beside the report (it holds rows of the table)"
     steps = [
         (
-            f"Score new rows with this model{held}" + _missing(model),
-            command_line(["kpca", "novelty", "score", _shown(model), "NEW_TABLE.csv"]),
+            f"Score new rows with this model{where}" + _missing(model),
+            command_line(["kpca", "novelty", "score", _portable(model), "NEW_TABLE.csv"]),
         )
     ]
     if saved is not None and top.reasons and sum(column.used for column in result.columns) > 1:
@@ -84,7 +84,7 @@ def next_steps(
     # --row looks for an id first and for a number then.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
-    words = ["kpca", "novelty", "explain", _shown(model), _shown(table)]
+    words = ["kpca", "novelty", "explain", _portable(model), _portable(table)]
     words += ["--row", row] if top.line is None else ["--line", str(top.line)]
     for name in ("delimiter", "encoding"):
         words += [f"--{name}", params[name]] * (params[name] is not None)
@@ -93,32 +93,22 @@ def next_steps(
 
 
 def command_line(words: list[str]) -> str:
-    r"""Join words so that a shell reads them back, and a terminal obeys none of them.
-
-    Examples
-    --------
-    >>> print(command_line(["kpca", "--exclude", "body mass", "--exclude", "\x03rm\n"]))
-    kpca --exclude 'body mass' --exclude $'\x03rm\x0a'
-    """
+    """Join words so that a shell reads them back, and a terminal obeys none of them."""
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 
 
 def _escaped(word: str) -> str:
     """Quote a word with characters that cannot be shown, as bash and zsh read it."""
-
-    def escaped(char: str) -> str:
-        return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
-
     quoted = re.sub(r"[\\']", r"\\\g<0>", word)
-    return f"$'{''.join(char if char.isprintable() else escaped(char) for char in quoted)}'"
+    escapes = {
+        char: "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+        for char in quoted
+        if not char.isprintable()
+    }
+    return f"$'{''.join(escapes.get(char, char) for char in quoted)}'"
 
 
-def _word(name: str, value: object) -> str:
-    """Write one value as a word of a command line."""
-    return _shown(str(value)) if name in _PATHS else str(value)
-
-
-def _shown(path: str) -> str:
+def _portable(path: str) -> str:
     """Write a path as it works in the working folder, else by its name alone."""
     given, here = Path(path), Path.cwd()
     if path == "-":
@@ -138,6 +128,6 @@ def _is_cut(path: str) -> bool:
 
 def _missing(*paths: str) -> str:
     """Say which paths were cut to names, and what stands for a pipe."""
-    cut = dict.fromkeys(_shown(path).partition("/")[0] for path in paths if _is_cut(path))
+    cut = dict.fromkeys(_portable(path).partition("/")[0] for path in paths if _is_cut(path))
     missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""
     return missing + f"; {PIPED} stands for the table that was piped in" * ("-" in paths)

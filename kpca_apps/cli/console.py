@@ -7,35 +7,23 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.result import RankedRow, ScreeningResult
-    from kpca_apps.novelty.table.specs import ColumnPlan
+    from rich.progress import Progress, ProgressColumn, Task
+    from rich.text import Text
 
-__all__ = [
-    "TOP",
-    "Console",
-    "column_lines",
-    "explanation_lines",
-    "odd_cell_lines",
-    "plan_lines",
-    "say_error",
-    "say_line",
-    "summary_lines",
-    "terminal_width",
-]
+    from kpca_apps.denoise.result import ImageOutcome
 
-TOP = 5
 MAX_LINE = 2_000
-SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
+MOST_FAILURES = 5
+SPEED_PERIOD = 300.0  # seconds back that the remaining time is reckoned from
 
 
 @dataclass(frozen=True)
@@ -44,16 +32,21 @@ class Console:
 
     quiet: bool = False
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether there is a terminal to show on how far the work is."""
+        return not self.quiet and sys.stderr.isatty()
+
     def say(self, text: str = "") -> None:
         """Say a paragraph on stderr, wrapped to the terminal; control characters are escaped."""
-        if self.quiet:
-            return
-        _tell(_wrapped(text) + "\n")
+        if not self.quiet:
+            wide = terminal_width()
+            _write(textwrap.fill(one_line(text, MAX_LINE), wide, break_on_hyphens=False) + "\n")
 
     def lines(self, lines: list[str]) -> None:
         """Say lines that are laid out already."""
         if not self.quiet:
-            _tell("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
+            _write("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
 
     def data(self, text: str) -> None:
         """Put data on stdout, as it is."""
@@ -74,23 +67,23 @@ class Console:
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
         """Show that work is going on, on a terminal only; nothing of it remains."""
-        if self.quiet or not sys.stderr.isatty():
+        if not self.shows_progress:
             yield
             return
         from rich.console import Console as Terminal
         from rich.text import Text
 
-        shown = Terminal(stderr=True, highlight=False).status(
+        status = Terminal(stderr=True, highlight=False).status(
             Text(one_line(text, terminal_width() - 4))
         )
         # A terminal that is closed meanwhile does not end the work.
         with suppress(OSError):
-            shown.__enter__()
+            status.__enter__()
         try:
             yield
         finally:
             with suppress(OSError):
-                shown.__exit__(None, None, None)
+                status.__exit__(None, None, None)
 
 
 def say_error(message: str) -> None:
@@ -100,10 +93,10 @@ def say_error(message: str) -> None:
 
 def say_line(message: str) -> None:
     """Say one line on stderr, if anybody listens; control characters are escaped."""
-    _tell(f"{one_line(message, MAX_LINE)}\n")
+    _write(f"{one_line(message, MAX_LINE)}\n")
 
 
-def _tell(text: str) -> None:
+def _write(text: str) -> None:
     """Write to stderr; where that cannot be written to, the work goes on without words."""
     try:
         sys.stderr.write(text)
@@ -114,116 +107,7 @@ def _tell(text: str) -> None:
             os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
-def summary_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
-    from kpca_apps.report.novelty.text import scores_text
-
-    shown = result.oddest_of_each_kind[:TOP]
-    scores, _ = scores_text([row.score for row in shown], result.threshold.value)
-    rows = [_row_cells(row, score) for row, score in zip(shown, scores, strict=True)]
-    scale = result.scale.name if result.scale else ""
-    head = ("rank", "flagged", "row", "line", "id", scale, "score")
-    # Rows of binary files have no line, and most tables no id: no column for what is not there.
-    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    top, *lines = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
-    below = [[f"{'':6}{line}" for line in (_first_reason(row), *_hint_lines(row))] for row in shown]
-    # Ranks that skip some would puzzle a reader.
-    is_top = [row.rank for row in shown] == list(range(1, len(shown) + 1))
-    title = [] if is_top else ["The oddest row of each kind of reason:"]
-    return [
-        *title,
-        top,
-        *chain.from_iterable((line, *more) for line, more in zip(lines, below, strict=True)),
-    ]
-
-
-def odd_cell_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the clearest of the cells that are odd by themselves, a line each."""
-    cells, n = result.odd_cells[:TOP], result.n_odd_cells
-    found = "1 cell is odd by itself:" if n == 1 else f"{n:,} cells are odd by themselves:"
-    in_lines = any(cell.line is not None for cell in cells)
-    rows = [("line" if in_lines else "row", "column", "reads", "probably meant")]
-    for cell in cells:
-        more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
-        where = str(cell.row if cell.line is None else cell.line)
-        seen = f"{one_line(cell.seen, 20)}{more}"
-        rows.append((where, one_line(cell.column, 24), seen, one_line(cell.suggestion, 20)))
-    # Where nothing is clearly meant, there is no column for it.
-    width = 4 if any(cell.suggestion for cell in cells) else 3
-    n_left = n - sum(cell.n_cells for cell in cells)
-    left = [f"... and {n_left:,} more in the report, each with why."] if n_left else []
-    return [found, *column_lines([row[:width] for row in rows]), *left]
-
-
-def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
-    line = "" if row.line is None else str(row.line)
-    flagged = "yes" if row.flagged else "no"
-    return (
-        str(row.rank),
-        flagged,
-        str(row.row),
-        line,
-        one_line(row.id or "", 12),
-        _rarity(row),
-        score,
-    )
-
-
-def _first_reason(row: RankedRow) -> str:
-    if not row.reasons:
-        return "as expected in every column" if row.explained else "(not explained)"
-    from kpca_apps.report.novelty.text import is_missing
-
-    reason, *others = row.reason_sets[0]
-    seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)
-    expected = "no value" if is_missing(reason.expected) else one_line(reason.expected, 20)
-    beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
-    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
-
-
-def _hint_lines(row: RankedRow) -> list[str]:
-    """Lay out what may have gone wrong with a row, below its reason."""
-    return [
-        line
-        for hint in row.hints
-        for line in textwrap.wrap(
-            one_line(hint, MAX_LINE), terminal_width() - 6, break_on_hyphens=False
-        )
-    ]
-
-
-def _rarity(row: RankedRow) -> str:
-    if row.rarity is not None:
-        return row.rarity.words
-    return "" if row.p_value is None else f"{row.p_value:.3g}"
-
-
-def explanation_lines(row: RankedRow) -> list[str]:
-    """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
-    if not row.reasons:
-        return ["Every column reads what the rows most like it do.", *row.hints]
-    rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
-    for reasons in row.reason_sets:
-        share = sum(reason.share for reason in reasons)
-        first = f"{share:.0%}" if share else "farthest"
-        for reason in reasons:
-            told = first if reason is reasons[0] else "together"
-            texts = (reason.column, reason.seen, reason.expected)
-            rows.append((told, *(one_line(text, 28) for text in texts)))
-    return [*column_lines(rows), "", *row.hints, SHARES]
-
-
-def plan_lines(plan: ColumnPlan) -> list[str]:
-    """Lay out what every column of a table becomes, a line a column."""
-    head = ("column", "taken as", "missing", "distinct", "why")
-    rows = [
-        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
-        for s in plan.specs
-    ]
-    return column_lines([head, *rows])
-
-
-def column_lines(rows: list[tuple[str, ...]]) -> list[str]:
+def column_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lay out rows of cells under each other.
 
     Examples
@@ -243,5 +127,97 @@ def terminal_width() -> int:
     return max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(one_line(text, MAX_LINE), terminal_width(), break_on_hyphens=False)
+def say_failure(reason: str) -> None:
+    """Say in one line why an image failed, even where only errors are said."""
+    say_line(f"failed: {reason}")
+
+
+@contextmanager
+def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+    """Show how far a pass over rows is; what is yielded takes how many more are done."""
+    if not console.shows_progress:
+        yield lambda n_done: None
+        return
+    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Rows a second, in two digits."""
+
+        def render(self, task: Task) -> Text:
+            return Text(f"{float(f'{task.speed:.2g}'):,.0f} rows/s" if task.speed else "")
+
+    named = TextColumn("{task.description}")
+    with _bar(named, BarColumn(bar_width=None), Rate(), TimeRemainingColumn()) as bar:
+        task = bar.add_task(what, total=n_rows)
+        yield lambda n_done: bar.update(task, advance=n_done)
+
+
+@contextmanager
+def image_progress(
+    console: Console, weights: Mapping[str, int]
+) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
+    """Show how far a batch is, of which each image is a part of some weight, resumed ones none.
+
+    Yielded are what takes the outcome of each image as it is done, and what takes the name of an
+    image and the share of it that is done, from any thread; None where that is not shown.
+    """
+    if not console.shows_progress:
+        yield (
+            lambda outcome: say_failure(outcome.reason) if outcome.status == "failed" else None,
+            None,
+        )
+        return
+    from rich import progress
+
+    columns = (
+        progress.TextColumn("{task.fields[n_done]} of " + str(len(weights))),
+        progress.BarColumn(bar_width=None),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("left"),
+    )
+    left, done = dict(weights), dict.fromkeys(weights, 0.0)
+    n_done = n_failed = 0
+    with _bar(*columns) as bar:
+        task = bar.add_task("", total=sum(left.values()), n_done=0)
+
+        def update() -> None:
+            worked = sum(share * left[name] for name, share in done.items())
+            bar.update(task, completed=worked, total=sum(left.values()), n_done=n_done)
+
+        def within(name: str, share: float) -> None:
+            # A file that has come since the batch was planned is no part of the bar.
+            if name in done:
+                done[name] = max(done[name], share)
+                update()
+
+        def show(outcome: ImageOutcome) -> None:
+            nonlocal n_done, n_failed
+            if outcome.status == "failed":
+                n_failed += 1
+                if n_failed <= MOST_FAILURES:
+                    say_failure(outcome.reason)
+                elif n_failed == MOST_FAILURES + 1:
+                    say_line("More failures are listed in the report.")
+            n_done += 1
+            if outcome.resumed and outcome.name in left:
+                left[outcome.name] = 0
+            within(outcome.name, 1.0)
+
+        yield show, within
+
+
+def _bar(*columns: ProgressColumn) -> Progress:
+    """Start a bar on stderr, of which nothing remains; what is said meanwhile stands above it."""
+    from rich import progress
+    from rich.console import Console as Terminal
+
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        *columns,
+        console=Terminal(stderr=True, highlight=False),
+        transient=True,
+        speed_estimate_period=SPEED_PERIOD,
+    )

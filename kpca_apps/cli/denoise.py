@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from kpca_apps.cli import denoise_options as o
-from kpca_apps.cli import denoise_run as s
-from kpca_apps.cli.console import Console
-from kpca_apps.cli.shared import Config, Quiet, command_of
-
-__all__ = ["app"]
+from kpca_apps.cli.options import Options, command, files, panel, talk
 
 SOME_FAILED = 5
 
@@ -21,35 +16,150 @@ app = typer.Typer(
     help="Take the noise out of images, one or a folder of them.",
     no_args_is_help=True,
 )
-_command = command_of(app)
+
+NoiseName = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
+QualityName = Literal["fast", "balanced", "high"]
+KernelName = Literal["auto", "linear", "rbf"]
+ContentName = Literal["photo", "text"]
+FormatName = Literal["same", "png", "tiff"]
+
+_noise, _how, _examples = panel("Noise"), panel("How"), panel("Examples")
 
 
-@_command
+class RunOptions(Options):
+    """What ``kpca denoise run`` can be told."""
+
+    sigma: str = _noise(
+        "Noise level: the standard deviation of the noise, in the units of the images (of 255 for "
+        "8 bits, of 65535 for 16); for poisson where the image is brightest, for speckle "
+        "relative to the intensity. auto: measured on each image.",
+        "S",
+        default="auto",
+    )
+    noise: NoiseName = _noise(
+        "gaussian; poisson (few photons); speckle (multiplied); impulse (salt and pepper); camera "
+        "(photographs as a camera saves them, whose noise neighbouring pixels share); auto: "
+        "camera where neighbouring pixels share their noise, else gaussian.",
+        "KIND",
+        default="auto",
+    )
+    data_range: float | None = _noise(
+        "Largest value an image can take less the smallest, where the type of its values does not "
+        "say it: floats, 12 bits kept in 16.",
+        "R",
+    )
+    quality: QualityName = _how(
+        "fast, balanced or high: three, four or five passes. Balanced takes about 1.8 times as "
+        "long as fast, for some .1 dB; high 1.6 times as long as balanced, for .02 dB.",
+        "PRESET",
+        default="balanced",
+    )
+    luma: float = _how(
+        "Smoothing of the brightness: a factor of its noise level. 1.3 smooths more, .8 less, 0 "
+        "leaves it alone.",
+        "F",
+        default=1.0,
+    )
+    chroma: float = _how("Smoothing of the colours, likewise.", "F", default=1.0)
+    strength: float = _how(
+        "From 0 (the image as it is) to 1 (denoised): .7 leaves some grain.", "0..1", default=1.0
+    )
+    content: ContentName = _how(
+        "photo or text. text takes smaller patches, for scanned pages and line drawings.",
+        "WHAT",
+        default="photo",
+    )
+    kernel: KernelName = _how(
+        "rbf: Mika's fixed-point pre-images on groups of similar patches; linear: the limit to "
+        "which that comes as the kernel widens, and three times as fast. auto: rbf for text, "
+        "where it is better by up to 1 dB, linear for photographs, where it is not.",
+        "NAME",
+        default="auto",
+    )
+    bandwidth: float | None = _how(
+        "c of the RBF kernel exp(-|x - y|^2 / c), in mean squared distances between the patches "
+        "of a group. By default 4, wider where the noise is strong.",
+        "C",
+    )
+    model: Path | None = _how(
+        "Denoise with a dictionary made by kpca denoise fit, for images that resemble its "
+        "examples; photographs are better off without.",
+        "FILE",
+    )
+    out: Path = files(
+        "Folder to write: images/ and report/ in it.", "DIR", default=Path("kpca-denoised")
+    )
+    format: FormatName = files(
+        "same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a little; "
+        "png does not.",
+        "KIND",
+        default="same",
+    )
+    reference: Path | None = files(
+        "Folder of clean images of the same names: adds PSNR and SSIM.", "DIR"
+    )
+    compare: bool = files(
+        "Set scikit-image's non-local means and wavelet denoisers beside ours; needs --reference.",
+        default=False,
+    )
+    force: bool = files("Replace files that stand in the way.", default=False)
+    preview: bool = talk(
+        "Denoise one crop of the first image at three strengths and stop, to choose by; the page "
+        "is preview/report.html in --out, or without that kpca-preview-NAME/report.html here.",
+        default=False,
+    )
+    jobs: int | None = talk(
+        "Images worked on at once; all processors by default. Changes no pixel.", "N"
+    )
+
+
+class FitOptions(Options):
+    """What ``kpca denoise fit`` can be told."""
+
+    patch_size: int | None = _examples(
+        "Learn from patches so wide. Without it whole images are learned, all of one size.", "N"
+    )
+    stride: int | None = _examples(
+        "Distance of neighbouring patches when denoising; by default a quarter of their width.", "N"
+    )
+    max_examples: int = _examples(
+        "Examples kept, drawn at random from more. Twice as many take eight times as long.",
+        "N",
+        default=2000,
+    )
+    seed: int = _examples("Seed of every random draw.", "N", default=0)
+    sigma: float | None = _noise(
+        "Noise level to be ready for, in the units of the images. By default several, and the one "
+        "nearest to an image's noise is used.",
+        "S",
+    )
+    examples_sigma: float = _noise(
+        "Noise level of the examples themselves, where there are no clean ones.", "S", default=0.0
+    )
+    components: int | None = _how(
+        "Components projected on. By default what denoises held-out examples best.", "Q"
+    )
+    bandwidth: float | None = _how(
+        "c of the kernel exp(-|x - y|^2 / c), in squared units of the images; by default likewise.",
+        "C",
+    )
+    force: bool = talk("Replace a file of that name.", default=False)
+    jobs: int | None = talk("Threads; changes no number.", "N")
+
+
+@command(app)
 def run(
     context: typer.Context,
-    inputs: o.Inputs,
-    sigma: o.Sigma = "auto",
-    noise: o.Noise = "auto",
-    data_range: o.DataRange = None,
-    quality: o.Quality = "balanced",
-    luma: o.Luma = 1.0,
-    chroma: o.Chroma = 1.0,
-    strength: o.Strength = 1.0,
-    content: o.Content = "photo",
-    kernel: o.Kernel = "auto",
-    bandwidth: o.GroupBandwidth = None,
-    model: o.Model = None,
-    out: o.Out = Path("kpca-denoised"),
-    format: o.Format = "same",
-    reference: o.Reference = None,
-    compare: o.Compare = False,
-    force: o.Force = False,
-    preview: o.Preview = False,
-    jobs: o.Jobs = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    dry_run: o.DryRun = False,
-    config: Config = None,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGES",
+            help="Images (PNG, TIFF, JPEG and more), folders with what is below them, quoted "
+            "patterns.",
+            show_default=False,
+        ),
+    ],
+    options: RunOptions,
 ) -> None:
     """Denoise images into a folder of the same tree, with a report that shows before and after.
 
@@ -58,37 +168,38 @@ def run(
 
     Half a minute for a megapixel and channel at --quality balanced on one processor.
     """
-    console = Console(quiet)
-    s.chosen_mode(context)
-    batch = s.plan_batch(context.params)
-    if dry_run:
-        s.print_plan(console, batch, json)
-        return
-    if preview:
-        s.run_trial(console, context, batch, json)
-    elif s.run_whole(console, context, batch, json):
+    from kpca_apps.cli.denoise_run import (
+        chosen_denoiser,
+        plan_batch,
+        print_plan,
+        run_trial,
+        run_whole,
+    )
+
+    chosen_denoiser(context, options)
+    batch = plan_batch(context, inputs, options)
+    if options.dry_run:
+        print_plan(batch)
+    elif options.preview:
+        run_trial(batch)
+    elif run_whole(batch):
         raise typer.Exit(SOME_FAILED)
 
 
-@_command
+@command(app)
 def fit(
-    context: typer.Context,
-    images: o.Examples,
-    model: o.NewModel,
-    patch_size: o.PatchSize = None,
-    stride: o.Stride = None,
-    max_examples: o.MaxExamples = 2000,
-    seed: o.Seed = 0,
-    sigma: o.FitSigma = None,
-    examples_sigma: o.ExamplesSigma = 0.0,
-    components: o.Components = None,
-    bandwidth: o.Bandwidth = None,
-    force: o.ForceModel = False,
-    jobs: o.Threads = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    dry_run: o.DryRun = False,
-    config: Config = None,
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EXAMPLES",
+            help="Images to learn from, folders of them, patterns.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[
+        Path, typer.Option("--model", help="File to write; it holds the examples.", metavar="FILE")
+    ],
+    options: FitOptions,
 ) -> None:
     """Learn from clean images what they have in common, to denoise others that resemble them.
 
@@ -99,22 +210,18 @@ def fit(
     """
     from kpca_apps.cli.denoise_fit import fit_dictionary
 
-    fit_dictionary(Console(quiet), context.params)
+    fit_dictionary(images, model, options)
 
 
-@_command
+@command(app, only="data_range json quiet config")
 def noise(
-    context: typer.Context,
     images: Annotated[
         list[str],
         typer.Argument(
             metavar="IMAGES", help="Image files, folders, patterns.", show_default=False
         ),
     ],
-    data_range: o.DataRange = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    options: RunOptions,
 ) -> None:
     """Measure the noise of images, without denoising them.
 
@@ -129,5 +236,5 @@ def noise(
     """
     from kpca_apps.cli.denoise_fit import print_noise
 
-    if print_noise(Console(quiet), images, data_range, json):
+    if print_noise(images, options):
         raise typer.Exit(SOME_FAILED)

@@ -3,69 +3,75 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.cli.console import Console, column_lines, terminal_width
-from kpca_apps.cli.denoise_options import check_jobs, check_range
-from kpca_apps.cli.progress import say_failure
+from kpca_apps.cli.console import Console, column_lines, say_failure, terminal_width
+from kpca_apps.cli.denoise_run import check_jobs, check_range
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from kpca_apps.cli.denoise import FitOptions, RunOptions
     from kpca_apps.denoise.batch.inputs import MeasuredFile
-    from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-__all__ = ["distinct", "fit_dictionary", "print_noise"]
-
+# Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
+# more examples than anybody has.
 LARGEST_WHOLE = 128 * 128
-"""Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
-more examples than anybody has."""
-
 LARGEST_SEED = 2**32 - 1
-MAX_NAME, LEAST_NAME = 40, 12
+MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of a name that is shown whole
 
 
-def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
-    """Learn a dictionary, with the parameters of the command, and save it."""
+def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) -> None:
+    """Learn a dictionary from image files and save it."""
     from kpca_apps.denoise.batch.inputs import read_examples
     from kpca_apps.denoise.batch.previews import choice_sentence
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.files.models import check_model_path
 
-    check_jobs(params["jobs"])
-    if not 0 <= params["seed"] <= LARGEST_SEED:
+    console = Console(options.quiet)
+    check_jobs(options.jobs)
+    if not 0 <= options.seed <= LARGEST_SEED:
         raise ConfigError(
-            f"--seed is {params['seed']:.6g}; give a whole number from 0 to {LARGEST_SEED}"
+            f"--seed is {options.seed:.6g}; give a whole number from 0 to {LARGEST_SEED}"
         )
     dictionary = DictionaryDenoiser(
-        params["components"],
-        bandwidth=params["bandwidth"],
-        patch_size=params["patch_size"],
-        stride=params["stride"],
-        sigma=params["sigma"],
-        examples_sigma=params["examples_sigma"],
-        max_examples=params["max_examples"],
-        n_jobs=params["jobs"],
-        random_state=params["seed"],
+        options.components,
+        bandwidth=options.bandwidth,
+        patch_size=options.patch_size,
+        stride=options.stride,
+        sigma=options.sigma,
+        examples_sigma=options.examples_sigma,
+        max_examples=options.max_examples,
+        n_jobs=options.jobs,
+        random_state=options.seed,
     )
     dictionary.check_parameters()
-    if not params["dry_run"]:
-        check_model_path(params["model"], force=params["force"])
+    if not options.dry_run:
+        check_model_path(model, force=options.force)
     with console.stage("Reading"):
-        images, names = read_examples(params["images"])
-    _require_usable(images, names, params)
-    if params["dry_run"]:
-        _print_examples(console, images, names, params["json"])
+        images, names = read_examples(examples)
+    _require_usable(images, names, options)
+    if options.dry_run:
+        if options.json:
+            rows = zip(names, images, strict=True)
+            console.data_json([{"name": name, "shape": [*image.shape]} for name, image in rows])
+            return
+        table = [("file", "size", "type")]
+        for name, image in zip(names, images, strict=True):
+            table.append((one_line(name, MAX_NAME), _size(image.shape), str(images[0].dtype)))
+        console.data_lines(column_lines(table))
         return
     with console.stage("Fitting"):
         dictionary.fit(images, names=names)
-    dictionary.save(params["model"])
+    dictionary.save(model)
     kind = "whole images" if dictionary.patch_size is None else "patches"
     height, width, channels = dictionary.shape_
     n_examples = len(dictionary.subspaces_[0].points)
@@ -75,12 +81,16 @@ def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
         f"{' in colour' if channels > 1 else ''} from {files}."
     )
     console.say(choice_sentence(dictionary))
-    console.lines(["", *_choice_lines(dictionary), ""])
+    choices = [("noise level", "bandwidth", "components")]
+    for one in dictionary.choices_:
+        choices.append((f"{one.level:.3g}", f"{one.bandwidth:.4g}", str(one.components)))
+    scale = "(on the scale where the range of values is 1)"
+    console.lines(["", *column_lines(choices), scale, ""])
     console.say("The model holds the examples: share it as you would share the images.")
-    if params["json"]:
+    if options.json:
         console.data_json(
             {
-                "model": str(params["model"]),
+                "model": str(model),
                 "n_examples": n_examples,
                 "shape": list(dictionary.shape_),
                 "patch_size": dictionary.patch_size,
@@ -89,15 +99,14 @@ def fit_dictionary(console: Console, params: Mapping[str, Any]) -> None:
             }
         )
     else:
-        console.data_path(params["model"])
+        console.data_path(model)
 
 
-def print_noise(
-    console: Console, inputs: Sequence[str], data_range: float | None, as_json: bool
-) -> int:
+def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured."""
     from kpca_apps.denoise.batch.inputs import find_images, measure_file
 
+    console, data_range = Console(options.quiet), options.data_range
     check_range(data_range)
     found, notes = find_images(inputs)
     files = []
@@ -107,7 +116,7 @@ def print_noise(
         if files[-1].reason:
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]
-    if as_json:
+    if options.json:
         console.data_json([_noise_record(one) for one in files])
     elif measured:
         console.data_lines(_noise_lines(measured))
@@ -119,14 +128,19 @@ def print_noise(
 
 
 def _require_usable(
-    images: Sequence[NDArray[np.generic]], names: Sequence[str], params: Mapping[str, Any]
+    images: Sequence[NDArray[np.generic]], names: Sequence[str], options: FitOptions
 ) -> None:
     """Refuse examples and options that do not go together."""
     from kpca_apps.denoise.batch.inputs import are_all_alike, widest_range
 
-    whole = params["patch_size"] is None
-    if whole:
-        _require_whole_to_be_small(images, names)
+    whole = options.patch_size is None
+    for image, name in zip(images, names, strict=True):
+        height, width = image.shape[:2]
+        if whole and height * width > LARGEST_WHOLE:
+            raise ConfigError(
+                f"{one_line(name)}: {width} x {height} pixels are too many for an example as a "
+                "whole; learn from patches of them: --patch-size 8"
+            )
     if are_all_alike(images, whole=whole):
         raise InputError(
             f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
@@ -134,45 +148,11 @@ def _require_usable(
         )
     widest = widest_range(images)
     for name in ("sigma", "examples_sigma"):
-        if (params[name] or 0.0) > widest:
+        if (level := getattr(options, name) or 0.0) > widest:
             raise ConfigError(
-                f"--{name.replace('_', '-')} is {params[name]:g}, above the range of the images, "
+                f"--{name.replace('_', '-')} is {level:g}, above the range of the images, "
                 f"{widest:g}: give it in their units"
             )
-
-
-def _require_whole_to_be_small(images: Sequence[NDArray[np.generic]], names: Sequence[str]) -> None:
-    for image, name in zip(images, names, strict=True):
-        height, width = image.shape[:2]
-        if height * width > LARGEST_WHOLE:
-            raise ConfigError(
-                f"{one_line(name)}: {width} x {height} pixels are too many for an example as a "
-                "whole; learn from patches of them: --patch-size 8"
-            )
-
-
-def _print_examples(
-    console: Console, images: Sequence[NDArray[np.generic]], names: Sequence[str], as_json: bool
-) -> None:
-    shapes = [list(image.shape) for image in images]
-    if as_json:
-        rows = zip(names, shapes, strict=True)
-        console.data_json([{"name": name, "shape": shape} for name, shape in rows])
-        return
-    cells = [
-        (one_line(name, MAX_NAME), _size(shape), str(images[0].dtype))
-        for name, shape in zip(names, shapes, strict=True)
-    ]
-    console.data_lines(column_lines([("file", "size", "type"), *cells]))
-
-
-def _choice_lines(dictionary: DictionaryDenoiser) -> list[str]:
-    head = ("noise level", "bandwidth", "components")
-    rows = [
-        (f"{choice.level:.3g}", f"{choice.bandwidth:.4g}", str(choice.components))
-        for choice in dictionary.choices_
-    ]
-    return [*column_lines([head, *rows]), "(on the scale where the range of values is 1)"]
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:

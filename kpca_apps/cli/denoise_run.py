@@ -4,134 +4,171 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kpca_apps.cli.console import Console
-from kpca_apps.cli.denoise_options import check_jobs, check_range, parse_sigma
-from kpca_apps.cli.progress import MOST_FAILURES, image_progress
-from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
-from kpca_apps.cli.shared import near
+from kpca_apps.cli.commands import reproduce
+from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure
+from kpca_apps.cli.results import (
+    REPORT_FILE,
+    Clock,
+    made_for_use,
+    near,
+    print_result,
+    write_result,
+)
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, safe_stem
 from kpca_apps.files.output import OutputFolder
+from kpca_apps.report.denoising.text import (
+    has_figures,
+    headline,
+    in_units,
+    is_left,
+    standing_sentences,
+    trial_sentence,
+    trial_title,
+)
 
 if TYPE_CHECKING:
+    from kpca_apps.cli.denoise import RunOptions
     from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
     from kpca_apps.denoise.batch.inputs import Planned
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
-__all__ = ["IMAGES", "Batch", "chosen_mode", "plan_batch", "print_plan", "run_trial", "run_whole"]
-
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
 _SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
-# What a dictionary has no use for, and the kinds of noise it takes out.
-_GROUPS_ONLY, _WITH_MODEL = (*_SETTINGS, "preview"), ("auto", "gaussian", "impulse")
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-# Values denoised in the time a worker takes to start.
-_START_UP = 100_000
+_START_UP = 100_000  # values denoised in the time a worker takes to start
+MOST_JOBS = 1000
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The images of a run and where their results go: `out`, with images and report in it.
+    """The images of a run, what was asked for, and where the results go."""
 
-    `inputs` are as given, without the output folder itself.
-    """
-
-    inputs: tuple[str, ...]
+    context: typer.Context
+    options: RunOptions
+    console: Console
+    inputs: tuple[str, ...]  # as given, without the output folder itself
     planned: tuple[Planned, ...]
-    out: Path
     rivals: tuple[str, ...]
 
     @property
     def images(self) -> Path:
         """The folder of the denoised images."""
-        return self.out / IMAGES
+        return self.options.out / IMAGES
 
 
-def chosen_mode(
-    context: typer.Context, n_jobs: int | None = None
+def parse_sigma(text: str) -> float | None:
+    """Read a noise level of 0 or more as it was typed; None for ``auto``."""
+    if text.strip().lower() == "auto":
+        return None
+    try:
+        sigma = float(text)
+    except ValueError:
+        sigma = float("nan")
+    if not 0.0 <= sigma < float("inf"):
+        raise ConfigError(f"--sigma is '{one_line(text, 40)}'; give a number of 0 or more, or auto")
+    return sigma
+
+
+def check_range(data_range: float | None) -> None:
+    """Refuse a data range that cannot be computed with."""
+    from kpca_apps.denoise.image import LARGEST_RANGE, LEAST_RANGE
+
+    if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
+        raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of workers or threads that cannot be."""
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
+
+
+def chosen_denoiser(
+    context: typer.Context, options: RunOptions, n_jobs: int | None = None
 ) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
-    params = context.params
-    sigma, data_range = parse_sigma(params["sigma"]), params["data_range"]
+    sigma, data_range = parse_sigma(options.sigma), options.data_range
     check_range(data_range)
-    if params["model"] is None:
+    if options.model is None:
         from kpca_apps.denoise.batch.denoisers import GroupDenoiser
         from kpca_apps.denoise.passes import Options
 
-        chosen = {name: params[name] for name in ("noise", *_SETTINGS)}
-        options = Options(**chosen, n_jobs=n_jobs)
-        return GroupDenoiser(options, sigma=sigma, data_range=data_range)
-    for name in _GROUPS_ONLY:
+        given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
+        chosen = Options(**given, n_jobs=n_jobs)
+        return GroupDenoiser(chosen, sigma=sigma, data_range=data_range)
+    for name in (*_SETTINGS, "preview"):
         if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
             )
-    if params["noise"] not in _WITH_MODEL:
+    if options.noise not in ("auto", "gaussian", "impulse"):
         raise ConfigError(
-            f"--noise {params['noise']} means nothing with --model: a dictionary takes out "
+            f"--noise {options.noise} means nothing with --model: a dictionary takes out "
             "gaussian and impulse noise"
         )
     from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
     from kpca_apps.denoise.batch.manifest import hash_file
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-    model = DictionaryDenoiser.load(params["model"], n_jobs=n_jobs)
-    sha256 = hash_file(params["model"]) or ""
-    noise = "impulse" if params["noise"] == "impulse" else "gaussian"
+    model = DictionaryDenoiser.load(options.model, n_jobs=n_jobs)
+    sha256 = hash_file(options.model) or ""
+    noise = "impulse" if options.noise == "impulse" else "gaussian"
     return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
 
 
-def plan_batch(params: Mapping[str, Any]) -> Batch:
+def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
     """List the images of a run, and refuse what cannot be, before any work."""
     from kpca_apps.denoise.batch.inputs import plan_outputs
 
     rivals: tuple[str, ...] = ()
-
-    if params["compare"] and params["reference"] is None:
-        raise ConfigError("--compare needs clean images; name their folder by --reference")
-    if params["compare"]:
+    if options.compare:
+        if options.reference is None:
+            raise ConfigError("--compare needs clean images; name their folder by --reference")
         from kpca_apps.denoise.batch.comparing import RIVALS
 
         rivals = tuple(RIVALS)
-    check_jobs(params["jobs"])
-    out = Path(params["out"])
+    check_jobs(options.jobs)
+    out = options.out
     # A shell's * names the folder of an earlier run too.
     apart = os.path.realpath(out)
-    inputs = [one for one in params["inputs"] if os.path.realpath(one) != apart]
+    inputs = tuple(one for one in inputs if os.path.realpath(one) != apart)
     if not inputs:
         raise RefusedError(
             f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
             "be taken for inputs later; choose another with --out"
         )
-    planned, _ = plan_outputs(inputs, out / IMAGES, format=params["format"], passed_over=out)
-    return Batch(tuple(inputs), planned, out, rivals)
+    planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
+    return Batch(context, options, Console(options.quiet), inputs, planned, rivals)
 
 
-def print_plan(console: Console, batch: Batch, as_json: bool) -> None:
-    """Print which file becomes which, as data."""
-    if as_json:
-        rows = [
-            {"name": one.name, "output": str(batch.images / one.output)} for one in batch.planned
-        ]
-        console.data_json(rows)
-        return
-    console.data_lines([f"{one.name} -> {batch.images / one.output}" for one in batch.planned])
+def print_plan(batch: Batch) -> None:
+    """Print which file becomes which, as data, and say which are of a kind that is not read."""
+    for one in batch.planned:
+        if one.refused:
+            say_failure(f"{one_line(one.name, 200)}: {one.refused}")
+    places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
+    if batch.options.json:
+        batch.console.data_json([{"name": name, "output": place} for name, place in places.items()])
+    else:
+        batch.console.data_lines([f"{name} -> {place}" for name, place in places.items()])
 
 
-def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> int:
+def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
-    clock = Clock()
-    with _made(batch.out) as out:
-        folder = OutputFolder(out / REPORT, force=True)
+    from kpca_apps.denoise.batch.run import make_folder
+
+    clock, place = Clock(), batch.options.out
+    with made_for_use(place):
+        folder = OutputFolder(make_folder(place) / REPORT, force=True)
         folder.check()
         if batch.images.is_symlink():
             raise RefusedError(
@@ -139,14 +176,19 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
                 "remove it, or choose another folder with --out"
             )
         samples = [count_samples(one.source) for one in batch.planned]
-        jobs = _processors(context.params["jobs"], samples)
-        if context.params["model"] is None:
-            jobs = warm(console, context, jobs)
+        jobs = _processors(batch.options.jobs, samples)
+        if batch.options.model is None:
+            jobs = warm(batch, jobs)
         clock.lap("starting")
-        result = denoise_batch(console, context, batch, samples, jobs)
+        result = denoise_batch(batch, samples, jobs)
         clock.lap("denoising")
-        clock.told |= {"workers": jobs[0], "threads of a worker": jobs[1]}
-        result = _with_dictionary(context, result)
+        clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
+        if model := batch.options.model:
+            from kpca_apps.denoise.batch.previews import view_dictionary
+            from kpca_apps.denoise.dictionary import DictionaryDenoiser
+
+            dictionary = view_dictionary(DictionaryDenoiser.load(model), model.name, result.images)
+            result = replace(result, dictionary=dictionary)
         try:
             _write_report(result, folder, clock)
         except KeyboardInterrupt:
@@ -158,8 +200,8 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
             raise InputError(
                 f"{error} The images are done and kept: the same command goes on with the report."
             ) from error
-    _say_outcome(console, batch, result)
-    print_result(console, folder.path, result, as_json)
+    _say_outcome(batch, result)
+    print_result(batch.console, folder.path, result, batch.options.json)
     _raise_bug(result)
     return result.n_failed
 
@@ -167,15 +209,14 @@ def run_whole(console: Console, context: typer.Context, batch: Batch, as_json: b
 def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:
     """Write the report of a batch, its data and its figures, beside the folder of the images."""
     from kpca_apps.report.denoising.page import denoising_pages
-    from kpca_apps.report.denoising.text import has_figures
 
     figures: dict[str, bytes] = {}
-    clock.told["seconds of images"] = {
+    clock.details["seconds of images"] = {
         image.name: round(image.seconds, 3)
         for image in result.images
         if image.status == "ok" and not image.resumed
     }
-    clock.told["resumed"] = result.n_resumed
+    clock.details["resumed"] = result.n_resumed
     with folder as building:
         if has_figures(result):
             from kpca_apps.report.denoising.figures import denoising_figures
@@ -195,56 +236,38 @@ def _raise_bug(result: DenoisingResult) -> None:
             raise error
 
 
-@contextmanager
-def _made(place: Path) -> Iterator[Path]:
-    """Make the folder of a run; if nothing comes of it, it goes again."""
+def run_trial(batch: Batch) -> None:
+    """Denoise a crop of the first image at three strengths and write a page to choose by."""
     from kpca_apps.denoise.batch.run import make_folder
 
-    is_new = not os.path.lexists(place)
-    out = make_folder(place)
-    try:
-        yield out
-    finally:
-        if is_new and not any(out.iterdir()):
-            out.rmdir()
+    first, out = batch.planned[0], batch.options.out
+    if not is_given(batch.context, "out"):
+        _try_strengths(batch, Path(f"kpca-preview-{safe_stem(Path(first.name).stem)}"))
+        return
+    with made_for_use(out):
+        _try_strengths(batch, make_folder(out) / PREVIEW)
 
 
-def run_trial(console: Console, context: typer.Context, batch: Batch, as_json: bool) -> None:
-    """Denoise a crop of the first image at three strengths and write a page to choose by."""
-    if is_given(context, "out"):
-        with _made(batch.out) as out:
-            _try_first(console, context, batch, out / PREVIEW, as_json)
-    else:
-        name = safe_stem(Path(batch.planned[0].name).stem)
-        _try_first(console, context, batch, Path(f"kpca-preview-{name}"), as_json)
-
-
-def _try_first(
-    console: Console, context: typer.Context, batch: Batch, place: Path, as_json: bool
-) -> None:
-    from kpca_apps.cli.commands import reproduce
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.batch.trial import try_strengths
+def _try_strengths(batch: Batch, place: Path) -> None:
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
     from kpca_apps.files.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
-    from kpca_apps.report.denoising.text import in_units, trial_sentence, trial_title
-    from kpca_apps.report.text import plain
 
-    clock, first = Clock(), batch.planned[0]
-    folder = OutputFolder(place, force=True)
+    console, options, first = batch.console, batch.options, batch.planned[0]
+    clock, folder = Clock(), OutputFolder(place, force=True)
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
-    mode = chosen_mode(context, n_jobs=sum(_processors(context.params["jobs"], [1])) - 1)
+    denoiser = chosen_denoiser(batch.context, options, sum(_processors(options.jobs, [1])) - 1)
     image = read_image(first.source, label=first.name)
-    warm(console, context, (1, 1))
+    warm(batch, (1, 1))
     clock.lap("starting")
     with console.stage("Trying three strengths"):
-        if not isinstance(mode, GroupDenoiser):
+        if not isinstance(denoiser, GroupDenoiser):
             raise TypeError("a dictionary has no strengths to try")
-        result = try_strengths(image, mode)
+        result = try_strengths(image, denoiser)
     clock.lap("denoising")
-    result = replace(result, command=reproduce(context), versions=library_versions())
+    result = replace(result, command=reproduce(batch.context), versions=library_versions())
     with folder as building:
         write_result(building, result, [(REPORT_FILE, render_trial(result))], {}, clock)
     if result.established:
@@ -252,8 +275,8 @@ def _try_first(
             taken = in_units(result, trial.residual_sd)
             console.say(f"{trial_title(trial)}: takes out {taken}.")
     else:
-        console.say(plain(trial_sentence(result)))
-    print_result(console, folder.path, result, as_json)
+        console.say("".join(trial_sentence(result)))
+    print_result(console, folder.path, result, options.json)
 
 
 def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
@@ -264,7 +287,7 @@ def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
     return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
 
 
-def warm(console: Console, context: typer.Context, jobs: tuple[int, int]) -> tuple[int, int]:
+def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     """Compile the inner loops before there are workers that would all do it, and say so.
 
     Worker processes and threads for each come back. Where compiled code cannot be kept, every
@@ -273,16 +296,13 @@ def warm(console: Console, context: typer.Context, jobs: tuple[int, int]) -> tup
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser
     from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
 
-    chosen = chosen_mode(context)
-    is_linear = not isinstance(chosen, GroupDenoiser) or chosen.options.is_linear
-
-    def announce() -> None:
-        console.say("Compiling for this machine, once; about a minute.")
-
+    denoiser = chosen_denoiser(batch.context, batch.options)
+    is_linear = not isinstance(denoiser, GroupDenoiser) or denoiser.options.is_linear
     if is_kept():
-        warm_up(announce, is_linear=is_linear)
+        announcement = "Compiling for this machine, once; about a minute."
+        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
         return jobs
-    console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
+    batch.console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
     warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 
@@ -330,26 +350,20 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     return workers, max(1, jobs // workers)
 
 
-def denoise_batch(
-    console: Console,
-    context: typer.Context,
-    batch: Batch,
-    samples: Sequence[int],
-    jobs: tuple[int, int],
-) -> DenoisingResult:
+def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -> DenoisingResult:
     """Denoise a batch, showing how far it is.
 
     `samples` are the values in each image, for the time that remains; `jobs` the worker processes,
     and the threads for each.
     """
-    from kpca_apps.cli.commands import reproduce
     from kpca_apps.denoise.batch.run import run_batch
 
-    mode, params = chosen_mode(context, n_jobs=jobs[1]), context.params
+    options = batch.options
+    denoiser = chosen_denoiser(batch.context, options, jobs[1])
     n_done = 0
     weights = {one.name: size for one, size in zip(batch.planned, samples, strict=True)}
     try:
-        with image_progress(console, weights) as (show, within):
+        with image_progress(batch.console, weights) as (show, within):
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
@@ -360,16 +374,16 @@ def denoise_batch(
             result = run_batch(
                 batch.inputs,
                 batch.images,
-                mode.settings,
-                denoise=mode,
-                format=params["format"],
+                denoiser.settings,
+                denoise=denoiser,
+                format=options.format,
                 jobs=jobs[0],
-                force=params["force"],
-                reference=params["reference"],
+                force=options.force,
+                reference=options.reference,
                 rivals=batch.rivals,
                 progress=progress,
                 within=within,
-                passed_over=batch.out,
+                passed_over=options.out,
             )
     except KeyboardInterrupt:
         raise StoppedError(
@@ -378,11 +392,22 @@ def denoise_batch(
         ) from None
     return replace(
         result,
-        notes=(*result.notes, *_unit_notes(mode.sigma, result), *_noise_notes(result)),
-        settings=_settings(mode.settings, batch, params),
-        command=reproduce(context),
+        notes=(*result.notes, *_notes(denoiser.sigma, result)),
+        settings=_settings(denoiser.settings, batch),
+        command=reproduce(batch.context),
         versions=library_versions(),
     )
+
+
+def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
+    """Return the settings that the report shows."""
+    options = batch.options
+    listed = {**settings, "format": options.format, "compare": list(batch.rivals)}
+    if options.model is not None:
+        listed |= {"model": options.model.name, "model_sha256": settings["model"]}
+    if options.reference is not None:
+        listed["reference"] = options.reference.name
+    return listed
 
 
 def library_versions() -> dict[str, str]:
@@ -393,26 +418,21 @@ def library_versions() -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def _unit_notes(sigma: float | None, result: DenoisingResult) -> tuple[str, ...]:
-    """Say so once where a level was most likely meant as a share of the range of values."""
+def _notes(sigma: float | None, result: DenoisingResult) -> list[str]:
+    """Say once what most likely went wrong in some images: the level, or the kind of noise."""
     import numpy as np
 
     from kpca_apps.denoise.denoiser import doubt_level
 
+    notes = []
     for image in result.images:
         if image.status == "ok":
-            dtype = np.dtype(image.dtype)
-            if doubt := doubt_level(sigma, image.noise, dtype, image.data_range or 1.0):
-                return (f"--{doubt}",)
-    return ()
-
-
-def _noise_notes(result: DenoisingResult) -> tuple[str, ...]:
-    """Say once in how many images no noise was found, or the wrong kind of it taken out."""
-    left = sum(not image.established for image in result.images)
-    impulses = sum(image.impulses for image in result.images)
-    notes = []
-    if left:
+            dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
+            # A level that was most likely meant as a share of the range of values.
+            if doubt := doubt_level(sigma, image.noise, dtype, data_range):
+                notes.append(f"--{doubt}")
+                break
+    if left := sum(not image.established for image in result.images):
         which = (
             "1 image was left as it was" if left == 1 else f"{left:,} images were left as they were"
         )
@@ -421,35 +441,21 @@ def _noise_notes(result: DenoisingResult) -> tuple[str, ...]:
             "the noise level by --sigma if there is noise, or denoise with a dictionary made from "
             "clean images of the kind (kpca denoise fit)."
         )
-    if impulses:
+    if impulses := sum(image.impulses for image in result.images):
         which = "1 image" if impulses == 1 else f"{impulses:,} images"
         notes.append(
             f"single pixels of {which} stand out as impulse noise (salt and pepper) makes them: "
             "try --noise impulse."
         )
-    return tuple(notes)
+    return notes
 
 
-def _with_dictionary(context: typer.Context, result: DenoisingResult) -> DenoisingResult:
-    """Add what the dictionary is, if the batch was denoised with one."""
-    model = context.params["model"]
-    if model is None:
-        return result
-    from kpca_apps.denoise.batch.previews import view_dictionary
-    from kpca_apps.denoise.dictionary import DictionaryDenoiser
-
-    dictionary = DictionaryDenoiser.load(model)
-    return replace(result, dictionary=view_dictionary(dictionary, model.name, result.images))
-
-
-def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> None:
+def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     """Say in a few lines what became of a batch; failures were said as they happened."""
-    from kpca_apps.report.denoising.text import headline, standing_sentences
-    from kpca_apps.report.text import plain
-
+    console = batch.console
     console.say(headline(result))
     for sentence in standing_sentences(result):
-        console.say(plain(sentence))
+        console.say("".join(sentence))
     if result.mean_comparison is not None and (levels := _noise_range(result)):
         console.say(levels)
     n_camera = sum(image.noise == "camera" for image in result.images)
@@ -467,8 +473,6 @@ def _say_outcome(console: Console, batch: Batch, result: DenoisingResult) -> Non
 
 def _noise_range(result: DenoisingResult) -> str:
     """Say how strong the noise taken out was, where the headline speaks of something else."""
-    from kpca_apps.report.denoising.text import is_left
-
     shares = [
         100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
         for image in result.images
@@ -478,18 +482,6 @@ def _noise_range(result: DenoisingResult) -> str:
         return ""
     low, high = f"{min(shares):.3g}", f"{max(shares):.3g}"
     return f"The noise was {low if low == high else f'{low} to {high}'} % of the range of values."
-
-
-def _settings(
-    settings: Mapping[str, Any], batch: Batch, params: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the settings that the report shows."""
-    shown = {**settings, "format": params["format"], "compare": list(batch.rivals)}
-    if params["model"] is not None:
-        shown |= {"model": params["model"].name, "model_sha256": settings["model"]}
-    if params["reference"] is not None:
-        shown["reference"] = params["reference"].name
-    return shown
 
 
 def is_given(context: typer.Context, name: str) -> bool:

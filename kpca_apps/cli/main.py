@@ -23,8 +23,6 @@ from kpca_apps.cli.console import say_error
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.files.names import one_line
 
-__all__ = ["app", "main"]
-
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 # Typer may carry its own copy of click; the base of its usage errors is found through what it
 # exports, whichever copy that is.

@@ -2,70 +2,311 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kpca_apps.cli import novelty_options as o
-from kpca_apps.cli import novelty_steps as s
-from kpca_apps.cli.console import Console, explanation_lines
+from kpca_apps.cli.console import Console, row_progress
+from kpca_apps.cli.options import Options, command, files, panel, talk
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
-from kpca_apps.cli.shared import Config, Quiet, command_of
 from kpca_apps.errors import ConfigError
+from kpca_apps.files.names import safe_stem
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from kpca_apps.files.output import OutputFolder
+    from kpca_apps.novelty.result import ScreeningResult
+    from kpca_apps.novelty.screening.model import NoveltyModel
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.table.parted_rows import Execution
+    from kpca_apps.novelty.table.rows import AnyTable
+
+MODEL_FILE = "model.kpca"
+A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
 
 app = typer.Typer(
     name="novelty",
     help="Find the rows of a table that do not belong, with reasons.",
     no_args_is_help=True,
 )
-_command = command_of(app)
+
+KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
+CalibrationName = Literal["auto", "leave-one-out", "split"]
+WorkersName = Literal["threads", "processes", "dask"]
+TableFormat = Literal["csv", "parquet"]
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV or otherwise delimited text (also gzipped), Parquet, JSON lines or Excel; "
+        "- reads stdin.",
+    ),
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
+
+_rule, _column = panel("Which rows are flagged (give one)"), panel("Columns")
+_model, _work = panel("Model"), panel("Work")
 
 
-@_command
+class NoveltyOptions(Options):
+    """What the commands can be told; each has those of use to it."""
+
+    share: float | None = _rule(
+        "Share of the table to flag: a choice. By default 0.01 for a table screened by itself.", "S"
+    )
+    count: int | None = _rule("Number of rows to flag: a choice.", "N")
+    alpha: float | None = _rule(
+        "False-alarm rate; needs clean rows. By default 0.05 where they are given.", "A"
+    )
+    fdr: float | None = _rule(
+        "Expected share of false discoveries on the list; needs clean rows.", "Q"
+    )
+    label: str | None = _column("Known labels: kept out of the model, used to judge it.", "COL")
+    positive: str | None = _column("Label that means outlier.", "VALUE")
+    id: str | None = _column(
+        "Column that names the rows; by default an identifier that differs in each.", "COL"
+    )
+    exclude: list[str] | None = _column("Leave a column out. Repeatable.", "COL")
+    categorical: list[str] | None = _column("Take a column as categories. Repeatable.", "COL")
+    numeric: list[str] | None = _column("Take a column as numbers. Repeatable.", "COL")
+    hide: list[str] | None = _column("Keep a column's values out of the report. Repeatable.", "COL")
+    dayfirst: bool | None = _column(
+        "Order of day and month where dates leave it open.", flags=("--dayfirst/--monthfirst",)
+    )
+    explain: int = _model(
+        "Rows that get reasons; flagged ones do up to 500. 0 for none.", "N", default=100
+    )
+    kernel: KernelName | None = _model(
+        "One kernel on the columns as they come, instead of the mean over four views: rbf, "
+        "laplacian, linear, polynomial or cosine.",
+        "NAME",
+    )
+    gamma: float | None = _model("Kernel width: exp(-gamma r^2).", "G")
+    sigma: float | None = _model("Kernel width: exp(-r^2 / (2 sigma^2)).", "S")
+    components: int | None = _model(
+        "Hard number of kernel components instead of the soft cut (Hoffmann 2007).", "Q"
+    )
+    ridge: float | None = _model("Ridge of the soft cut, as a share of the variance.", "R")
+    landmarks: int | None = _model("Rows that span the model.", "M")
+    calibration: CalibrationName = _model(
+        "What the threshold is calibrated on: auto, leave-one-out or split; needs clean rows.",
+        "HOW",
+        default="auto",
+    )
+    seed: int = _model("Of every draw.", "N", default=0)
+    jobs: int | None = _work(
+        "Threads, processes or Dask workers; changes no number. By default one thread, and one "
+        "worker a core for a table read in parts.",
+        "N",
+    )
+    workers: WorkersName | None = _work(
+        "Who works on a table of more than 100,000 rows, which is read in parts: threads, "
+        "processes, or dask for a cluster on this machine.",
+        "KIND",
+    )
+    scheduler: str | None = _work(
+        "Address of a Dask scheduler whose workers see the same files, as in tcp://10.0.0.1:8786.",
+        "ADDRESS",
+    )
+    out: Path | None = files("Folder to write.", "DIR")
+    force: bool = files("Replace what an earlier run left there.", default=False)
+    format: TableFormat = files("Format of the scored table.", default="csv")
+    delimiter: str | None = files("Between the cells; found out by itself.", "C")
+    encoding: str | None = files("Of the text; found out by itself.", "NAME")
+    dry_run: bool = talk("Print the column plan and stop.", default=False)
+
+
+def screening_options(options: NoveltyOptions) -> ScreeningOptions:
+    """Turn the options of a command into those of a screening."""
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.table.columns import ColumnOptions
+
+    columns: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in _given(options, ColumnOptions).items()
+    }
+    return ScreeningOptions(**_given(options, ScreeningOptions), columns=ColumnOptions(**columns))
+
+
+def _given(options: NoveltyOptions, kind: Any) -> dict[str, Any]:
+    """Return the fields of a class of options that a command was told."""
+    fields_of = {one.name for one in fields(kind)}
+    flags = {"components": "n_components", "landmarks": "n_landmarks"}
+    named = {flags.get(flag, flag): value for flag, value in vars(options).items()}
+    return {name: value for name, value in named.items() if name in fields_of and value is not None}
+
+
+@dataclass
+class Run:
+    """One run of a command: what it was told, where it speaks, its clock and who works."""
+
+    options: NoveltyOptions
+    console: Console
+    clock: Clock
+    execution: Execution = field(init=False)
+    _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def read(self, path: str) -> AnyTable:
+        """Read a table, or look at where the parts of a large one are."""
+        from kpca_apps.files.tables.opening import open_table
+
+        with self.console.stage(f"Reading {path}"):
+            return open_table(
+                path, delimiter=self.options.delimiter, encoding=self.options.encoding
+            )
+
+    def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
+        """Show that work is going on; for tables read in parts, their passes show it themselves."""
+        from kpca_apps.files.tables.table import PartedTable
+
+        if any(isinstance(table, PartedTable) for table in tables):
+            return nullcontext()
+        return self.console.stage(text)
+
+    @contextmanager
+    def timed_pass(self, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+        """Show how far one pass over rows is while the block runs, and take its time."""
+        number, began = next(self._n_passes), time.perf_counter()
+        with row_progress(self.console, what, n_rows) as advance:
+            yield advance
+        seconds = round(time.perf_counter() - began, 3)
+        self.clock.seconds[f"pass {number}, {what.lower()}"] = seconds
+
+
+@contextmanager
+def running(options: NoveltyOptions) -> Iterator[Run]:
+    """Start a run with who was asked to work; they are let go when the block ends."""
+    from kpca_apps.novelty.table.parted_rows import Execution
+    from kpca_apps.parallel.workers import Workers
+
+    kind, jobs = options.workers or "threads", options.jobs
+    if options.scheduler is not None:
+        if options.workers is not None and kind != "dask":
+            raise ConfigError(
+                f"--scheduler is the address of a Dask cluster, and --workers {kind} are on this "
+                "machine: leave one of them out"
+            )
+        if jobs is not None:
+            raise ConfigError(
+                "--jobs sets the number of workers on this machine, and the cluster at --scheduler "
+                "has its own: leave one of them out"
+            )
+        kind = "dask"
+    if kind == "dask":
+        # What its machinery has to say in passing is for those who run a cluster.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    else:
+        jobs = jobs or _n_worthwhile()
+    run = Run(options, Console(options.quiet), Clock())
+    with Workers(kind, n_workers=jobs, scheduler=options.scheduler) as workers:
+        run.execution = Execution(workers, run.timed_pass)
+        yield run
+
+
+def _n_worthwhile() -> int:
+    """Return how many workers the cores and the memory of this machine allow."""
+    from joblib import cpu_count
+
+    from kpca_apps.memory import available_bytes
+
+    return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
+
+
+def open_folder(options: NoveltyOptions, application: str, table: str) -> OutputFolder:
+    """Name the folder of a run, and refuse one that may not be written, before any work."""
+    from kpca_apps.files.output import OutputFolder
+
+    out = options.out or f"kpca-{application}-{safe_stem(table)}"
+    folder = OutputFolder(out, force=options.force)
+    if not options.dry_run:
+        folder.check()
+    return folder
+
+
+def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
+    """Print what every column becomes, as data."""
+    from kpca_apps.cli.novelty_lines import plan_lines
+    from kpca_apps.novelty.table.columns import check_options, infer_plan
+    from kpca_apps.novelty.table.parted_rows import draw_sample
+    from kpca_apps.novelty.table.rows import column_names
+
+    console = run.console
+    check_options(options.columns, column_names(table), table.source.name)
+    sample = draw_sample(table, options.seed, run.execution)
+    plan = infer_plan(sample.table, options.columns)
+    if len(sample.index) < table.source.n_rows:
+        console.say(
+            f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
+        )
+    for note in (*table.source.notes, *plan.warnings):
+        console.say(note)
+    if run.options.json:
+        console.data_json(plan.to_dict())
+    else:
+        console.data_lines(plan_lines(plan))
+
+
+def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> ScreeningOptions:
+    """Options of a model, changed by what the command was told."""
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.screening.run import inherit_options
+
+    hide = tuple(options.hide or ()) or None
+    columns = {"label": options.label, "id": options.id, "hide": hide}
+    return inherit_options(model, table, **_given(options, ScreeningOptions), **columns)
+
+
+def finish(
+    run: Run,
+    context: typer.Context,
+    folder: OutputFolder,
+    table: AnyTable,
+    result: ScreeningResult,
+    model: NoveltyModel | None = None,
+) -> None:
+    """Write the folder of a screening and say what was found."""
+    from kpca_apps.cli.commands import next_steps
+    from kpca_apps.cli.novelty_lines import say_findings
+    from kpca_apps.novelty.screening.model import save_model
+    from kpca_apps.novelty.screening.run import write_scored_table
+    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.page import render_screening
+
+    saved = None if model is None else MODEL_FILE
+    steps = next_steps(context, result, folder=folder.path.name, saved=saved)
+    result = replace(result, next_steps=steps)
+    with run.working("Writing", table), folder as building:
+        scored = building / f"scored.{run.options.format}"
+        notes = write_scored_table(table, result, scored, run.execution)
+        result = replace(result, warnings=(*result.warnings, *notes))
+        if model is not None:
+            save_model(model, building / MODEL_FILE)
+        run.clock.lap("scored table and model")
+        pages = [(REPORT_FILE, render_screening(result))]
+        write_result(building, result, pages, screening_figures(result), run.clock)
+    say_findings(run.console, result, table.source.notes)
+    if model is not None:
+        run.console.say(
+            f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
+        )
+    print_result(run.console, folder.path, result, run.options.json)
+
+
+@command(app)
 def screen(
     context: typer.Context,
-    table: o.TableArgument,
+    table: TableArgument,
+    options: NoveltyOptions,
     reference: Annotated[
         str | None,
         typer.Option("--reference", help="Rows known to be normal.", metavar="CLEAN"),
     ] = None,
-    share: o.Share = None,
-    count: o.Count = None,
-    alpha: o.Alpha = None,
-    fdr: o.Fdr = None,
-    label: o.Label = None,
-    positive: o.Positive = None,
-    id: o.IdColumn = None,
-    exclude: o.Exclude = None,
-    categorical: o.Categorical = None,
-    numeric: o.Numeric = None,
-    hide: o.Hide = None,
-    dayfirst: o.DayFirst = None,
-    explain: o.Explain = 100,
-    kernel: o.Kernel = None,
-    gamma: o.Gamma = None,
-    sigma: o.Sigma = None,
-    components: o.Components = None,
-    ridge: o.Ridge = None,
-    landmarks: o.Landmarks = None,
-    calibration: o.Calibration = "auto",
-    seed: o.Seed = 0,
-    jobs: o.Jobs = None,
-    workers: o.Workers = None,
-    scheduler: o.Scheduler = None,
-    out: o.Out = None,
-    force: o.Force = False,
-    format: o.Format = "csv",
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    dry_run: o.DryRun = False,
-    config: Config = None,
 ) -> None:
     """Rank the rows of a table, oddest first, with reasons and a threshold.
 
@@ -77,72 +318,42 @@ def screen(
     """
     from kpca_apps.novelty.screening.options import resolve_rule
 
-    told = o.screening_options(context.params)
-    resolve_rule(told, clean=reference is not None)
+    chosen = screening_options(options)
+    resolve_rule(chosen, clean=reference is not None)
     if reference == "-" and table == "-":
         raise ConfigError("only one of table and reference can come from stdin")
-    console, clock = Console(quiet), Clock()
-    folder = s.open_folder(out, "novelty", table, force=force, check=not dry_run)
-    with s.executing(console, context.params, clock) as execution:
-        rows = s.read(console, table, delimiter, encoding)
-        clean = None if reference is None else s.read(console, reference, delimiter, encoding)
-        clock.lap("reading")
-        if dry_run:
-            s.print_plan(console, clean or rows, told, json, execution)
+    folder = open_folder(options, "novelty", table)
+    with running(options) as run:
+        rows = run.read(table)
+        clean = None if reference is None else run.read(reference)
+        run.clock.lap("reading")
+        if options.dry_run:
+            print_plan(run, clean or rows, chosen)
             return
         from kpca_apps.cli.commands import reproduce
-        from kpca_apps.novelty.screening.screening import screen as screen_rows
+        from kpca_apps.novelty.screening.run import screen as screen_rows
 
-        with s.working(console, "Screening", rows, clean):
+        with run.working("Screening", rows, clean):
             result, model = screen_rows(
                 rows,
                 reference=clean,
-                options=told,
+                options=chosen,
                 command=reproduce(context, replacing=True),
-                execution=execution,
+                execution=run.execution,
             )
-        clock.lap("screening")
-        s.finish(console, context, clock, folder, rows, result, model, execution)
+        run.clock.lap("screening")
+        finish(run, context, folder, rows, result, model)
 
 
-@_command
+@command(app, without="positive explain out format")
 def fit(
-    context: typer.Context,
     reference: Annotated[
         str, typer.Argument(metavar="REFERENCE", help="A table whose rows are known to be normal.")
     ],
     model: Annotated[
         Path, typer.Option("--model", help="File to write; it holds rows of the reference.")
     ],
-    share: o.Share = None,
-    count: o.Count = None,
-    alpha: o.Alpha = None,
-    fdr: o.Fdr = None,
-    label: o.Label = None,
-    id: o.IdColumn = None,
-    exclude: o.Exclude = None,
-    categorical: o.Categorical = None,
-    numeric: o.Numeric = None,
-    hide: o.Hide = None,
-    dayfirst: o.DayFirst = None,
-    kernel: o.Kernel = None,
-    gamma: o.Gamma = None,
-    sigma: o.Sigma = None,
-    components: o.Components = None,
-    ridge: o.Ridge = None,
-    landmarks: o.Landmarks = None,
-    calibration: o.Calibration = "auto",
-    seed: o.Seed = 0,
-    jobs: o.Jobs = None,
-    workers: o.Workers = None,
-    scheduler: o.Scheduler = None,
-    force: o.Force = False,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    dry_run: o.DryRun = False,
-    config: Config = None,
+    options: NoveltyOptions,
 ) -> None:
     """Learn a clean reference and save the model.
 
@@ -152,57 +363,40 @@ def fit(
     from kpca_apps.files.models import check_model_path
     from kpca_apps.novelty.screening.options import resolve_rule
 
-    told = o.screening_options(context.params)
-    resolve_rule(told, clean=True)
-    console = Console(quiet)
-    if not dry_run:
-        check_model_path(model, force=force)
-    with s.executing(console, context.params) as execution:
-        rows = s.read(console, reference, delimiter, encoding)
-        if dry_run:
-            s.print_plan(console, rows, told, json, execution)
+    chosen = screening_options(options)
+    resolve_rule(chosen, clean=True)
+    if not options.dry_run:
+        check_model_path(model, force=options.force)
+    with running(options) as run:
+        rows = run.read(reference)
+        if options.dry_run:
+            print_plan(run, rows, chosen)
             return
+        from kpca_apps.cli.novelty_lines import learned, say_warnings
         from kpca_apps.novelty.screening.model import fit_model, save_model
 
-        with s.working(console, "Fitting", rows):
-            fitted = fit_model(rows, told, clean=True, execution=execution)
+        with run.working("Fitting", rows):
+            fitted = fit_model(rows, chosen, clean=True, execution=run.execution)
     save_model(fitted, model)
-    console.say(s.learned(fitted))
-    s.say_warnings(console, fitted.warnings)
+    console = run.console
+    console.say(learned(fitted))
+    say_warnings(console, fitted.warnings)
     console.say(
         f"The model holds rows of {rows.source.name}: share it as you would share the data."
     )
-    if json:
+    if options.json:
         console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})
     else:
         console.data_path(model)
 
 
-@_command
+@command(
+    app,
+    without="exclude categorical numeric dayfirst kernel gamma sigma components ridge landmarks "
+    "calibration seed dry_run",
+)
 def score(
-    context: typer.Context,
-    model: o.ModelArgument,
-    table: o.TableArgument,
-    share: o.Share = None,
-    count: o.Count = None,
-    alpha: o.Alpha = None,
-    fdr: o.Fdr = None,
-    label: o.Label = None,
-    positive: o.Positive = None,
-    id: o.IdColumn = None,
-    hide: o.Hide = None,
-    explain: o.Explain = 100,
-    jobs: o.Jobs = None,
-    workers: o.Workers = None,
-    scheduler: o.Scheduler = None,
-    out: o.Out = None,
-    force: o.Force = False,
-    format: o.Format = "csv",
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    config: Config = None,
+    context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
 ) -> None:
     """Judge the rows of a table with a saved model, each independently of the others.
 
@@ -210,32 +404,31 @@ def score(
     """
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening.model import load_model
-    from kpca_apps.novelty.screening.screening import score_table
+    from kpca_apps.novelty.screening.run import score_table
 
-    console, clock = Console(quiet), Clock()
-    folder = s.open_folder(out, "novelty", table, force=force)
-    loaded = load_model(model)
-    with s.executing(console, context.params, clock) as execution:
-        rows = s.read(console, table, delimiter, encoding)
-        told = s.adjusted(loaded, rows, context.params)
-        clock.lap("reading")
-        with s.working(console, "Scoring", rows):
+    folder = open_folder(options, "novelty", table)
+    with running(options) as run:
+        loaded = load_model(model)
+        rows = run.read(table)
+        chosen = adjusted(loaded, rows, options)
+        run.clock.lap("reading")
+        with run.working("Scoring", rows):
             result = score_table(
                 loaded,
                 rows,
-                options=told,
+                options=chosen,
                 command=reproduce(context, replacing=True),
-                execution=execution,
+                execution=run.execution,
             )
-        clock.lap("scoring")
-        s.finish(console, context, clock, folder, rows, result, None, execution)
+        run.clock.lap("scoring")
+        finish(run, context, folder, rows, result)
 
 
-@_command
+@command(app, only="id delimiter encoding json quiet config")
 def explain(
-    context: typer.Context,
-    model: o.ModelArgument,
-    table: o.TableArgument,
+    model: ModelArgument,
+    table: TableArgument,
+    options: NoveltyOptions,
     row: Annotated[
         str | None,
         typer.Option("--row", help="Its id as listed, or its number.", metavar="ID"),
@@ -244,66 +437,40 @@ def explain(
         int | None,
         typer.Option("--line", help="The line of the file it starts on.", metavar="N"),
     ] = None,
-    id: o.IdColumn = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    config: Config = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
-    from kpca_apps.novelty.screening.explaining import explain_row
+    from kpca_apps.cli.novelty_lines import explanation_lines, place, say_warnings
     from kpca_apps.novelty.screening.model import load_model
+    from kpca_apps.novelty.screening.run import explain_row
 
-    console = Console(quiet)
     if (row is None) == (line is None):
         raise ConfigError("say which row to explain: --row or --line")
-    loaded = load_model(model)
-    rows = s.read(console, table, delimiter, encoding)
-    told = s.adjusted(loaded, rows, context.params)
-    with (
-        s.executing(console, context.params) as execution,
-        s.working(console, "Explaining", rows),
-    ):
-        found, result = explain_row(
-            loaded, rows, row=row, line=line, options=told, execution=execution
-        )
-    if json:
-        console.data_json(asdict(found))
+    with running(options) as run:
+        loaded = load_model(model)
+        rows = run.read(table)
+        chosen = adjusted(loaded, rows, options)
+        with run.working("Explaining", rows):
+            found, result = explain_row(
+                loaded, rows, row=row, line=line, options=chosen, execution=run.execution
+            )
+    if options.json:
+        run.console.data_json(asdict(found))
         return
-    s.say_warnings(console, result.warnings)
+    say_warnings(run.console, result.warnings)
     if result.scale is not None:
-        console.say(result.scale.statement)
-    console.data_lines([s.place(found, result), *explanation_lines(found)])
+        run.console.say(result.scale.statement)
+    run.console.data_lines([place(found, result), *explanation_lines(found)])
 
 
-@_command
+@command(app, without="share count alpha fdr hide explain calibration workers scheduler format")
 def compare(
     context: typer.Context,
-    table: o.TableArgument,
-    label: o.RequiredLabel,
-    positive: o.Positive = None,
-    id: o.IdColumn = None,
-    exclude: o.Exclude = None,
-    categorical: o.Categorical = None,
-    numeric: o.Numeric = None,
-    dayfirst: o.DayFirst = None,
-    kernel: o.Kernel = None,
-    gamma: o.Gamma = None,
-    sigma: o.Sigma = None,
-    components: o.Components = None,
-    ridge: o.Ridge = None,
-    landmarks: o.Landmarks = None,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = None,
-    out: o.Out = None,
-    force: o.Force = False,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    json: o.Json = False,
-    quiet: Quiet = False,
-    dry_run: o.DryRun = False,
-    config: Config = None,
+    table: TableArgument,
+    label: Annotated[  # the command needs one; it is also `options.label`
+        str,
+        typer.Option("--label", help="The known labels.", rich_help_panel="Columns", metavar="COL"),
+    ],
+    options: NoveltyOptions,
 ) -> None:
     """Set the detector beside its rivals on a table whose outliers are known.
 
@@ -311,35 +478,35 @@ def compare(
     outlier factor. All are fitted on all rows, and on a drawn half of the normal rows (Hoffmann
     2007).
     """
-    told = o.screening_options(context.params)
-    console, clock = Console(quiet), Clock()
-    folder = s.open_folder(out, "comparison", table, force=force, check=not dry_run)
-    with s.executing(console, context.params, clock) as execution:
-        rows = s.read(console, table, delimiter, encoding)
-        clock.lap("reading")
-        if dry_run:
-            s.print_plan(console, rows, told, json, execution)
+    chosen = screening_options(options)
+    folder = open_folder(options, "comparison", table)
+    with running(options) as run:
+        rows = run.read(table)
+        run.clock.lap("reading")
+        if options.dry_run:
+            print_plan(run, rows, chosen)
             return
         from kpca_apps.cli.commands import reproduce
         from kpca_apps.novelty.compare.comparison import compare_table
 
-        with console.stage("Comparing"):
+        with run.console.stage("Comparing"):
             result = compare_table(
-                rows, told, command=reproduce(context, replacing=True), execution=execution
+                rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
-    clock.lap("comparing")
+    run.clock.lap("comparing")
+    from kpca_apps.cli.novelty_lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures
     from kpca_apps.report.novelty.page import render_comparison
     from kpca_apps.report.novelty.text import verdict
 
     for number, evaluation in enumerate(result.evaluations, 1):
         for method in evaluation.methods:
-            clock.seconds[f"setting {number}: {method.name}"] = round(method.seconds, 3)
+            run.clock.seconds[f"setting {number}: {method.name}"] = round(method.seconds, 3)
     with folder as building:
         pages = [(REPORT_FILE, render_comparison(result))]
-        write_result(building, result, pages, comparison_figures(result), clock)
+        write_result(building, result, pages, comparison_figures(result), run.clock)
     for evaluation in result.evaluations:
-        console.say(evaluation.setting)
-        console.say(verdict(evaluation))
-    s.say_warnings(console, result.warnings)
-    print_result(console, folder.path, result, json)
+        run.console.say(evaluation.setting)
+        run.console.say(verdict(evaluation))
+    say_warnings(run.console, result.warnings)
+    print_result(run.console, folder.path, result, options.json)

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.shared import FILES, TALK, Quiet, command_of, option
-
-__all__ = ["app"]
+from kpca_apps.cli.options import Options, command, files, talk
 
 SOME_FAILED = 5
 
@@ -19,7 +17,6 @@ app = typer.Typer(
     help="Run the experiments of the papers on kernel PCA, their numbers beside ours.",
     no_args_is_help=True,
 )
-_command = command_of(app)
 
 
 def _folder(text: str) -> Path:
@@ -29,48 +26,32 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
-Json = Annotated[bool, option("--json", help="Print the result as JSON.", panel=TALK)]
+class PapersOptions(Options):
+    """What the commands can be told; each has those of use to it."""
+
+    data: Path | None = files("Folder of the data files.", "DIR", parser=_folder)
+    out: Path | None = files(
+        "Folder of the results; kpca-papers-NAME unless told.", "DIR", parser=_folder
+    )
+    force: bool = files("Replace the results of an earlier run.", default=False)
+    json: bool = talk("Print the result as JSON.", default=False)
 
 
-@_command
-def list(json: Json = False) -> None:
+@command(app, only="json")
+def list(options: PapersOptions) -> None:
     """List the experiments: name, paper, what is shown, and the data each needs."""
     from kpca_apps.cli.papers_run import print_list
 
-    print_list(Console(), json)
+    print_list(options.json)
 
 
-@_command
+@command(app, without="dry_run config")
 def run(
     context: typer.Context,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Of an experiment, or all.", show_default=False)
     ],
-    data: Annotated[
-        Path | None,
-        option(
-            "--data",
-            help="Folder of the data files.",
-            panel=FILES,
-            metavar="DIR",
-            parser=_folder,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option(
-            "--out",
-            help="Folder of the results; kpca-papers-NAME unless told.",
-            panel=FILES,
-            metavar="DIR",
-            parser=_folder,
-        ),
-    ] = None,
-    force: Annotated[
-        bool, option("--force", help="Replace the results of an earlier run.", panel=FILES)
-    ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
+    options: PapersOptions,
 ) -> None:
     """Run an experiment, or all, and write one page of figures and tables.
 
@@ -82,11 +63,11 @@ def run(
     """
     from kpca_apps.cli.papers_run import run_experiments
 
-    if run_experiments(Console(quiet), context, name, data, out, force=force, as_json=json):
+    if run_experiments(context, name, options):
         raise typer.Exit(SOME_FAILED)
 
 
-@_command
+@command(app, only="quiet")
 def fetch(
     folder: Annotated[
         Path,
@@ -94,7 +75,7 @@ def fetch(
             metavar="DIR", help="Folder of the data files.", show_default=False, parser=_folder
         ),
     ],
-    quiet: Quiet = False,
+    options: PapersOptions,
 ) -> None:
     """Fetch the data files that may not be passed on, into a folder for kpca papers run --data.
 
@@ -103,5 +84,5 @@ def fetch(
     """
     from kpca_apps.cli.papers_fetch import fetch_files
 
-    if fetch_files(Console(quiet), folder):
+    if fetch_files(Console(options.quiet), folder):
         raise typer.Exit(SOME_FAILED)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import IncompleteRead
 from pathlib import Path
@@ -14,11 +12,10 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from kpca_apps.cli.console import Console, say_line
+from kpca_apps.cli.results import made_for_use
 from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.files.names import one_line
 from kpca_apps.papers.data import FILES, MOST_BYTES, MissingDataError, PaperFile, read_paper_file
-
-__all__ = ["fetch_files"]
 
 SCHEMES = ("https",)
 SECONDS = 60  # without a byte, before a server is given up
@@ -41,7 +38,8 @@ def fetch_files(console: Console, folder: Path) -> int:
     files = [file for group in FILES.values() for file in group]
     n_there = n_new = 0
     try:
-        with _folder(folder):
+        with made_for_use(folder):
+            _make(folder)
             for file in files:
                 if os.path.lexists(folder / file.path):
                     n_there += _is_right(folder, file)
@@ -77,7 +75,8 @@ def _is_right(folder: Path, file: PaperFile) -> bool:
 def _is_fetched(console: Console, folder: Path, file: PaperFile) -> bool:
     """Fetch a file, or say why it cannot be had."""
     target = folder / file.path
-    with _folder(target.parent):
+    with made_for_use(target.parent):
+        _make(target.parent)
         try:
             with console.stage(f"Fetching {file.path}"):
                 _fetch(file, target)
@@ -88,21 +87,12 @@ def _is_fetched(console: Console, folder: Path, file: PaperFile) -> bool:
     return True
 
 
-@contextmanager
-def _folder(folder: Path) -> Iterator[None]:
-    """Make a folder where there is none; one that stays empty is removed again."""
-    is_new = not os.path.lexists(folder)
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         label = one_line(str(folder), 200)
         raise InputError(f"{label}: cannot be made ({error.strerror}).") from None
-    try:
-        yield
-    finally:
-        if is_new:
-            with suppress(OSError):
-                folder.rmdir()
 
 
 def _fetch(file: PaperFile, target: Path) -> None:

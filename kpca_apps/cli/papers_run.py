@@ -13,28 +13,26 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
-from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
-from kpca_apps.cli.shared import near
+from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
-from kpca_apps.parallel.interrupts import interrupts_ignored
+from kpca_apps.parallel.interrupts import interrupts_held
 
 if TYPE_CHECKING:
+    from kpca_apps.cli.papers import PapersOptions
     from kpca_apps.papers.registry import Experiment
     from kpca_apps.papers.result import GalleryResult, Reproduction
-
-__all__ = ["print_list", "run_experiments"]
 
 
 INDENT = 2
 
 
-def print_list(console: Console, as_json: bool) -> None:
+def print_list(as_json: bool) -> None:
     """Print all experiments, under the paper they are of, or as JSON."""
     from kpca_apps.papers.registry import all_experiments
 
-    found = [*all_experiments().values()]
+    console, found = Console(), [*all_experiments().values()]
     if as_json:
         names = ("name", "paper", "title", "data")
         console.data_json([{key: getattr(one, key) for key in names} for one in found])
@@ -55,45 +53,43 @@ def _list_lines(found: list[Experiment], width: int) -> list[str]:
         lines.append(work)
         for one in members:
             part = work_of(one.paper)[1]
-            told = wrap(f"{one.title} [{part}]" if part else one.title, max(width - before, 20))
-            lines.append(f"{'':{INDENT}}{starts[one.name]}".ljust(before) + told[0])
-            lines += [" " * before + more for more in told[1:]]
+            title = f"{one.title} [{part}]" if part else one.title
+            first, *others = wrap(title, max(width - before, 20))
+            lines.append(f"{'':{INDENT}}{starts[one.name]}".ljust(before) + first)
+            lines += [" " * before + more for more in others]
     return lines
 
 
-def run_experiments(
-    console: Console,
-    context: typer.Context,
-    name: str,
-    data: Path | None,
-    out: Path | None,
-    *,
-    force: bool,
-    as_json: bool,
-) -> int:
+def run_experiments(context: typer.Context, name: str, options: PapersOptions) -> int:
     """Run experiments and write their page, figures and numbers.
 
     Once they are run an interrupt waits until they are written. What an interrupted run has done
     replaces no earlier result: it goes beside it. Returns how many could not be run.
     """
-    chosen = _chosen(name)
-    complete, partial = _folders(out or Path(f"kpca-papers-{name}"), force=force)
-    _check_data(data)
+    console, chosen = Console(options.quiet), _chosen(name)
+    out = options.out or Path(f"kpca-papers-{name}")
+    complete, partial = _folders(out, force=options.force)
+    _check_data(options.data)
     # All that draws is imported before the first experiment, so that nothing that is missing is
     # found when all are done.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery
+    from kpca_apps.report.papers.text import headline, left_out
 
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
     try:
-        _run(console, chosen, data, clock, done)
+        _run(console, chosen, options.data, clock, done)
     except KeyboardInterrupt:
         interrupted = True
-    with interrupts_ignored():
+    with interrupts_held(drop=True):
         result = _gathered(context, chosen, done)
+        n_done = len(chosen) - result.n_failed
         folder = partial if interrupted else complete
         if interrupted:
-            _say_interrupted(console, result)
+            if not n_done:
+                raise StoppedError("interrupted; nothing was written")
+            plural = "" if n_done == 1 else "s"
+            console.say(f"interrupted; writing the {n_done} experiment{plural} done")
         elif result.n_failed == len(chosen):
             raise InputError(f"{chosen[0].name}: {result.reproductions[0].failed}")
         with console.stage("Drawing"):
@@ -107,9 +103,17 @@ def run_experiments(
                     "programs, or run the experiments one by one"
                 ) from None
     if interrupted:
-        raise _interruption(result, folder, kept=folder is not complete)
-    _say(console, result)
-    print_result(console, folder.path, result, as_json)
+        page = near(folder.path) / REPORT_FILE
+        earlier = f"; {near(complete.path)} is as it was" if folder is not complete else ""
+        raise StoppedError(
+            f"interrupted; {n_done} of {len(chosen)} experiments were done, and are kept in "
+            f"{page}{earlier}"
+        )
+    console.say(headline(result))
+    # Of one experiment its own line has said so.
+    if len(chosen) > 1 and (sentence := left_out(result)):
+        console.say(sentence)
+    print_result(console, folder.path, result, options.json)
     return result.n_failed
 
 
@@ -151,25 +155,6 @@ def _gathered(
         [*done, *left],
         command=reproduce(context),
         elsewhere=ELSEWHERE if len(chosen) > 1 else (),
-    )
-
-
-def _say_interrupted(console: Console, result: GalleryResult) -> None:
-    """Say at once what becomes of what is done; without any of it there is nothing to write."""
-    n_done = len(result.reproductions) - result.n_failed
-    if not n_done:
-        raise StoppedError("interrupted; nothing was written")
-    plural = "" if n_done == 1 else "s"
-    console.say(f"interrupted; writing the {n_done} experiment{plural} done")
-
-
-def _interruption(result: GalleryResult, folder: OutputFolder, *, kept: bool) -> StoppedError:
-    """Say where what was done is, and that an earlier result was kept."""
-    n_all, page = len(result.reproductions), near(folder.path) / REPORT_FILE
-    earlier = f"; {near(folder.path).with_suffix('')} is as it was" if kept else ""
-    return StoppedError(
-        f"interrupted; {n_all - result.n_failed} of {n_all} experiments were done, and are kept in "
-        f"{page}{earlier}"
     )
 
 
@@ -226,12 +211,3 @@ def _tell(console: Console, one: Reproduction) -> None:
         console.say(f"not run: {one.name}: {one.outcome.claims[0].why}.")
     else:
         console.say(f"{one.name}: {standing(one)}.")
-
-
-def _say(console: Console, result: GalleryResult) -> None:
-    from kpca_apps.report.papers.text import headline, left_out
-
-    console.say(headline(result))
-    # Of one experiment its own line has said so.
-    if len(result.reproductions) > 1 and (sentence := left_out(result)):
-        console.say(sentence)

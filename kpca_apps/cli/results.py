@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.shared import near
 
 if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
-
-__all__ = ["REPORT_FILE", "Clock", "print_result", "write_result"]
 
 REPORT_FILE = "report.html"
 
@@ -31,7 +30,7 @@ class Clock:
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
@@ -48,9 +47,27 @@ class Clock:
             "host": platform.node(),
             "platform": platform.platform(),
             "seconds": self.seconds,
-            **self.told,
+            **self.details,
         }
         return json.dumps(run, indent=2) + "\n"
+
+
+def near(path: Path) -> Path:
+    """Shorten a path below the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+@contextmanager
+def made_for_use(folder: Path) -> Iterator[None]:
+    """Remove a folder that was made in the block if it is still empty at the end."""
+    is_new = not os.path.lexists(folder)
+    try:
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def write_result(

@@ -1,10 +1,9 @@
 """Denoising with a dictionary: kernel PCA of clean examples, projection, pre-image.
 
-What the examples have in common is learned once: whole small images of one size (digits, glyphs,
-aligned faces), or patches of larger ones. A noisy image is projected on the leading components
-in feature space and the pre-image of the projection is the result; overlapping patches are
-averaged. For photographs at large the image's own groups of patches are better by decibels: a
-dictionary is for images that resemble its examples.
+Examples are whole small images of one size (digits, glyphs, aligned faces), or patches of larger
+ones. A noisy image is projected on their leading components in feature space, and the pre-image of
+the projection is the result [1]_; overlapping patches are averaged. For photographs at large the
+image's own groups of patches are better by decibels.
 
 Bandwidth and number of components are chosen by held-out reconstruction, for each noise level, for
 both grow as the noise falls: a fifth of the examples is held out, noise of a known level is added
@@ -15,10 +14,10 @@ comparison ranks results as the clean image would [2]_.
 
 The noise level of an image too small to measure it on is what the examples cannot explain: outside
 their leading principal components lies little of a clean image and most of white noise, whose
-energy there is sigma^2 times the number of dimensions left. Impulse noise: least squares lets a few
-wild pixels pull the whole projection, so pixels far from their denoised value are replaced by it,
-in part or wholly, and the image is denoised again, a few times over [3]_: iteratively reweighted
-least squares with the weights of Welsch [4]_.
+energy there is sigma^2 times the number of dimensions left. Against impulse noise, pixels far from
+their denoised value are replaced by it, in part or wholly, and the image is denoised again, a few
+times over [3]_: iteratively reweighted least squares with the weights of Welsch [4]_, where least
+squares would let a few wild pixels pull the whole projection.
 
 References
 ----------
@@ -71,71 +70,38 @@ __all__ = [
 
 Matrix = NDArray[np.float64]
 Course = NDArray[np.int64]
+# A noise level, held-out rows with such noise, what their denoised form is compared with, and the
+# noise of that comparison as a mean square.
 Trial = tuple[float, Matrix, Matrix, float]
-"""A noise level, held-out rows with such noise, what their denoised form is compared with, and
-the noise of that comparison as a mean square."""
 
+# A thousandth of the kernel's width is far below the noise; narrow kernels creep on for long.
 TOLERANCE, MAX_ITER = 1e-3, 100
-"""A thousandth of the kernel's width is far below the noise; narrow kernels creep on for long."""
-
-LEVELS = (0.125, 0.25, 0.5, 1.0)
-"""Noise levels tried where none is expected, in standard deviations of the examples' pixels."""
-
-FACTORS = (1.0, 2.0, 4.0)
-"""Bandwidths tried first, in mean squared distances between examples; the row is continued while
-an end of it is best at some level."""
-
-NARROWEST, WIDEST = 2.0**-4, 2.0**6
-"""Where the row ends in any case: the nearest example alone, and linear PCA."""
-
+TRIED_ITER = 50  # steps while bandwidths are tried
+LEVELS = (0.125, 0.25, 0.5, 1.0)  # tried where no level is given, in deviations of the pixels
+# Bandwidths tried first, in mean squared distances between examples; the row is continued while
+# an end of it is best at some level, but not beyond the nearest example alone, and linear PCA.
+FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT, MOST_DIRECTIONS = 1000, 150, 256
-TRIED_ITER = 50
-INDIFFERENT = 0.01
-"""Relative difference of errors that is not worth more components."""
-
+INDIFFERENT = 0.01  # relative difference of errors that is not worth more components
+# a of the module's text; smaller: an input nearer to the examples, a noisier comparison.
 RECORRUPTION = 0.5
-"""a of the module's text; smaller: an input nearer to the examples, a noisier comparison."""
-
-LOWEST = 1e-3
-"""Least noise level distinguished from none, on the scale where the range is 1."""
-
-WELSCH = 2.985
-"""Width of the weights in standard deviations: 95 % efficient where no pixel is wild [4]_."""
-
-ROUNDS = 8
-"""The first halve the error; after these it changes by a few per cent."""
-
-FEWEST = 5
-"""Examples below which nothing can be held out."""
-
-BAND = 4608
-"""Patches held at a time, at least one row of them."""
-
+LOWEST = 1e-3  # least noise level distinguished from none, on the scale where the range is 1
+WELSCH = 2.985  # width of the weights in deviations: 95 % efficient where no pixel is wild [4]_
+ROUNDS = 8  # the first halve the error; after these it changes by a few per cent
+FEWEST = 5  # examples below which nothing can be held out
+BAND = 4608  # patches held at a time, at least one row of them
 KIND = "denoise-dictionary"
-LARGEST = 1e100
-"""Modulus above which no number of a fitted dictionary lies."""
+LARGEST = 1e100  # modulus above which no number of a fitted dictionary lies
 
 
 @dataclass(frozen=True)
 class LevelChoice:
-    """What held-out reconstruction chose for one noise level.
+    """What held-out reconstruction chose for one noise level."""
 
-    Attributes
-    ----------
-    level : float
-        The noise level, in the units of the examples.
-    bandwidth : float
-        c of exp(-|x - y|^2 / c).
-    components : int
-        Number of components.
-    error : float
-        Mean squared error a pixel; where the examples are noisy, an estimate.
-    """
-
-    level: Annotated[float, Meta(gt=0)]
-    bandwidth: float
+    level: Annotated[float, Meta(gt=0)]  # in the units of the examples
+    bandwidth: float  # c of exp(-|x - y|^2 / c)
     components: int
-    error: Annotated[float, Meta(ge=0)]
+    error: Annotated[float, Meta(ge=0)]  # mean square of a pixel; an estimate for noisy examples
 
 
 class DictionaryDenoiser:
@@ -265,19 +231,9 @@ class DictionaryDenoiser:
         self.subspaces_ = tuple(fit.leading(fit.n_components) for fit in fits)
         return self
 
-    def denoise(
-        self,
-        image: NDArray[Any],
-        *,
-        sigma: float | None = None,
-        data_range: float | None = None,
-        noise: str = "gaussian",
-        name: str = "image",
-    ) -> NDArray[np.floating[Any]]:
-        """Return the denoised image; see `denoise_with_info`."""
-        return self.denoise_with_info(
-            image, sigma=sigma, data_range=data_range, noise=noise, name=name
-        )[0]
+    def denoise(self, image: NDArray[Any], **options: Any) -> NDArray[np.floating[Any]]:
+        """Return the denoised image; the options are those of `denoise_with_info`."""
+        return self.denoise_with_info(image, **options)[0]
 
     def denoise_with_info(
         self,
@@ -301,9 +257,9 @@ class DictionaryDenoiser:
         data_range : float, optional
             As for `fit`.
         noise : {"gaussian", "impulse"}
-            "impulse": pixels far from their denoised value are trusted less and the image is
-            denoised anew, nine times in all; its noise level is the root mean square of what the
-            impulses change.
+            For "impulse" the image is denoised nine times, and each time the pixels far from
+            their denoised value count less; ``sigma`` is then the root mean square of the change
+            that the impulses make.
         name : str
             What errors call the image.
 
@@ -328,7 +284,7 @@ class DictionaryDenoiser:
         if sigma is not None and not (np.isfinite(sigma) and sigma >= 0.0):
             raise ConfigError(f"sigma is {sigma}; give a finite number >= 0")
         if noise not in ("gaussian", "impulse"):
-            raise ConfigError(f"noise is {noise!r}; a dictionary knows 'gaussian' and 'impulse'")
+            raise ConfigError(f"noise is {noise!r}; give 'gaussian' or 'impulse' with a dictionary")
         level = self._level(pixels) if sigma is None else sigma / unit
         if sigma is None and data_range is None and level > 1.0:
             raise InputError(
@@ -502,7 +458,7 @@ class DictionaryDenoiser:
         """
         course = np.zeros(3, dtype=np.int64)
 
-        def rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
+        def of_rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
             T = subspace.project(noisy, n_jobs=self.n_jobs)
             found = fixed_point(
                 subspace, T, noisy, tolerance=TOLERANCE, max_iter=MAX_ITER, n_jobs=self.n_jobs
@@ -510,18 +466,19 @@ class DictionaryDenoiser:
             course[:] += found.iterations.sum(), found.converged.sum(), len(noisy)
             return found.points
 
-        def once(subspace: KernelSubspace, stack: Matrix) -> Matrix:
+        def of_images(subspace: KernelSubspace, stack: Matrix) -> Matrix:
             if self.patch_size is None:
-                return rows(subspace, stack.reshape(len(stack), -1)).reshape(stack.shape)
+                return of_rows(subspace, stack.reshape(len(stack), -1)).reshape(stack.shape)
             stride = self.stride or max(self.patch_size // 4, 1)
-            return over_patches(partial(rows, subspace), stack[0], self.patch_size, stride)[None]
+            denoise = partial(of_rows, subspace)
+            return over_patches(denoise, stack[0], self.patch_size, stride)[None]
 
-        found = once(self.at_level(level)[1], stack)
+        found = of_images(self.at_level(level)[1], stack)
         if noise == "impulse":
             # Once the wildest pixels count for little, about half of the noise is left.
             choice, subspace = self.at_level(level / 2.0)
             spread = max(float(np.sqrt(choice.error)), LOWEST)
-            found = without_outliers(partial(once, subspace), stack, found, spread)
+            found = without_outliers(partial(of_images, subspace), stack, found, spread)
         return found, course
 
 
@@ -541,9 +498,21 @@ def choose(
     that of noisy examples is about their own. Components are chosen with at most 1,000 examples,
     and their number raised in proportion.
     """
-    fitted, held_out = _split(examples, rng)
-    trials = _trials(held_out, rng, _levels(examples, sigma), examples_sigma)
-    counts = _counts(len(fitted)) if n_components is None else [n_components]
+    n = len(examples)
+    order = rng.permutation(n)
+    held_out, rest = np.split(order, [min(max(n // 5, 1), LARGEST_HELD_OUT)])
+    fitted = examples[rest[uniform_landmarks(len(rest), LARGEST_FIT, rng)]]
+    if sigma is None:
+        spread = float(np.sqrt(examples.var(axis=0).mean())) or 1.0
+        levels = [spread * level for level in LEVELS]
+    else:
+        levels = [sigma]
+    trials = _trials(examples[held_out], rng, levels, examples_sigma)
+    if n_components is None:
+        largest = max(3 * len(fitted) // 4, 1)
+        counts = [*(2**k for k in range(1, 20) if 2**k < largest), largest]
+    else:
+        counts = [n_components]
 
     def errors_at(c: float) -> Matrix:
         return _errors(c, fitted, trials, counts, n_jobs)
@@ -554,11 +523,15 @@ def choose(
         errors = {factor * scale: by_level for factor, by_level in errors.items()}
     else:
         errors = {bandwidth: errors_at(bandwidth)}
-    raised = len(examples) / len(fitted) if n_components is None else 1.0
-    return tuple(
-        _cheapest(trial, {c: by_level[i] for c, by_level in errors.items()}, counts, raised)
-        for i, trial in enumerate(trials)
-    )
+    raised = n / len(fitted) if n_components is None else 1.0
+    chosen = []
+    for i, (level, _, _, inherent) in enumerate(trials):
+        c = min(errors, key=lambda c: errors[c][i].min())
+        # The fewest components that do as well: errors are flat.
+        first = int((errors[c][i] <= (1.0 + INDIFFERENT) * errors[c][i].min()).argmax())
+        error = max(float(errors[c][i][first]) - inherent, 0.0)
+        chosen.append(LevelChoice(level, float(c), round(raised * counts[first]), error))
+    return tuple(chosen)
 
 
 def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
@@ -606,36 +579,8 @@ def _errors(
     return errors
 
 
-def _cheapest(
-    trial: Trial, errors: dict[float, Matrix], counts: list[int], raised: float
-) -> LevelChoice:
-    """Return the best bandwidth with the fewest components that do as well: errors are flat."""
-    c = min(errors, key=lambda c: errors[c].min())
-    as_good = errors[c] <= (1.0 + INDIFFERENT) * errors[c].min()
-    first = int(as_good.argmax())
-    level, _, _, inherent = trial
-    error = max(float(errors[c][first]) - inherent, 0.0)
-    return LevelChoice(level, float(c), round(raised * counts[first]), error)
-
-
-def _split(examples: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
-    n = len(examples)
-    n_held_out = min(max(n // 5, 1), LARGEST_HELD_OUT)
-    order = rng.permutation(n)
-    rest = order[n_held_out:]
-    fitted = rest[uniform_landmarks(len(rest), LARGEST_FIT, rng)]
-    return examples[fitted], examples[order[:n_held_out]]
-
-
-def _levels(examples: Matrix, sigma: float | None) -> tuple[float, ...]:
-    if sigma is not None:
-        return (sigma,)
-    spread = float(np.sqrt(examples.var(axis=0).mean())) or 1.0
-    return tuple(spread * level for level in LEVELS)
-
-
 def _trials(
-    held_out: Matrix, rng: np.random.Generator, levels: tuple[float, ...], examples_sigma: float
+    held_out: Matrix, rng: np.random.Generator, levels: Sequence[float], examples_sigma: float
 ) -> list[Trial]:
     noise = rng.standard_normal(held_out.shape)
     if examples_sigma == 0.0:
@@ -647,28 +592,14 @@ def _trials(
     return [(level, held_out + RECORRUPTION * added, target, inherent)]
 
 
-def _counts(n: int) -> list[int]:
-    """Return the numbers of components tried: 2, 4, 8 and so on up to three quarters of n."""
-    largest = max(3 * n // 4, 1)
-    powers = [2**k for k in range(1, 20) if 2**k < largest]
-    return [*powers, largest]
-
-
 @dataclass(frozen=True, eq=False)
 class ResidualLevel:
-    """How much of a clean example lies outside the leading directions.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-    directions : ndarray of shape (d, r)
-        Orthonormal, r at most half of d.
-    clean_energy : float
-        Mean squared length of a held-out example outside them.
-    """
+    """How much of a clean example lies outside the leading directions."""
 
     mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
+    # Orthonormal, r at most half of d.
     directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
+    # Mean squared length of a held-out example outside them.
     clean_energy: Annotated[float, Meta(ge=0)]
 
     def validate(self) -> None:
@@ -726,8 +657,7 @@ def without_outliers(
 ) -> Matrix:
     """Denoise while trusting a pixel the less, the farther it is from its denoised value.
 
-    `found` are the pixels denoised at first sight, `spread` is the deviation of a sound pixel about
-    its denoised value.
+    `found` is a first result, `spread` the deviation of a sound pixel about its denoised value.
     """
     for _ in range(ROUNDS):
         weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
@@ -873,10 +803,7 @@ def unit_of(image: NDArray[Any], data_range: float | None) -> float:
 
 
 def _as_given(values: Matrix, image: NDArray[Any]) -> NDArray[np.floating[Any]]:
-    """Return values in the shape of an image: float64 for float64, else float32.
-
-    An integer image's values are held within its dtype's range.
-    """
+    """Return values in the shape and range of an image: float64 for float64, else float32."""
     out = values.reshape(image.shape)
     if image.dtype.kind in "ui":
         limits = np.iinfo(image.dtype)

@@ -8,7 +8,7 @@ same images; they have no place in a file that is to be the same for any number 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,14 +25,15 @@ __all__ = [
     "Residual",
     "Trial",
     "TrialResult",
+    "mean_comparison",
 ]
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A small picture, encoded as ``"image/png"`` or ``"image/jpeg"``."""
+    """A small picture, encoded."""
 
-    media_type: str
+    media_type: str  # "image/png" or "image/jpeg"
     data: bytes = field(repr=False)
     width: int
     height: int
@@ -40,45 +41,34 @@ class Preview:
 
 @dataclass(frozen=True)
 class Crop:
-    """A piece of an image at its full size: before, after, and of the clean image if there is one.
+    """A piece of an image at its full size, where the result has most detail, or is flat."""
 
-    It is where the denoised image has most detail, or is flat; left and top as it is viewed.
-    """
-
-    kind: str
-    left: int
+    kind: str  # "detail" or "flat"
+    left: int  # as it is viewed
     top: int
     before: Preview
     after: Preview
-    reference: Preview | None = None
+    reference: Preview | None = None  # of the clean image
 
 
 @dataclass(frozen=True)
 class ImagePreviews:
-    """Pictures of one image for a report, turned as its orientation tag says.
+    """Pictures of one image for a report, turned as its orientation tag says."""
 
-    The whole has at most as many pixels as 560 x 560, and is at most 1100 wide and high; the thumb
-    120; crops 128. The residual is noisy minus denoised on middle grey, black and white at three
-    deviations. Values of 16 bits and floats are stretched for showing.
-    """
-
-    before: Preview
+    before: Preview  # of at most 560 x 560 pixels, and at most 1100 wide and high
     after: Preview
-    thumb: Preview
-    residual: Preview
-    crops: tuple[Crop, ...]
-    stretched: bool
+    thumb: Preview  # at most 120 wide and high
+    residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
+    crops: tuple[Crop, ...]  # 128 wide and high
+    stretched: bool  # for showing, as values of 16 bits and floats are
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Likeness to a clean image: PSNR in decibels, infinite for equal images, and SSIM.
+    """Likeness to a clean image."""
 
-    Structural similarity (Wang et al. 2004) is at most 1, and None for images below 11 pixels.
-    """
-
-    psnr: float
-    ssim: float | None
+    psnr: float  # in decibels; infinite for equal images
+    ssim: float | None  # Wang et al. (2004), at most 1; None for images below 11 pixels
 
 
 @dataclass(frozen=True)
@@ -92,158 +82,81 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Residual:
-    """What was taken out of the image ("method noise"): it should look like noise.
+    """What was taken out of the image ("method noise"): it should look like noise."""
 
-    Its deviation in the units of the image, over all colours; the correlation of neighbouring
-    pixels where the image has most detail, and least; and whether the first exceeds the second by
-    so much that detail must have been taken out too.
-    """
-
-    sd: float
-    edge_correlation: float
-    flat_correlation: float
-    structured: bool
+    sd: float  # over all colours, in the units of the image
+    edge_correlation: float  # of neighbouring pixels where the image has most detail
+    flat_correlation: float  # and least
+    structured: bool  # the first exceeds the second so much that detail must have been taken out
 
 
 @dataclass(frozen=True)
 class ImageOutcome:
-    """What became of one image.
+    """What became of one image."""
 
-    Attributes
-    ----------
-    name : str
-        The input, relative to the folder given, with ``/`` between folders.
-    status : {"ok", "failed"}
-    reason : str
-        Why it failed, in one line; empty if it did not.
-    output : str
-        The file written, relative to the output folder; empty if none was.
-    format : str
-        Of the output: ``"png"``, ``"tiff"`` or ``"jpeg"``; empty if it failed.
-    shape : tuple of int
-        Of the first page: (h, w) or (h, w, channels).
-    dtype : str
-    n_pages : int
-    orientation : int
-        How the image is turned for viewing, 1 (not at all) to 8.
-    noise : str
-        The noise model used.
-    sigma : float or None
-        Noise level used, in the units of the first page: root of the mean square over the pages
-        of its type.
-    page_sigmas, page_ranges : tuple of float
-        Level and range of values of each page, in its own units.
-    estimated, correlated : bool
-        Whether the level was estimated; whether neighbouring pixels share their noise.
-    data_range : float or None
-        Range of values assumed, the widest of those pages.
-    established : bool
-        Whether there is noise for sure; where not, the image was left as it was.
-    impulses : bool
-        Whether single pixels stand out, though the noise was not taken for impulses.
-    residual : Residual or None
-        Of the first page.
-    comparison : Comparison or None
-        Means over pages; None without a reference.
-    notes : tuple of str
-        Whole sentences on what is other than in the input.
-    previews : ImagePreviews or None
-        Of the first page.
-    seconds : float
-        Time taken by denoising. Not compared.
-    resumed : bool
-        Whether an earlier run had denoised it. Not compared.
-    bug : str
-        Where a bug of this program ended the work on it, as a traceback; else empty. Not compared.
-    """
-
-    name: str
-    status: str
-    reason: str = ""
-    output: str = ""
-    format: str = ""
-    shape: tuple[int, ...] = ()
+    name: str  # relative to the folder given, with "/" between folders
+    status: str  # "ok" or "failed"
+    reason: str = ""  # why it failed, in one line
+    output: str = ""  # the file written, relative to the output folder
+    format: str = ""  # "png", "tiff", "jpeg" or as the input
+    shape: tuple[int, ...] = ()  # of the first page: (h, w) or (h, w, channels)
     dtype: str = ""
     n_pages: int = 0
-    orientation: int = 1
-    noise: str = ""
+    orientation: int = 1  # how the image is turned for viewing, 1 (not at all) to 8
+    noise: str = ""  # the noise model used
+    # In the units of the first page: root of the mean square over the pages of its type.
     sigma: float | None = None
-    page_sigmas: tuple[float, ...] = ()
-    page_ranges: tuple[float, ...] = ()
-    estimated: bool = False
-    correlated: bool = False
-    data_range: float | None = None
-    established: bool = True
-    impulses: bool = False
-    residual: Residual | None = None
-    comparison: Comparison | None = None
-    notes: tuple[str, ...] = ()
-    previews: ImagePreviews | None = field(default=None, repr=False)
-    seconds: float = field(default=0.0, compare=False)
-    resumed: bool = field(default=False, compare=False)
-    bug: str = field(default="", repr=False, compare=False)
+    page_sigmas: tuple[float, ...] = ()  # level of each page, in its own units
+    page_ranges: tuple[float, ...] = ()  # range of values of each page
+    estimated: bool = False  # the level was estimated
+    correlated: bool = False  # neighbouring pixels share their noise
+    data_range: float | None = None  # the widest assumed on pages of the first one's type
+    established: bool = True  # there is noise for sure; else the image was left as it was
+    impulses: bool = False  # single pixels stand out, but the noise was not taken for impulses
+    residual: Residual | None = None  # of the first page
+    comparison: Comparison | None = None  # means over pages; None without a reference
+    notes: tuple[str, ...] = ()  # whole sentences on what is other than in the input
+    previews: ImagePreviews | None = field(default=None, repr=False)  # of the first page
+    seconds: float = field(default=0.0, compare=False)  # taken by denoising
+    resumed: bool = field(default=False, compare=False)  # an earlier run had denoised it
+    bug: str = field(default="", repr=False, compare=False)  # traceback of a bug of this program
 
 
 @dataclass(frozen=True)
 class ComponentView:
-    """A leading component of a dictionary: pre-images two deviations to either side of the mean.
+    """A leading component of a dictionary: pre-images two deviations to either side of the mean."""
 
-    Its number from 1, and its share of the variance in feature space.
-    """
-
-    number: int
-    share: float
+    number: int  # from 1
+    share: float  # of the variance in feature space
     below: Preview
     above: Preview
 
 
 @dataclass(frozen=True)
 class DictionaryView:
-    """The dictionary a batch was denoised with, at the noise level met.
-
-    The shape is that of an example; `bandwidth` is c of exp(-|x - y|^2 / c) where the range is 1;
-    `rule` says in a whole sentence how it and the number of components were chosen.
-    """
+    """The dictionary a batch was denoised with, at the noise level met."""
 
     name: str
     n_examples: int
     patch_size: int | None
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of an example
     n_components: int
-    bandwidth: float
-    rule: str
+    bandwidth: float  # c of exp(-|x - y|^2 / c) where the range of values is 1
+    rule: str  # how it and the number of components were chosen, in a whole sentence
     components: tuple[ComponentView, ...]
 
 
 @dataclass(frozen=True)
 class DenoisingResult:
-    """What became of a batch.
+    """What became of a batch."""
 
-    Attributes
-    ----------
-    images : tuple of ImageOutcome
-        In the order of their names.
-    settings : mapping of str to object
-        What was asked for.
-    notes : tuple of str
-        Whole sentences on the batch.
-    dictionary : DictionaryView or None
-        What was used instead of the image's own patches.
-    command : str
-        The command line that gives the same result.
-    versions : mapping of str to str
-        Of this package and those it stands on.
-    seconds : float
-        From start to end. Not compared.
-    """
-
-    images: tuple[ImageOutcome, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    dictionary: DictionaryView | None = None
-    command: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = field(default=0.0, compare=False)
+    images: tuple[ImageOutcome, ...]  # in the order of their names
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what was asked for
+    notes: tuple[str, ...] = ()  # whole sentences on the batch
+    dictionary: DictionaryView | None = None  # used instead of the image's own patches
+    command: str = ""  # the command line that gives the same result
+    versions: Mapping[str, str] = field(default_factory=dict)  # of what may change a pixel
+    seconds: float = field(default=0.0, compare=False)  # from start to end
 
     @property
     def failed(self) -> tuple[ImageOutcome, ...]:
@@ -267,40 +180,29 @@ class DenoisingResult:
         Infinite ratios, of images equal to their reference, make an infinite mean.
         """
         found = [image.comparison for image in self.images if image.comparison is not None]
-        if not found:
-            return None
-        rivals = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
-        return Comparison(
-            noisy=mean_quality([one.noisy for one in found]),
-            denoised=mean_quality([one.denoised for one in found]),
-            rivals={name: mean_quality([one.rivals[name] for one in found]) for name in rivals},
-        )
+        return mean_comparison(found) if found else None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One strength tried on a crop, and the option that gives it, such as ``--strength 0.5``.
-
-    The deviation of what was taken out is in the units of the image.
-    """
+    """One strength tried on a crop."""
 
     strength: float
-    option: str
+    option: str  # that gives it, such as "--strength 0.5"
     after: Preview
     residual: Preview
-    residual_sd: float
+    residual_sd: float  # of what was taken out, in the units of the image
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A crop of one image denoised at several strengths, from weak to strong, to choose by.
+    """A crop of one image denoised at several strengths, to choose by.
 
-    The crop's place is in the image as it is viewed; `command` denoises the whole with the middle
-    trial; the rest is as in `ImageOutcome`.
+    What is not described is as in `ImageOutcome`.
     """
 
     name: str
-    left: int
+    left: int  # of the crop in the image as it is viewed
     top: int
     width: int
     height: int
@@ -310,21 +212,25 @@ class TrialResult:
     correlated: bool
     data_range: float
     before: Preview
-    trials: tuple[Trial, ...]
-    command: str = ""
+    trials: tuple[Trial, ...]  # from weak to strong
+    command: str = ""  # denoises the whole with the middle trial
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     established: bool = True
 
 
-def mean_quality(values: list[Quality]) -> Quality:
-    """Return the mean of likenesses; of SSIM over those that have one.
+def mean_comparison(found: Sequence[Comparison]) -> Comparison:
+    """Return the means over comparisons, of the baselines that all of them have."""
+    rivals = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
+    return Comparison(
+        noisy=_mean_quality([one.noisy for one in found]),
+        denoised=_mean_quality([one.denoised for one in found]),
+        rivals={name: _mean_quality([one.rivals[name] for one in found]) for name in rivals},
+    )
 
-    Examples
-    --------
-    >>> mean_quality([Quality(30.0, 0.8), Quality(32.0, None)])
-    Quality(psnr=31.0, ssim=0.8)
-    """
+
+def _mean_quality(values: Sequence[Quality]) -> Quality:
+    """Return the mean of likenesses; of SSIM over those that have one."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

@@ -1,7 +1,6 @@
-"""What a screening found: plain, frozen result objects.
+"""What a screening found: frozen objects of numbers and text, never tables, models or files.
 
-They are all a report, a JSON file or a terminal summary may look at. They hold numbers and text,
-never tables, models or files, so that every view of a result is a pure function of it.
+They are all that a report, a JSON file or a terminal summary looks at.
 """
 
 from __future__ import annotations
@@ -13,54 +12,28 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.table import SourceInfo
-from kpca_apps.novelty.distribution import ScoreDistribution
-
-__all__ = [
-    "CategoryProfile",
-    "ColumnProfile",
-    "ComparisonResult",
-    "ComponentMap",
-    "Curves",
-    "DuplicateRows",
-    "Evaluation",
-    "NumericProfile",
-    "OddCell",
-    "Pattern",
-    "RankedRow",
-    "Reason",
-    "RepeatedRows",
-    "ScoreContours",
-    "ScoreDistribution",
-    "ScoreMark",
-    "ScoreScale",
-    "ScreeningResult",
-    "SourceInfo",
-    "TailShare",
-    "ThresholdInfo",
-]
+from kpca_apps.files.tables.table import SourceInfo as SourceInfo  # for the reports, too
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Settings = Mapping[str, str | float | int | bool | None]
+
+BINS = 60
+MAX_TICKS = 200  # flagged rows whose score is kept
+MAX_STEPS = 400  # places of the list whose score is kept
+WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 
 
 @dataclass(frozen=True)
 class NumericProfile:
     """Distribution of a numeric (or date) column, for small figures.
 
-    Attributes
-    ----------
-    edges : (b + 1,) array
-        Bin edges from the 0.5 % to the 99.5 % quantile (values outside fall in the end bins).
-    counts : (b,) array
-        Rows a bin.
-    minimum, q25, median, q75, maximum : float
-        In the column's own units; dates are seconds since 1970-01-01 UTC.
-    is_date : bool
-        Whether the values are dates.
+    Values are in the column's own units; dates are seconds since 1970-01-01 UTC.
     """
 
-    edges: FloatArray
-    counts: FloatArray
+    edges: FloatArray  # (b + 1,), .5 % to 99.5 % quantile; values outside fall in the end bins
+    counts: FloatArray  # (b,), rows a bin
     minimum: float
     q25: float
     median: float
@@ -80,70 +53,37 @@ class CategoryProfile:
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What one column of the table became, and why.
+    """What one column of the table became, and why."""
 
-    Attributes
-    ----------
-    name : str
-        The column's name as it stands in the table (any text, even hostile).
-    role : str
-        ``numeric``, ``boolean``, ``categorical``, ``datetime``, ``text``, ``identifier``,
-        ``constant``, ``duplicate``, ``empty``, ``excluded``, ``label`` or ``id``.
-    used : bool
-        Whether the model sees it.
-    hidden : bool
-        Whether its values stay out of the report (``--hide``).
-    why : str
-        One clause: the rule that decided ("4 distinct strings").
-    n_missing, n_distinct : int
-        Cells without a value; distinct values among the rest.
-    reason_share : float
-        The shares of the reasons that name it, over those of all reasons, among the flagged rows
-        that are explained, 0..1.
-    distribution : NumericProfile, CategoryProfile or None
-        ``None`` for unused, hidden and free-text columns.
-    """
-
-    name: str
+    name: str  # as it stands in the table: any text, even hostile
+    # "numeric", "boolean", "categorical", "datetime", "text", "identifier", "constant",
+    # "duplicate", "empty", "excluded", "label" or "id".
     role: str
-    used: bool
-    hidden: bool
-    why: str
-    n_missing: int
-    n_distinct: int
-    reason_share: float = 0.0
-    distribution: NumericProfile | CategoryProfile | None = None
+    used: bool  # whether the model sees it
+    hidden: bool  # whether its values stay out of the report (--hide)
+    why: str  # one clause: the rule that decided ("4 distinct strings")
+    n_missing: int  # cells without a value
+    n_distinct: int  # distinct values among the rest
+    reason_share: float = 0.0  # its part in the reasons of flagged rows that are explained, 0..1
+    distribution: NumericProfile | CategoryProfile | None = None  # None: unused, hidden, free text
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One column's part in making a row odd.
-
-    Attributes
-    ----------
-    column : str
-        The column's name.
-    share : float
-        How far the score drops when the expected value is put in place of the one seen, over the
-        sum of these drops for all columns told of the row, 0..1; the drop of several columns
-        replaced together is divided evenly among them. 0 where no replacement lowers the score:
-        the column told is then the one farthest from what is expected.
-    seen, expected : str
-        The value in the row, and the one its neighbours suggest, as text to show.
-    seen_value, expected_value : float, str or None
-        The same as numbers (numeric, boolean, dates in seconds) or level names (categorical);
-        ``None`` where missing or not to be drawn (free text, hidden).
-    together : tuple of str
-        Columns that are odd as a set, this one among them: one alone does not explain the row.
-        Empty where the column is odd by itself. Reasons of one set follow each other.
-    """
+    """One column's part in making a row odd."""
 
     column: str
+    # Drop of the score when the expected value replaces the one seen, over the sum of these drops
+    # for all columns listed, 0..1; that of columns replaced together is divided evenly among them.
+    # 0 where no replacement lowers the score: then the column is farthest from what is expected.
     share: float
-    seen: str
-    expected: str
+    seen: str  # the value in the row, as text to show
+    expected: str  # the one its neighbours suggest
+    # Numbers (dates in seconds) or names of levels; None where missing, free text or hidden.
     seen_value: float | str | None = None
     expected_value: float | str | None = None
+    # Columns that are odd as a set, this one among them, whose reasons follow each other; empty
+    # where the column is odd by itself.
     together: tuple[str, ...] = ()
 
     @property
@@ -157,20 +97,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class TailShare:
-    """How rare a score is among rows like the usual ones.
+    """How rare a score is among rows like the usual ones."""
 
-    Attributes
-    ----------
-    share : float
-        Share of such rows that would score at least as high, 0..1, smaller for every higher score.
-        Where the words begin with "about" or "<" it is extrapolated: it orders rows, and is no
-        frequency that was seen.
-    words : str
-        The same as "1 in N", as far as the rows bear it.
-    """
-
+    # Of such rows that would score at least as high, 0..1, smaller for every higher score. Where
+    # the words begin with "about" or "<" it is extrapolated: no frequency that was seen.
     share: float
-    words: str
+    words: str  # the same as "1 in N", as far as the rows bear it
 
 
 @dataclass(frozen=True)
@@ -183,70 +115,29 @@ class ScoreMark:
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """The scale that people read a score on.
+    """The scale that people read a score on."""
 
-    Attributes
-    ----------
-    name : str
-        ``p-value`` with a clean reference, else ``how rare``.
-    statement : str
-        What a value on it means.
-    marks : tuple of ScoreMark
-        A few scores where it has round values, increasing.
-    """
-
-    name: str
-    statement: str
-    marks: tuple[ScoreMark, ...]
+    name: str  # "p-value" with a clean reference, else "how rare"
+    statement: str  # what a value on it means
+    marks: tuple[ScoreMark, ...]  # a few scores where it has round values, increasing
 
 
 @dataclass(frozen=True)
 class RankedRow:
-    """One row of the ranked list.
+    """One row of the ranked list."""
 
-    Attributes
-    ----------
-    rank : int
-        1 = oddest.
-    row : int
-        Position in the table, 1 = first row of data.
-    line : int or None
-        Line of the input file the row starts on, 1 = first line; ``None`` for binary formats.
-    id : str or None
-        Text of the column that names the rows, asked for or found.
-    score : float
-        Novelty score, higher = more novel.
-    p_value : float or None
-        Share of normal rows expected to score as high; ``None`` without a calibrated reference.
-    flagged : bool
-        Whether the score passes the threshold.
-    reasons : tuple of Reason
-        What explains the row first, then by share; empty means that the row reads in every column
-        what is expected there, or that reasons were not asked for this far down (see
-        `explained`).
-    explained : bool
-        Whether reasons were computed for this row.
-    hints : tuple of str
-        What may have gone wrong with it, where the evidence is clear: a sentence each.
-    cells : tuple of (str, str)
-        Column name and text as it stands in the table, for shown columns.
-    rarity : TailShare or None
-        How rare the score is among rows like the usual ones; ``None`` with a reference, whose
-        scale is the p-value, and for a hard cut.
-    """
-
-    rank: int
-    row: int
-    line: int | None
-    id: str | None
-    score: float
-    p_value: float | None
-    flagged: bool
-    reasons: tuple[Reason, ...] = ()
-    explained: bool = False
-    hints: tuple[str, ...] = ()
-    cells: tuple[tuple[str, str], ...] = ()
-    rarity: TailShare | None = None
+    rank: int  # 1 = oddest
+    row: int  # position in the table, 1 = first row of data
+    line: int | None  # of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  # text of the column that names the rows, asked for or found
+    score: float  # higher = more novel
+    p_value: float | None  # share of normal rows expected to score as high; None: no reference
+    flagged: bool  # whether the score exceeds the threshold
+    reasons: tuple[Reason, ...] = ()  # what explains the row first, then by share
+    explained: bool = False  # whether reasons were computed for this row
+    hints: tuple[str, ...] = ()  # what may have gone wrong with it: a sentence each
+    cells: tuple[tuple[str, str], ...] = ()  # name and text as it stands, for shown columns
+    rarity: TailShare | None = None  # None with a reference (p-values) and for a hard cut
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -268,25 +159,12 @@ class RankedRow:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Flagged rows that are odd for the same reason.
+    """Flagged rows that are odd for the same reason."""
 
-    Attributes
-    ----------
-    rows : tuple of int
-        Positions in the table, 1 = first row of data; the oddest first.
-    columns : tuple of str
-        Columns of the reason.
-    sentence : str
-        What is odd of them and what they share, in one line.
-    common : (str, str) or None
-        Another column and the value that all of these rows, or nine of ten, have in it, while few
-        of the other rows do.
-    """
-
-    rows: tuple[int, ...]
-    columns: tuple[str, ...]
-    sentence: str
-    common: tuple[str, str] | None = None
+    rows: tuple[int, ...]  # positions in the table, 1 = first row of data; the oddest first
+    columns: tuple[str, ...]  # of the reason
+    sentence: str  # what is odd of them and what they share, in one line
+    common: tuple[str, str] | None = None  # another column, and the value most have, others not
 
     def without_values(self) -> Pattern:
         """Leave only how many rows it is, and in which columns."""
@@ -296,333 +174,194 @@ class Pattern:
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell that is odd by itself, whatever the rest of its row says.
-
-    Attributes
-    ----------
-    column : str
-        The column's name.
-    kind : str
-        ``far above`` or ``far below`` all other values, ``date`` (the same of dates), ``zero``
-        (where 0 is far from all others), ``sign`` (lost or wrong), ``placeholder`` (a code for
-        missing values), ``misspelt``, or ``unreadable`` (no number or no possible date).
-    seen : str
-        As it stands in the table.
-    sentence : str
-        Why it is odd.
-    suggestion : str
-        What was probably meant; empty where that is open.
-    row : int
-        Position of the first such cell in the table, 1 = first row of data.
-    line : int or None
-        Line of the input file that row starts on; ``None`` for binary formats.
-    n_cells : int
-        Cells of the column that hold the same.
-    more_places : tuple of int
-        Lines (rows, where there are none) of the next of them, at most 4.
-    """
+    """A cell that is odd by itself, whatever the rest of its row says."""
 
     column: str
+    # "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
+    # far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
+    # "misspelt", or "unreadable" (no number or no possible date).
     kind: str
-    seen: str
-    sentence: str
-    suggestion: str
-    row: int
-    line: int | None
-    n_cells: int = 1
-    more_places: tuple[int, ...] = ()
+    seen: str  # as it stands in the table
+    sentence: str  # why it is odd
+    suggestion: str  # what was probably meant; empty where that is open
+    row: int  # of the first such cell in the table, 1 = first row of data
+    line: int | None  # of the input file that row starts on; None for binary formats
+    n_cells: int = 1  # cells of the column that hold the same
+    more_places: tuple[int, ...] = ()  # lines (or else rows) of the next of them, at most 4
 
 
 @dataclass(frozen=True)
 class ThresholdInfo:
-    """The threshold and how it was made.
+    """The threshold and how it was made."""
 
-    Attributes
-    ----------
-    rule : str
-        ``share``, ``count``, ``alpha`` or ``fdr``.
-    setting : float
-        The number given (or defaulted) for the rule.
-    value : float
-        The threshold: rows with a score above it are flagged. May be ``inf``.
-    calibration : str or None
-        ``leave-one-out`` (approximate), ``split`` (finite-sample guarantee) or ``None`` (a choice).
-    n_calibration : int
-        Rows the threshold was calibrated on; 0 for a choice.
-    statement : str
-        One plain sentence saying what the threshold means.
-    rarity : TailShare or None
-        How rare a score at the threshold is, as in `RankedRow`.
-    """
-
-    rule: str
-    setting: float
-    value: float
-    calibration: str | None
-    n_calibration: int
-    statement: str
-    rarity: TailShare | None = None
+    rule: str  # "share", "count", "alpha" or "fdr"
+    setting: float  # the number given (or defaulted) for the rule
+    value: float  # rows with a score above it are flagged; may be inf
+    calibration: str | None  # "leave-one-out", "split" (guaranteed) or None (a choice)
+    n_calibration: int  # rows it was calibrated on; 0 for a choice
+    statement: str  # one plain sentence saying what it means
+    rarity: TailShare | None = None  # of a score at the threshold, as in `RankedRow`
 
 
 @dataclass(frozen=True)
 class ComponentMap:
-    """Rows on the leading kernel components.
+    """Rows on the leading kernel components: a drawn sample of p, and every ranked row."""
 
-    Attributes
-    ----------
-    x, y : (p,) array
-        Coordinates on components 1 and 2 of a drawn sample of rows and of every ranked row.
-    rank : (p,) int array
-        Rank of the row, 0 where the row is not in the ranked list.
-    flagged : (p,) bool array
-        Whether it is flagged.
-    n_rows : int
-        Rows in the table (p of them are drawn).
-    variances : (k,) array
-        Variances of the leading components in feature space, largest first.
-    gains : (k,) array
-        How much of each component the model keeps, 0..1 (a step for a hard cut).
-    explained : tuple of float
-        Share of the feature-space variance on components 1 and 2.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    rank: NDArray[np.int64]
-    flagged: NDArray[np.bool_]
-    n_rows: int
-    variances: FloatArray
-    gains: FloatArray
-    explained: tuple[float, float]
+    x: FloatArray  # (p,), coordinates on component 1
+    y: FloatArray  # (p,), on component 2
+    rank: IntArray  # (p,), 0 where the row is not in the ranked list
+    flagged: BoolArray  # (p,)
+    n_rows: int  # rows in the table
+    variances: FloatArray  # (k,), of the leading components in feature space, largest first
+    gains: FloatArray  # (k,), how much of each the model keeps, 0..1 (a step for a hard cut)
+    explained: tuple[float, float]  # share of the feature-space variance on components 1 and 2
 
 
 @dataclass(frozen=True)
 class ScoreContours:
-    """Scores on a grid, for tables of two numeric columns.
-
-    Attributes
-    ----------
-    x_name, y_name : str
-        The columns.
-    x, y : (a,), (b,) array
-        Grid lines in the columns' units.
-    scores : (b, a) array
-        Novelty score at each crossing.
-    points_x, points_y : (p,) array
-        Rows drawn (a sample, and all flagged).
-    points_flagged : (p,) bool array
-        Which of them are flagged.
-    """
+    """Scores on a grid, for tables of two numeric columns."""
 
     x_name: str
     y_name: str
-    x: FloatArray
-    y: FloatArray
-    scores: FloatArray
-    points_x: FloatArray
-    points_y: FloatArray
-    points_flagged: NDArray[np.bool_]
+    x: FloatArray  # (a,), grid lines in the column's units
+    y: FloatArray  # (b,)
+    scores: FloatArray  # (b, a), at each crossing
+    points_x: FloatArray  # (p,), rows drawn: a sample, and all flagged
+    points_y: FloatArray  # (p,)
+    points_flagged: BoolArray  # (p,), which of them are flagged
+
+
+@dataclass(frozen=True)
+class ScoreDistribution:
+    """The scores of all rows, thinned for drawing; every number kept is exact."""
+
+    n_rows: int
+    n_flagged: int
+    edges: FloatArray  # (b + 1,), bins of a histogram, from the lowest to the highest score
+    counts: IntArray  # (b,), rows a bin
+    logarithmic: bool  # whether the bins widen from left to right by a constant factor
+    flagged_scores: FloatArray  # of at most 200 flagged rows, evenly chosen along the list
+    ranks: IntArray  # (k,), 1 = most novel: all of a short list, else some 400, densest at its top
+    scores: FloatArray  # (k,), what the rows there score, falling
+    n_above: IntArray  # (k,), how many rows score higher than each
+
+    @classmethod
+    def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
+        """Summarise the scores (n,) of a table, n >= 1, in memory or mapped from a file."""
+        n, ordered = len(scores), np.sort(scores)
+        steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
+        # Where half and twice as many rows would be flagged is asked for by name.
+        asked = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
+        places = np.unique(np.concatenate([steps, np.array(asked, dtype=np.int64)]))
+        ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
+        kept = ordered[n - places]
+        low, high = float(ordered[0]), float(ordered[-1])
+        edges, logarithmic = np.linspace(low, high, BINS + 1), False
+        if high - low <= 1e-12 * max(abs(high), 1e-300):  # all alike: a heap still needs a width
+            room = 0.5 * abs(high) or 0.5
+            edges = np.linspace(low - room, high + room, BINS + 1)
+        elif low > 0 and high > WIDE * np.median(ordered):
+            edges, logarithmic = np.geomspace(low, high, BINS + 1), True
+        return cls(
+            n_rows=n,
+            n_flagged=n_flagged,
+            edges=edges,
+            # Rounding of the edges must leave no score outside.
+            counts=np.histogram(np.clip(ordered, edges[0], edges[-1]), edges)[0],
+            logarithmic=logarithmic,
+            flagged_scores=np.sort(ordered[n - ticks.astype(np.int64)]),
+            ranks=places,
+            scores=kept,
+            n_above=n - np.searchsorted(ordered, kept, side="right"),
+        )
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One method judged against labels.
+    """One method evaluated against labels."""
 
-    Attributes
-    ----------
-    name : str
-        The method, as a reader would call it.
-    ours : bool
-        Whether it is the detector of this toolkit.
-    auroc, auprc : float
-        Areas under the ROC and precision-recall curves (average precision).
-    false_positive_rate, true_positive_rate : (p,) array
-        The ROC curve, thinned to at most 400 points.
-    recall, precision : (r,) array
-        The precision-recall curve, thinned likewise.
-    seconds : float
-        Fit and score; a timing, so it is kept out of `result.json` and the report.
-    note : str
-        Anything a reader must know ("fitted on 5,000 drawn rows").
-    """
-
-    name: str
-    ours: bool
-    auroc: float
-    auprc: float
-    false_positive_rate: FloatArray
-    true_positive_rate: FloatArray
-    recall: FloatArray
-    precision: FloatArray
-    seconds: float = 0.0
-    note: str = ""
+    name: str  # the method, as a reader would call it
+    ours: bool  # whether it is the detector of this toolkit
+    auroc: float  # area under the ROC curve
+    auprc: float  # area under the precision-recall curve (average precision)
+    false_positive_rate: FloatArray  # (p,), the ROC curve, thinned to at most 400 points
+    true_positive_rate: FloatArray  # (p,)
+    recall: FloatArray  # (r,), the precision-recall curve, thinned likewise
+    precision: FloatArray  # (r,)
+    seconds: float = 0.0  # fit and score; a timing, so kept out of result.json and the report
+    note: str = ""  # anything a reader must know ("fitted on 5,000 drawn rows")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Methods judged against the known labels of one table in one setting.
+    """Methods evaluated against the known labels of one table in one setting."""
 
-    Attributes
-    ----------
-    label : str
-        The label column.
-    positive : str
-        Its value that means outlier.
-    n_positive, n_rows : int
-        Rows with that value; rows judged.
-    setting : str
-        One sentence: what the methods were fitted on, and which rows are judged.
-    methods : tuple of Curves
-        Ours first.
-    """
-
-    label: str
-    positive: str
-    n_positive: int
-    n_rows: int
-    setting: str
-    methods: tuple[Curves, ...]
+    label: str  # the label column
+    positive: str  # its value that means outlier
+    n_positive: int  # rows with that value
+    n_rows: int  # rows evaluated
+    setting: str  # one sentence: what the methods were fitted on, and which rows are scored
+    methods: tuple[Curves, ...]  # ours first
 
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """Rows that hold the same, or nearly the same, in all columns the model uses.
+    """Rows that hold the same, or nearly the same, in all columns the model uses."""
 
-    Attributes
-    ----------
-    rows : tuple of int
-        Their numbers, 1 = first row of data; the first 8 of them.
-    lines : tuple of int or None
-        The lines of the input file they start on; ``None`` for binary formats.
-    n_rows : int
-        How many they are.
-    columns : tuple of str
-        Columns in which they differ as written; empty for equal rows. The first 8.
-    cells : tuple of tuples of str
-        What each of `rows` holds in `columns`.
-    """
-
-    rows: tuple[int, ...]
-    lines: tuple[int, ...] | None
-    n_rows: int
-    columns: tuple[str, ...] = ()
-    cells: tuple[tuple[str, ...], ...] = ()
+    rows: tuple[int, ...]  # 1 = first row of data; the first 8 of them
+    lines: tuple[int, ...] | None  # of the input file they start on; None for binary formats
+    n_rows: int  # how many they are
+    columns: tuple[str, ...] = ()  # in which they differ as written, the first 8; empty: equal
+    cells: tuple[tuple[str, ...], ...] = ()  # what each of `rows` holds in `columns`
 
 
 @dataclass(frozen=True)
 class DuplicateRows:
-    """Rows that repeat others.
+    """Rows that repeat others."""
 
-    Attributes
-    ----------
-    n_repeats : int
-        Rows equal to an earlier one, as written, in every column the model uses.
-    n_groups : int
-        Different rows among those repeated.
-    equal : tuple of RepeatedRows
-        Groups of them that chance does not explain, at most 20, in the order of the table.
-    n_near : int
-        Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
-        explain; without those of `common`.
-    near : tuple of RepeatedRows
-        The first 20 of them.
-    common : tuple of (str, int)
-        Columns in which alone so many rows differ from others that this is how the table is made,
-        and how many rows.
-    n_compared : int
-        Rows among which near repeats were sought: all, or those drawn from a table in parts.
-    statement : str
-        All this in a few plain sentences; empty where no row repeats another.
-    """
-
-    n_repeats: int = 0
-    n_groups: int = 0
+    n_repeats: int = 0  # rows equal to an earlier one, as written, in every column the model uses
+    n_groups: int = 0  # different rows among those repeated
+    # Groups of them that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
+    # Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
+    # explain; without those of `common`.
     n_near: int = 0
-    near: tuple[RepeatedRows, ...] = ()
+    near: tuple[RepeatedRows, ...] = ()  # the first 20 of them
+    # Columns in which alone so many rows, counted here, differ that the table is made that way.
     common: tuple[tuple[str, int], ...] = ()
-    n_compared: int = 0
-    statement: str = ""
+    n_compared: int = 0  # rows among which near repeats were sought: all, or a drawn sample
+    statement: str = ""  # all this in a few plain sentences; empty where no row repeats another
 
 
 @dataclass(frozen=True)
 class ScreeningResult:
     """All that is known after screening or scoring a table.
 
-    Attributes
-    ----------
-    source : SourceInfo
-        The table screened.
-    reference : SourceInfo or None
-        The clean reference the model was fitted on; ``None`` when the table itself was used.
-    scores : (n,) array
-        Novelty score of every row in input order, higher = more novel. Of a table read in parts,
-        scores, p-values, rarities and ranks are mapped from temporary files.
-    p_values : (n,) array or None
-        Calibrated p-values, where a reference exists.
-    flagged : (n,) bool array
-        Rows above the threshold.
-    ranks : (n,) int array
-        1 = most novel; every row has its own rank.
-    threshold : ThresholdInfo
-        The threshold, and how it was made.
-    ranked : tuple of RankedRow
-        The oddest rows in the order of their ranks: 100, or more where more are explained.
-    columns : tuple of ColumnProfile
-        Every column of the table in input order.
-    map : ComponentMap
-        Rows on the first two components, scree and gains.
-    contours : ScoreContours or None
-        For tables of two numeric columns.
-    evaluations : tuple of Evaluation
-        Where labels were given.
-    warnings : tuple of str
-        Whole sentences a reader must know before believing the list.
-    settings : mapping of str to str, number, bool or None
-        Every resolved parameter, including the seed.
-    versions : mapping of str to str
-        Of this package and of the libraries the numbers depend on.
-    command : str
-        The command line that reproduces the result.
-    next_steps : tuple of (str, str)
-        What to do next: a sentence, and the command for it.
-    odd_cells : tuple of OddCell
-        Cells that are odd by themselves, clearest first: at most 50, and 10 a column.
-    n_odd_cells : int
-        How many cells of the table are, listed or not.
-    patterns : tuple of Pattern
-        Flagged rows that are odd for the same reason; those of most rows first.
-    rarities : (n,) array or None
-        Without a reference, how rare the score of every row is (`TailShare.share`); ``None`` for a
-        hard cut.
-    scale : ScoreScale or None
-        What p-values or rarities mean; ``None`` where there are neither.
-    duplicates : DuplicateRows
-        Rows that repeat others.
+    Of a table read in parts, scores, p-values, rarities and ranks are mapped from temporary files.
     """
 
-    source: SourceInfo
-    reference: SourceInfo | None
-    scores: FloatArray
-    p_values: FloatArray | None
-    flagged: NDArray[np.bool_]
-    ranks: NDArray[np.int64]
+    source: SourceInfo  # the table screened
+    reference: SourceInfo | None  # the clean reference fitted on; None: the table itself
+    scores: FloatArray  # (n,), of every row in input order, higher = more novel
+    p_values: FloatArray | None  # (n,), calibrated, where a reference exists
+    flagged: BoolArray  # (n,), rows above the threshold
+    ranks: IntArray  # (n,), 1 = most novel; every row has its own rank
     threshold: ThresholdInfo
-    ranked: tuple[RankedRow, ...]
-    columns: tuple[ColumnProfile, ...]
-    map: ComponentMap
-    contours: ScoreContours | None
-    evaluations: tuple[Evaluation, ...]
-    warnings: tuple[str, ...]
-    settings: Mapping[str, str | float | int | bool | None]
-    versions: Mapping[str, str]
-    command: str = ""
-    next_steps: tuple[tuple[str, str], ...] = ()
-    odd_cells: tuple[OddCell, ...] = ()
-    n_odd_cells: int = 0
-    patterns: tuple[Pattern, ...] = ()
-    rarities: FloatArray | None = None
-    scale: ScoreScale | None = None
+    ranked: tuple[RankedRow, ...]  # the oddest rows by rank: 100, or more where more are explained
+    columns: tuple[ColumnProfile, ...]  # every column of the table in input order
+    map: ComponentMap  # rows on the first two components, scree and gains
+    contours: ScoreContours | None  # for tables of two numeric columns
+    evaluations: tuple[Evaluation, ...]  # where labels were given
+    warnings: tuple[str, ...]  # sentences a reader must know before believing the list
+    settings: Settings  # every resolved parameter, including the seed
+    versions: Mapping[str, str]  # of this package and the libraries the numbers depend on
+    command: str = ""  # the command line that reproduces the result
+    next_steps: tuple[tuple[str, str], ...] = ()  # what to do next: a sentence and a command
+    odd_cells: tuple[OddCell, ...] = ()  # clearest first: at most 50, and 10 a column
+    n_odd_cells: int = 0  # cells of the table that are odd by themselves, listed or not
+    patterns: tuple[Pattern, ...] = ()  # rows odd for the same reason; those of most rows first
+    rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, hard cut
+    scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
 
     @property
@@ -654,12 +393,12 @@ class ScreeningResult:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Our detector beside its rivals on one labelled table (`kpca novelty compare`)."""
+    """Our detector beside its baselines on one labelled table (`kpca novelty compare`)."""
 
     source: SourceInfo
     evaluations: tuple[Evaluation, ...]
     columns: tuple[ColumnProfile, ...]
     warnings: tuple[str, ...]
-    settings: Mapping[str, str | float | int | bool | None]
+    settings: Settings
     versions: Mapping[str, str]
     command: str = ""

@@ -1,15 +1,6 @@
 """The data of the papers: where each file lies in the data folder, checked by its SHA-256.
 
-Files that may not be redistributed are not part of this package. The folder has one folder a
-source, and ``kpca papers fetch`` fills it::
-
-    usps/zip.train.gz, usps/zip.test.gz                      The Elements of Statistical Learning
-    segmentation/segmentation.data, segmentation.test        UCI, Image Segmentation
-    hoffmann/ring-line-square.csv, sine-noise.csv,           Hoffmann's five sets of the plane
-    spiral.csv, square-noise.csv, square.csv
-    hoffmann/cancer.csv                                      UCI, Breast Cancer Wisconsin (Original)
-
-None of them states a licence, which is why they are fetched and not passed on.
+``kpca papers fetch`` fills the folder: no file states a licence, so that none is passed on.
 """
 
 from __future__ import annotations
@@ -27,20 +18,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 
-__all__ = [
-    "FILES",
-    "MOST_BYTES",
-    "Labels",
-    "Matrix",
-    "MissingDataError",
-    "PaperData",
-    "PaperFile",
-    "is_the_file",
-    "read_paper_file",
-]
-
-MOST_BYTES = 20_000_000
-"""No file of the papers is longer."""
+MOST_BYTES = 20_000_000  # no file of the papers is longer
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -68,52 +46,34 @@ _UCI = f"{_RAW}/newtonlb/ProjetoAM/0ec4ab9d39f10362448a519804dfe3fc2e7d908f"
 _HOFFMANN = f"{_RAW}/tsyasenpoor/KernelPCA/a31633024b7f5ffa4cd77f5096c8a2f93dae851b/test%20sets"
 
 
-def _file(folder: str, name: str, sha256: str, home: str) -> PaperFile:
-    return PaperFile(f"{folder}/{name}", sha256, f"{home}/{name}")
+_DIGITS = {
+    "zip.train.gz": "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16",
+    "zip.test.gz": "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f",
+}
+_SEGMENTATION = {
+    "segmentation.data": "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f",
+    "segmentation.test": "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685",
+}
+_SETS = {
+    "ring-line-square.csv": "d53ccf38e781e33bd511d6c1f50cfa9235bb9da0ab1b1a088f757acf4717eb76",
+    "sine-noise.csv": "182e6226d2c15d8cbec7cde53c4575a48696c8cb3ae86fd3df64f3d15febbb6c",
+    "spiral.csv": "2e65637adae3cefc72acac1515b4dfa0fa65f98384d28e7f2581011ea1bcd981",
+    "square-noise.csv": "5d878b93434592cbbb8454be0c955d362b95d1455c3b1c190a274aad48ac0a69",
+    "square.csv": "3c055ac4e714c0eb7d15326b0c4dbcca0bec76f16e687bdf9e5a8bbcdfe0df16",
+}
+_CANCER = {"cancer.csv": "2d0f622039ef322e6faec6302cb7a2c565c5a7933a1702525b7abfd577b80a03"}
+
+
+def _files(folder: str, home: str, digests: dict[str, str]) -> tuple[PaperFile, ...]:
+    return tuple(PaperFile(f"{folder}/{name}", d, f"{home}/{name}") for name, d in digests.items())
 
 
 FILES: dict[str, tuple[PaperFile, ...]] = {
-    "usps": tuple(
-        _file("usps", name, digest, _ESL)
-        for name, digest in (
-            ("zip.train.gz", "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16"),
-            ("zip.test.gz", "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f"),
-        )
-    ),
-    "segmentation": tuple(
-        _file("segmentation", f"segmentation.{name}", digest, _UCI)
-        for name, digest in (
-            ("data", "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f"),
-            ("test", "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685"),
-        )
-    ),
-    "hoffmann": tuple(
-        _file("hoffmann", f"{name}.csv", digest, _HOFFMANN)
-        for name, digest in (
-            (
-                "ring-line-square",
-                "d53ccf38e781e33bd511d6c1f50cfa9235bb9da0ab1b1a088f757acf4717eb76",
-            ),
-            ("sine-noise", "182e6226d2c15d8cbec7cde53c4575a48696c8cb3ae86fd3df64f3d15febbb6c"),
-            ("spiral", "2e65637adae3cefc72acac1515b4dfa0fa65f98384d28e7f2581011ea1bcd981"),
-            ("square-noise", "5d878b93434592cbbb8454be0c955d362b95d1455c3b1c190a274aad48ac0a69"),
-            ("square", "3c055ac4e714c0eb7d15326b0c4dbcca0bec76f16e687bdf9e5a8bbcdfe0df16"),
-        )
-    ),
-    "cancer": (
-        _file(
-            "hoffmann",
-            "cancer.csv",
-            "2d0f622039ef322e6faec6302cb7a2c565c5a7933a1702525b7abfd577b80a03",
-            _HOFFMANN,
-        ),
-    ),
+    "usps": _files("usps", _ESL, _DIGITS),  # The Elements of Statistical Learning
+    "segmentation": _files("segmentation", _UCI, _SEGMENTATION),
+    "hoffmann": _files("hoffmann", _HOFFMANN, _SETS),  # his five sets of the plane
+    "cancer": _files("hoffmann", _HOFFMANN, _CANCER),  # UCI, Breast Cancer Wisconsin (Original)
 }
-
-
-def is_the_file(file: PaperFile, content: bytes) -> bool:
-    """Return whether content is that of the file, by its SHA-256."""
-    return hashlib.sha256(content).hexdigest() == file.sha256
 
 
 def read_paper_file(folder: Path, file: PaperFile) -> bytes:
@@ -129,7 +89,7 @@ def read_paper_file(folder: Path, file: PaperFile) -> bytes:
             other = "it is no regular file"
         elif facts.st_size > MOST_BYTES:
             other = f"it is longer than {MOST_BYTES / 1e6:.0f} MB"
-        elif not is_the_file(file, content := path.read_bytes()):
+        elif hashlib.sha256(content := path.read_bytes()).hexdigest() != file.sha256:
             other = "its SHA-256 differs"
     except FileNotFoundError as error:
         if not path.is_symlink():

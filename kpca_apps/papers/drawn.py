@@ -6,28 +6,15 @@ No paper's random numbers can be had again, so only statistics are comparable.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["cassini", "half_moons", "parabola", "rings", "three_clusters"]
-
-Matrix = NDArray[np.float64]
-Labels = NDArray[np.intp]
+from kpca_apps.papers.data import Labels, Matrix
 
 
 def three_clusters(
     rng: np.random.Generator, n: int = 500, *, radius: float = 4.0, deviation: float = 0.8
 ) -> tuple[Matrix, Labels]:
-    """Draw Gaussian clusters around three points evenly spaced on a circle.
-
-    References
-    ----------
-    .. [1] Aguilera and Antonanzas (2019), Fig. 1; ``mlbench.2dnormals(500, 3, r = 4, sd = 0.8)``.
-
-    Examples
-    --------
-    >>> three_clusters(np.random.default_rng(0), 6)[0].shape
-    (6, 2)
-    """
+    """Draw Gaussian clusters around three points evenly spaced on a circle."""
+    # Aguilera and Antonanzas (2019), Fig. 1; mlbench.2dnormals(500, 3, r = 4, sd = 0.8).
     labels = rng.integers(3, size=n)
     angles = np.pi / 4.0 + labels * 2.0 * np.pi / 3.0
     centres = radius * np.column_stack([np.cos(angles), np.sin(angles)])
@@ -35,21 +22,11 @@ def three_clusters(
 
 
 def cassini(rng: np.random.Generator, n: int = 500) -> tuple[Matrix, Labels]:
-    """Draw the cassini problem: two beans, below (0) and above (1), and a circle between (2).
-
-    A bean is bounded by an inner branch of the Cassini oval a = 1, c = 0.97 and the outer branch
-    of one with c^2 = (1 + 0.97^2) / 3, a = c sqrt(2), both shifted by 1.1; the circle has radius
-    0.6. Beans hold 2/5 of the rows each.
-
-    References
-    ----------
-    .. [1] Aguilera and Antonanzas (2019), Figs. 2 and 3; ``mlbench.cassini(500, c(2, 2, 1))``.
-
-    Examples
-    --------
-    >>> np.bincount(cassini(np.random.default_rng(0), 50)[1])
-    array([20, 20, 10])
-    """
+    """Draw the cassini problem: two beans, below (0) and above (1), and a circle between (2)."""
+    # A bean is bounded by an inner branch of the Cassini oval a = 1, c = 0.97 and the outer branch
+    # of one with c^2 = (1 + 0.97^2) / 3, a = c sqrt(2), both shifted by 1.1; the circle has radius
+    # 0.6; beans hold 2/5 of the rows each. Aguilera and Antonanzas (2019), Figs. 2 and 3;
+    # mlbench.cassini(500, c(2, 2, 1)).
     bean = round(0.4 * n)
     lower, upper = _bean(rng, bean), _bean(rng, bean) * [1.0, -1.0]
     size = n - 2 * bean
@@ -81,17 +58,8 @@ def _branch(x: Matrix, a: float, c: float) -> Matrix:
 
 
 def half_moons(rng: np.random.Generator, size: int = 200) -> tuple[Matrix, Labels]:
-    """Draw two waves: a sine over (0, pi] and a cosine over (pi/2, 3 pi/2], noise 0.2 in height.
-
-    References
-    ----------
-    .. [1] Aguilera and Antonanzas (2019), Fig. 4.
-
-    Examples
-    --------
-    >>> half_moons(np.random.default_rng(0), 4)[1]
-    array([0, 0, 0, 0, 1, 1, 1, 1])
-    """
+    """Draw two waves: a sine over (0, pi] and a cosine over (pi/2, 3 pi/2], noise 0.2 in height."""
+    # Aguilera and Antonanzas (2019), Fig. 4.
     step = np.arange(1, size + 1) / size
     x = np.concatenate([step * np.pi, (step + 0.5) * np.pi])
     labels = np.repeat(np.arange(2), size)
@@ -100,17 +68,8 @@ def half_moons(rng: np.random.Generator, size: int = 200) -> tuple[Matrix, Label
 
 
 def parabola(rng: np.random.Generator, n: int = 100) -> Matrix:
-    """Draw y = x^2 + noise of standard deviation 0.2, x uniform in [-1, 1].
-
-    References
-    ----------
-    .. [1] Scholkopf, Smola and Muller (1996), MPI technical report 44, Fig. 2.
-
-    Examples
-    --------
-    >>> parabola(np.random.default_rng(0), 3).shape
-    (3, 2)
-    """
+    """Draw y = x^2 + noise of standard deviation 0.2, x uniform in [-1, 1]."""
+    # Scholkopf, Smola and Muller (1996), MPI technical report 44, Fig. 2.
     x = rng.uniform(-1.0, 1.0, n)
     return np.column_stack([x, x**2 + 0.2 * rng.normal(size=n)])
 
@@ -118,22 +77,7 @@ def parabola(rng: np.random.Generator, n: int = 100) -> Matrix:
 def rings(
     rng: np.random.Generator, radii: tuple[float, ...], noise: float, size: int = 150
 ) -> tuple[Matrix, Labels]:
-    """Draw concentric clouds: points of circles, with noise in both coordinates.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    radii : tuple of float
-    noise : float
-        Standard deviation.
-    size : int
-        Rows a ring.
-
-    Examples
-    --------
-    >>> rings(np.random.default_rng(0), (1.0, 2.0), 0.0, 1)[1]
-    array([0, 1])
-    """
+    """Draw points of circles, ``size`` of each, with noise of that deviation in either place."""
     labels = np.repeat(np.arange(len(radii)), size)
     angle = rng.uniform(0.0, 2.0 * np.pi, len(labels))
     radius = np.array(radii)[labels]

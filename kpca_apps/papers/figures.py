@@ -5,51 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Curves", "Figure", "Isolines", "Pictures", "Scatter", "Table"]
-
-Matrix = NDArray[np.float64]
+from kpca_apps.papers.data import Labels, Matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Isolines:
-    """Lines of constant projection on each of several components, over the plane.
-
-    `values` (q, h, w) are projections at the points of the grid `x` (w,), `y` (h,), with a caption
-    for each; `points` (n, 2) are drawn over the lines, coloured by their `labels`. The line of the
-    `threshold`, such as that from which a point is novel, is drawn apart; the words say what it is.
-    """
+    """Lines of constant projection on each of several components, over the plane."""
 
     title: str
-    x: Matrix
-    y: Matrix
-    values: Matrix
-    points: Matrix
-    labels: NDArray[np.intp]
-    captions: tuple[str, ...]
-    threshold: float | None = None
+    x: Matrix  # (w,)
+    y: Matrix  # (h,)
+    values: Matrix  # (q, h, w), projections at the points of the grid
+    points: Matrix  # (n, 2), drawn over the lines and coloured by their labels
+    labels: Labels
+    captions: tuple[str, ...]  # of each of the values
+    threshold: float | None = None  # drawn apart, such as that from which a point is novel
     threshold_words: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Rows as points of the plane, in groups; arrows are directions from the mean, (a, 2)."""
+    """Rows as points of the plane, in groups."""
 
     title: str
     x_label: str
     y_label: str
     points: Matrix
-    labels: NDArray[np.intp]
-    arrows: Matrix = field(default_factory=lambda: np.empty((0, 2)))
+    labels: Labels
+    arrows: Matrix = field(default_factory=lambda: np.empty((0, 2)))  # directions from the mean
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Several series (x, y) of one quantity over another, NaN where there is no value.
-
-    `points` (n, 2) are the rows that the series were fitted to, drawn under them.
-    """
+    """Several series (x, y) of one quantity over another, NaN where there is no value."""
 
     title: str
     x_label: str
@@ -57,7 +46,7 @@ class Curves:
     series: dict[str, tuple[Matrix, Matrix]]
     log_x: bool = False
     log_y: bool = False
-    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))
+    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))  # what they were fitted to
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,60 +1,42 @@
 """What an experiment comes to: claims of a paper beside our numbers, figures and tables.
 
-Nothing here draws or prints. A page, a picture and a file of numbers are three views of one
-`Outcome`.
+A page, a picture and a file of numbers are three views of one `Outcome`; nothing here draws.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from kpca_apps.papers.figures import Figure, Table
-
-__all__ = [
-    "Claim",
-    "GalleryResult",
-    "Origin",
-    "Outcome",
-    "Place",
-    "Reference",
-    "Reproduction",
-    "Verdict",
-    "close_to",
-    "stated",
-]
 
 Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced", "not run"]
 Origin = Literal["the paper", "quoted from memory", "another implementation"]
 
+# What is assumed of a claim, by the origin of its value.
 _CONDITION_OF: dict[Origin, str] = {
     "the paper": "",
     "quoted from memory": "the paper could not be opened: its value is quoted from memory",
     "another implementation": "the paper's own value could not be had: this one is an independent "
     "implementation's, written beforehand for comparison",
 }
-"""What is assumed of a claim, by the origin of its value."""
 
 
 @dataclass(frozen=True)
 class Claim:
     """One number or statement of a paper beside ours.
 
-    `paper` is the value to come near and `ours` as measured here; `tolerance` the difference that
-    counts as the same, None for statements. `why` is the condition, or the reason, where the origin
-    does not say it. `origin` is where the value to come near is from, and `source` which text, such
-    as "1996 report, B.2", where it is not the one the experiment is of. A value that is not read in
-    the paper itself is never plainly "reproduced".
+    A value that is not read in the paper itself is never plainly "reproduced".
     """
 
     what: str
-    paper: float | str
-    ours: float | str
-    tolerance: float | None
+    paper: float | str  # the value to come near
+    ours: float | str  # as measured here
+    tolerance: float | None  # the difference that counts as the same; None for statements
     verdict: Verdict
-    why: str = ""
-    origin: Origin = "the paper"
-    source: str = ""
+    why: str = ""  # the condition, or the reason, where the origin does not say it
+    origin: Origin = "the paper"  # where the value to come near is from
+    source: str = ""  # which text, "1996 report, B.2", where not the one the experiment is of
 
     def __post_init__(self) -> None:
         """Hold to what the class says of origins and conditions."""
@@ -65,42 +47,36 @@ class Claim:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What is told with the verdict: `why`, then the condition that the origin makes."""
+        """What stands beside the verdict: `why`, then the condition that the origin makes."""
         conditional = self.verdict == "reproduced with a condition"
-        told = _CONDITION_OF[self.origin] if conditional else ""
-        return tuple(part for part in (self.why, told) if part)
+        assumed = _CONDITION_OF[self.origin] if conditional else ""
+        return tuple(part for part in (self.why, assumed) if part)
+
+
+class _About(TypedDict, total=False):
+    condition: str  # what had to be assumed beyond the paper
+    reason: str  # why the numbers differ, given only where they do
+    origin: Origin
+    source: str
 
 
 def close_to(
-    what: str,
-    paper: float,
-    ours: float,
-    tolerance: float,
-    *,
-    condition: str = "",
-    reason: str = "",
-    origin: Origin = "the paper",
-    source: str = "",
+    what: str, paper: float, ours: float, tolerance: float, **about: Unpack[_About]
 ) -> Claim:
-    """Compare a number with the paper's; the rest is as in `Claim`.
-
-    `condition` is what had to be assumed beyond the paper; `reason` why the numbers differ, told
-    only where they do.
-
-    Examples
-    --------
-    >>> close_to("test error", 0.0380, 0.0381, 0.005).verdict
-    'reproduced'
-    """
-    holds = abs(ours - paper) <= tolerance
-    verdict, why = _judged(holds, condition, reason, origin)
-    return Claim(what, paper, ours, tolerance, verdict, why, origin, source)
+    """Compare a number with the paper's."""
+    return _judged(what, paper, ours, tolerance, abs(ours - paper) <= tolerance, **about)
 
 
-def stated(
+def stated(what: str, paper: str, ours: str, holds: bool, **about: Unpack[_About]) -> Claim:
+    """Judge a statement that is no number."""
+    return _judged(what, paper, ours, None, holds, **about)
+
+
+def _judged(
     what: str,
-    paper: str,
-    ours: str,
+    paper: float | str,
+    ours: float | str,
+    tolerance: float | None,
     holds: bool,
     *,
     condition: str = "",
@@ -108,24 +84,13 @@ def stated(
     origin: Origin = "the paper",
     source: str = "",
 ) -> Claim:
-    """Judge a statement that is no number; parameters are those of `close_to`.
-
-    Examples
-    --------
-    >>> stated("one component suffices", "yes", "for sigma near .4", True,
-    ...        condition="a suitable width").verdict
-    'reproduced with a condition'
-    """
-    verdict, why = _judged(holds, condition, reason, origin)
-    return Claim(what, paper, ours, None, verdict, why, origin, source)
-
-
-def _judged(holds: bool, condition: str, reason: str, origin: Origin) -> tuple[Verdict, str]:
-    """Return the verdict, and the condition or the reason."""
+    verdict: Verdict = "reproduced"
     if not holds:
-        return "not reproduced", reason or condition
-    conditional = condition or origin != "the paper"
-    return ("reproduced with a condition" if conditional else "reproduced"), condition
+        verdict = "not reproduced"
+    elif condition or origin != "the paper":
+        verdict = "reproduced with a condition"
+    why = condition if holds else reason or condition
+    return Claim(what, paper, ours, tolerance, verdict, why, origin, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,19 +105,15 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """An experiment that was run, or was not, and why.
-
-    `failed` says why it could not be run; `files` are the SHA-256 of the data files read, by their
-    path in the data folder; `method` is how it was done, and what was assumed beyond the paper.
-    """
+    """An experiment that was run, or was not, and why."""
 
     name: str
     paper: str
     title: str
     outcome: Outcome
-    failed: str = ""
-    files: dict[str, str] = field(default_factory=dict)
-    method: str = ""
+    failed: str = ""  # why it could not be run
+    files: dict[str, str] = field(default_factory=dict)  # SHA-256 of those read, by path
+    method: str = ""  # how it was done, and what was assumed beyond the paper
 
     @property
     def is_untried(self) -> bool:
@@ -182,16 +143,12 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class GalleryResult:
-    """What a run of several experiments gave, by paper.
-
-    `elsewhere` is what no experiment shows, empty where not all were run; `command` gives the same
-    result.
-    """
+    """What a run of several experiments gave, by paper."""
 
     reproductions: tuple[Reproduction, ...]
-    command: str = ""
+    command: str = ""  # which gives the same result
     versions: dict[str, str] = field(default_factory=dict)
-    elsewhere: tuple[Place, ...] = ()
+    elsewhere: tuple[Place, ...] = ()  # what no experiment shows, empty where not all were run
     references: tuple[Reference, ...] = ()
 
     @property

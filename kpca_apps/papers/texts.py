@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kpca_apps.papers.result import Place, Reference
 
-__all__ = ["ELSEWHERE", "REFERENCES"]
-
 _TITLE_OF_1996 = "Nonlinear component analysis as a kernel eigenvalue problem"
 
+# Authors and titles as the texts state them, in plain letters.
 REFERENCES: tuple[Reference, ...] = (
     Reference(
         "B. Scholkopf, A. Smola and K.-R. Muller",
@@ -58,11 +57,10 @@ REFERENCES: tuple[Reference, ...] = (
         "Slides; they state no author or year",
     ),
 )
-"""Authors and titles as the texts state them, in plain letters."""
-
 _REPORT = "Scholkopf, Smola and Muller (1996)"
 _STUDY = "Aguilera and Antonanzas (2019)"
 
+# Where this toolkit has what the papers describe and no experiment shows, or why it has it not.
 ELSEWHERE: tuple[Place, ...] = (
     Place("Novelty detection", f"{_STUDY}, VIII", "kpca novelty screen, fit and score"),
     Place("Its rivals", f"{_STUDY}, VIII", "kpca novelty compare"),
@@ -72,31 +70,7 @@ ELSEWHERE: tuple[Place, ...] = (
         "all",
         "KernelPCA, in kpca_apps.engine",
     ),
-    Place(
-        "Kernels of images, local and iterated kernels",
-        f"{_REPORT}, B",
-        "kernels.images, kernels.mapped and kernels.iterated, for KernelPCA(kernel=...)",
-    ),
-    Place(
-        "Kernel k-means, nearest neighbours, class means, discriminant",
-        f"{_REPORT}, 7",
-        "kpca_apps.papers.methods; scikit-learn's own where there is no need of a kernel",
-    ),
-    Place(
-        "Linear SVM on components, multi-layer SVM, component regression",
-        f"{_REPORT}, 4",
-        "kpca_apps.papers.methods",
-    ),
-    Place(
-        "Reduced sets: of fewer points, exact for (x.y)^2, over a family of inputs",
-        f"{_REPORT}, 4.4 and 4.5",
-        "KernelPCA.compress; methods.parametrised_set for a family of inputs",
-    ),
-    Place(
-        "Pre-images of eigenvectors by learned regression",
-        f"{_REPORT}, 4.6",
-        "methods.eigenvector_preimages",
-    ),
+    Place("Reduced sets of fewer points", f"{_REPORT}, 4.4 and 4.5", "KernelPCA.compress"),
     Place(
         "The basic idea, contour lines of a nonlinear component",
         f"{_REPORT}, Fig. 1",
@@ -108,18 +82,12 @@ ELSEWHERE: tuple[Place, ...] = (
         "not run: quoted there from other papers, on networks, nonlinear and virtual support "
         "vector machines, and tangent distances",
     ),
-    Place("Moments of higher order, projection pursuit", f"{_REPORT}, 7.1", "methods.moments"),
-    Place(
-        "Power method, subsets, cluster means, basic patterns, greedy and random features",
-        "all",
-        "kpca_apps.papers.methods, each with the method of the engine to prefer",
-    ),
     Place(
         "Hebbian networks, autoassociative networks, principal curves",
         f"{_STUDY}, VIII",
-        "methods.kernel_hebbian, with the linear kernel, is the network of Oja and Sanger; an "
-        "autoassociative network is scikit-learn's MLPRegressor fitted to its own input; principal "
-        "curves are not here",
+        "the kernel Hebbian algorithm of the experiment methods is, with the linear kernel, the "
+        "network of Oja and Sanger; an autoassociative network is scikit-learn's MLPRegressor "
+        "fitted to its own input; principal curves are not here",
     ),
     Place(
         "Indexing and retrieval of images, faces",
@@ -133,4 +101,3 @@ ELSEWHERE: tuple[Place, ...] = (
         "density, and the rest are uses of KernelPCA",
     ),
 )
-"""Where this toolkit has what the papers describe and no experiment shows, or why it has it not."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kpca_apps.errors import ConfigError, RefusedError
-from kpca_apps.parallel.interrupts import interrupts_ignored
+from kpca_apps.parallel.interrupts import interrupts_held
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["dask_client", "killed_worker"]
@@ -64,8 +64,8 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
         scratch = TemporaryPath(target, folder=True, private=True)
         opened.callback(scratch.close)
         folder = str(scratch.path)
-        told = importlib.import_module("dask").config.set({"temporary-directory": folder})
-        with interrupts_ignored(), told:
+        scratch_folder = importlib.import_module("dask").config.set({"temporary-directory": folder})
+        with interrupts_held(drop=True), scratch_folder:
             cluster = distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
@@ -105,7 +105,6 @@ def _no_answer(name: str) -> RefusedError:
     )
 
 
-def killed_worker() -> type[BaseException]:
+def killed_worker() -> tuple[type[BaseException]]:
     """Return the error of a part that ended its worker more often than it was to be tried."""
-    killed: type[BaseException] = importlib.import_module("distributed").KilledWorker
-    return killed
+    return (importlib.import_module("distributed").KilledWorker,)

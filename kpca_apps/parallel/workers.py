@@ -8,23 +8,33 @@ answers agree, to the bit for any number of threads.
 from __future__ import annotations
 
 import logging
+import os
+import pickle
 import signal
+import sys
+import tempfile
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from types import TracebackType
+from functools import lru_cache, partial
+from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.reduction import dumps
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
-from kpca_apps.parallel.interrupts import IGNORED_INTERRUPT, interrupts_ignored
+from kpca_apps.parallel.interrupts import interrupts_held
+from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce"]
 
@@ -33,12 +43,10 @@ Result = TypeVar("Result")
 Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
-
-RETRIES = 2
-"""How often a part is tried again where its worker was lost."""
-
-IN_FLIGHT = 3
-"""Parts for each worker that are sent ahead of the one whose result is waited for."""
+RETRIES = 2  # how often a part is tried again where its worker was lost
+IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
+LEAST_SPOOLED = 1_000_000  # bytes of a thing that is not sent with each part
+WATCH_SECONDS = 1.0  # after which a process looks whether the one that started it still lives
 
 _log = logging.getLogger(__name__)
 
@@ -108,15 +116,10 @@ class Workers(AbstractContextManager["Workers"]):
                 self._close_cluster()
                 raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # A second interrupt would leave locks held that the processes' end waits for.
-        with interrupts_ignored():
-            self.close_pool()
+        with interrupts_held():
+            self.close_pool(is_stopped=kind is not None)
             self._close_cluster()
 
     def _close_cluster(self) -> None:
@@ -137,8 +140,10 @@ class Workers(AbstractContextManager["Workers"]):
         parts: Iterable[Part],
         *shared: Any,
         kept: Kept | None = None,
+        ordered: bool = True,
+        lost: Callable[[Part], Result] | None = None,
     ) -> Iterator[Result]:
-        """Yield ``function(part, *shared)`` of each part, in the order of the parts.
+        """Yield ``function(part, *shared)`` of each part.
 
         Inside, linear algebra is held to one thread. For processes and Dask, function and parts
         are sent: parts are best told by path and rows, and read where the work is done. Only a few
@@ -151,10 +156,15 @@ class Workers(AbstractContextManager["Workers"]):
         parts : iterable
             Taken as they are needed.
         *shared
-            The same for every part, such as a model; Dask sends it to each worker once.
+            The same for every part, such as a model: sent to each worker once if it is large.
         kept : Kept, optional
             What workers keep of these very parts: each is handed to the function, after its part,
             where it is.
+        ordered : bool
+            Whether results come in the order of the parts, or as they are done.
+        lost : callable, optional
+            Makes the result of a part that ended its process each time it was tried; by default
+            that is an error.
 
         Raises
         ------
@@ -170,42 +180,50 @@ class Workers(AbstractContextManager["Workers"]):
                 for number, part in enumerate(parts):
                     yield task(number, part, *shared)
             else:
-                flight: _Flight[Part, Result] = _Flight(self, task, shared, kept)
+                flight = _Flight(self, task, shared, kept, ordered, lost)
                 yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
         """Send a task on its way, and return its future."""
-        how = {} if self._client is None else {"pure": False, "retries": RETRIES}
-        return self.open_pool().submit(task, number, part, *sent, **how)
+        if self._client is not None:
+            return self._client.submit(task, number, part, *sent, pure=False, retries=RETRIES)
+        if self._pool is None:
+            if self.executor == "threads":
+                self._pool = ThreadPoolExecutor(max_workers=self.width)
+            else:
+                self._pool = ProcessPoolExecutor(
+                    max_workers=self.width, initializer=_begin_process, initargs=(os.getpid(),)
+                )
+                if sys.platform != "win32":
+                    # Python 3.11 lets interrupts through where it starts this helper.
+                    resource_tracker.ensure_running()
+                with interrupts_held():
+                    return self._pool.submit(task, number, part, *sent)
+        return self._pool.submit(task, number, part, *sent)
 
     def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send what all parts share to every worker of a cluster, once."""
-        if self._client is None:
-            return shared
-        return tuple(self._client.scatter(thing, broadcast=True, hash=False) for thing in shared)
-
-    def open_pool(self) -> Any:
-        """Return what takes work: an executor, or the client of a cluster."""
+        """Send what all parts share to every worker, once, if it is large."""
         if self._client is not None:
-            return self._client
-        if self._pool is None:
-            if self.executor == "processes":
-                # An interrupt is for this process, which lets the others finish their part.
-                ignoring = {"initializer": signal.signal, "initargs": IGNORED_INTERRUPT}
-                self._pool = ProcessPoolExecutor(max_workers=self.width, **ignoring)
-            else:
-                self._pool = ThreadPoolExecutor(max_workers=self.width)
-        return self._pool
+            scatter = partial(self._client.scatter, broadcast=True, hash=False)
+            return tuple(map(scatter, shared))
+        return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
-    def close_pool(self) -> None:
-        """Let go of threads or processes, also where one was lost; they are opened when needed."""
+    def close_pool(self, *, is_stopped: bool = False) -> None:
+        """Let go of threads or processes; they are opened again when needed.
+
+        Threads finish the parts they work on; so do processes, unless the work was stopped.
+        """
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        if self.executor == "processes":
-            pool.shutdown(wait=True)
-        else:
+        if self.executor == "threads":
             pool.shutdown(wait=True, cancel_futures=True)
+            return
+        # What the pool does where workers are lost ends all of it in order; its own way of killing
+        # them trips over parts just handed in (KeyError).
+        for process in list(pool._processes.values()) if is_stopped else ():
+            process.terminate()
+        pool.shutdown(wait=True)
 
     @property
     def width(self) -> int:
@@ -213,6 +231,44 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
+
+
+class _Spooled:
+    """A large thing in a file, which a process that is sent this reads once instead."""
+
+    def __init__(self, content: memoryview) -> None:
+        target = Path(tempfile.gettempdir(), "kpca-shared")
+        remove_leftovers(target)
+        self.file = TemporaryPath(target, private=True)
+        self.file.path.write_bytes(content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_spooled, (self.file.path,)
+
+
+@lru_cache(maxsize=2)
+def _read_spooled(path: Path) -> Any:
+    return pickle.loads(path.read_bytes())
+
+
+def _spooled(thing: object) -> object:
+    content = dumps(thing)
+    if len(content) >= LEAST_SPOOLED:
+        with suppress(OSError):  # without room for it, it is sent with each part
+            return _Spooled(content)
+    return thing
+
+
+def _begin_process(owner: int) -> None:
+    """Leave interrupts to the process that started this one, and end where it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Kept:
@@ -235,72 +291,87 @@ class Kept:
 
 
 @dataclass
-class _Sent(Generic[Part]):
-    """A part that is being worked on."""
-
-    number: int
-    part: Part
-    future: Any
-
-
 class _Flight(Generic[Part, Result]):
     """The parts under way, and what is done where workers are lost."""
 
-    def __init__(
-        self, workers: Workers, task: _Task[Result], shared: tuple[Any, ...], kept: Kept | None
-    ) -> None:
-        self.workers, self.task, self.shared, self.kept = workers, task, shared, kept
-        self.waiting: deque[_Sent[Part]] = deque()
-        self.losses, self.is_dask = 0, workers.executor == "dask"
-        self.killed = killed_worker() if self.is_dask else BrokenProcessPool
-        self.sent = workers.send_shared(shared)
+    workers: Workers
+    task: _Task[Result]
+    shared: tuple[Any, ...]
+    kept: Kept | None = None
+    ordered: bool = True
+    lost: Callable[[Part], Result] | None = None
+
+    def __post_init__(self) -> None:
+        # Number, part and future of each.
+        self.waiting: deque[tuple[int, Part, Any]] = deque()
+        self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
+        # What a cluster gives up it has tried again already.
+        self.given_up = killed_worker() if self.workers.executor == "dask" else ()
+        self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
+        self.sent = self.workers.send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
-        """Yield the results in order, a few parts ahead of the one that is waited for."""
+        """Yield the results, a few parts ahead of the one that is waited for."""
         window = IN_FLIGHT * self.workers.width
         try:
             for number, part in enumerate(parts):
-                if len(self.waiting) == window:
+                while self.suspects or len(self.waiting) == window:
                     yield self._next()
-                self.waiting.append(_Sent(number, part, self._submit(number, part)))
-            while self.waiting:
+                self.waiting.append((number, part, self._submit(number, part)))
+            while self.suspects or self.waiting:
                 yield self._next()
         finally:
-            with interrupts_ignored():
-                for left in self.waiting:
-                    left.future.cancel()
+            with interrupts_held():
+                for _, _, future in (*self.suspects, *self.waiting):
+                    future.cancel()
 
     def _submit(self, number: int, part: Part) -> Any:
         beside = () if self.kept is None else (self.kept.futures[number],)
         return self.workers.submit(self.task, number, part, *beside, *self.sent)
 
     def _next(self) -> Result:
-        while True:
-            first = self.waiting[0]
-            try:
-                result: Result = first.future.result()
-            except (self.killed, BrokenProcessPool, CancelledError) as error:
-                self._again(first.number, error)
-            else:
-                self.waiting.popleft()
-                return result
+        if self.suspects:
+            return self._alone(*self.suspects.popleft())
+        first = self.waiting[0]
+        if not self.ordered:
+            done = wait([future for *_, future in self.waiting], return_when=FIRST_COMPLETED).done
+            first = next(one for one in self.waiting if one[2] in done)
+        try:
+            result: Result = first[2].result()
+        except self.losses:
+            _log.info("workers were lost: %d parts are done again", len(self.waiting))
+            self.suspects, self.waiting = self.waiting, deque()
+            self._recover()
+            return self._next()
+        self.waiting.remove(first)
+        return result
 
-    def _again(self, number: int, error: BaseException) -> None:
-        """Send all parts under way anew, unless workers were lost too often."""
-        self.losses += 1
-        # A cluster has tried already what it gives up.
-        if self.losses > RETRIES or (self.is_dask and isinstance(error, self.killed)):
-            raise KpcaError(
-                f"Part {number + 1} ended its worker each time it was tried: give the workers "
-                "more memory, or take fewer of them."
-            ) from error
-        _log.info("workers were lost: %d parts are done again", len(self.waiting))
+    def _recover(self) -> None:
         self.workers.close_pool()
         self.sent = self.workers.send_shared(self.shared)
         if self.kept is not None:
             self.kept.renew()
-        for left in self.waiting:
-            left.future = self._submit(left.number, left.part)
+
+    def _alone(self, number: int, part: Part, future: Any) -> Result:
+        """Do a part with no other under way, so that it is known to end its worker if it does."""
+        for attempt in range(RETRIES + 1):
+            if attempt > 0:
+                future = self._submit(number, part)
+            try:
+                result: Result = future.result()
+                return result
+            except self.losses as error:
+                cause = error
+                if isinstance(error, self.given_up):
+                    break
+                if attempt > 0:
+                    self._recover()
+        if self.lost is not None:
+            return self.lost(part)
+        raise KpcaError(
+            f"Part {number + 1} ended its worker each time it was tried: give the workers more "
+            "memory, or take fewer of them."
+        ) from cause
 
 
 class _Task(Generic[Result]):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,17 +24,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from kpca_apps.report.text import cut, number, writable
-
-__all__ = [
-    "PALETTE",
-    "Drawing",
-    "house_style",
-    "new_axes",
-    "plain_ticks",
-    "shown",
-    "to_png",
-    "to_svg",
-]
 
 PALETTE = {
     "ink": "#1d1d21",
@@ -76,15 +66,11 @@ REFERENCE = re.compile(r"(url\(#|^#)")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure in the colours of `PALETTE`, with its words.
+    """A figure in the colours of `PALETTE`, with its words."""
 
-    `name` is its file name without suffix, and the prefix of the ids inside the SVG; `caption` says
-    what to see in it, understandable without the figure.
-    """
-
-    name: str
+    name: str  # of its file without suffix, and the prefix of the ids inside the SVG
     title: str
-    caption: str
+    caption: str  # what to see in it, understandable without the figure
     figure: Figure
 
 
@@ -114,7 +100,7 @@ def plain_ticks(*axes: Axis) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def shown(name: str, length: int = 40) -> str:
+def drawable(name: str, length: int = 40) -> str:
     """Make text from a table safe to draw: one short line without control characters."""
     return "".join(c if c.isprintable() else "\ufffd" for c in writable(cut(name, length)))
 
@@ -125,6 +111,11 @@ def to_png(drawing: Drawing) -> bytes:
     with house_style():
         drawing.figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def to_files(*groups: Iterable[Drawing]) -> dict[str, bytes]:
+    """Save groups of drawings: file names without suffix, and PNGs."""
+    return {drawing.name: to_png(drawing) for drawing in chain.from_iterable(groups)}
 
 
 def to_svg(drawing: Drawing) -> Markup:

@@ -17,8 +17,6 @@ from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural,
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-__all__ = ["MAX_SENTENCE", "make_page", "setting_text"]
-
 MAX_SENTENCE = 400  # characters of one warning or setting
 
 

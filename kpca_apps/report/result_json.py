@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
-from kpca_apps.novelty.result import ComparisonResult, ComponentMap, ScreeningResult
+from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
 from kpca_apps.papers.result import GalleryResult
 from kpca_apps.report.denoising.text import headline as denoising_headline
 from kpca_apps.report.novelty.text import headline, without_hidden, without_hidden_columns
 from kpca_apps.report.papers.text import headline as gallery_headline
-from kpca_apps.report.text import plain, writable
-
-__all__ = ["result_to_json"]
+from kpca_apps.report.text import writable
 
 SHARES = {
     "share": "of a reason: of the sum by which the score of the row drops when the values told are "
@@ -27,102 +24,67 @@ SHARES = {
     "where nothing lowers it and the column told is the one farthest from what is expected",
     "reason_share": "of a column: of the shares of all reasons of the flagged rows explained",
 }
-LEFT_OUT = frozenset(("seconds", "resumed", "bug", "previews"))
-
+# Of no result: what differs from run to run, and pictures, which the page holds.
+LEFT_OUT = ("seconds", "resumed", "bug", "previews")
+# Of a screening: a number a row stands in the scored table; the map and contours are figures.
+DRAWN = ("scores", "p_values", "rarities", "flagged", "ranks", "map", "contours")
 
 Result = ScreeningResult | ComparisonResult | DenoisingResult | TrialResult | GalleryResult
 
 
 def result_to_json(result: Result) -> str:
-    """Write a result as JSON, the same bytes for the same result.
+    """Write a result as JSON with sorted keys, the same bytes for the same result.
 
-    Scores of all rows are in the scored table, points and pictures in the figures and the report;
-    none is repeated here. Clock, host, timings and what was resumed are left out. NaN is ``null``,
-    infinity is ``"inf"``.
-
-    Parameters
-    ----------
-    result : ScreeningResult, ComparisonResult, DenoisingResult, TrialResult or GalleryResult
-        The result; values of hidden columns are left out.
-
-    Returns
-    -------
-    str
-        JSON with sorted keys, ending in a line break.
+    Clock, host, timings, what was resumed and the values of hidden columns are left out. NaN is
+    ``null``, infinity is ``"inf"``.
     """
-    content = _content(result)
+    if isinstance(result, ScreeningResult):
+        result = without_hidden(result)
+        content = _fields(result, DRAWN) | {
+            "kind": "novelty screening",
+            "sentence": "".join(headline(result)),
+            "n_rows": result.n_rows,
+            "n_flagged": result.n_flagged,
+            "what_shares_are_of": SHARES,
+            "components": {
+                name: _encode(getattr(result.map, name))
+                for name in ("variances", "gains", "explained")
+            },
+        }
+    elif isinstance(result, ComparisonResult):
+        content = _fields(result, ("columns",)) | {
+            "columns": _encode(without_hidden_columns(result.columns)),
+            "kind": "novelty comparison",
+        }
+    elif isinstance(result, DenoisingResult):
+        content = _fields(result, LEFT_OUT) | {
+            "kind": "denoising",
+            "sentence": denoising_headline(result),
+            "n_images": len(result.images),
+            "n_failed": result.n_failed,
+            "mean_comparison": _encode(result.mean_comparison),
+        }
+    elif isinstance(result, TrialResult):
+        content = _fields(result, LEFT_OUT) | {"kind": "trial of denoising"}
+    else:
+        content = _fields(result, ("reproductions",)) | {
+            "kind": "papers",
+            "sentence": gallery_headline(result),
+            "experiments": [
+                _fields(one, ("outcome",)) | _fields(one.outcome, ("figures",))
+                for one in result.reproductions
+            ],
+        }
     text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return writable(text) + "\n"
 
 
-def _content(result: Result) -> dict[str, Any]:
-    if isinstance(result, ScreeningResult):
-        return _screening(result)
-    if isinstance(result, DenoisingResult):
-        return _denoising(result)
-    if isinstance(result, TrialResult):
-        return _fields(result, LEFT_OUT) | {"kind": "trial of denoising"}
-    if isinstance(result, GalleryResult):
-        return _gallery(result)
-    return _comparison(result)
-
-
-def _gallery(result: GalleryResult) -> dict[str, Any]:
-    parts = [
-        _fields(one, {"outcome"}) | _fields(one.outcome, {"figures"})
-        for one in result.reproductions
-    ]
+def _fields(value: Any, left_out: Collection[str] = ()) -> dict[str, Any]:
+    values = {one.name: getattr(value, one.name) for one in fields(value)}
     return {
-        "kind": "papers",
-        "sentence": gallery_headline(result),
-        "command": result.command,
-        "versions": result.versions,
-        "experiments": parts,
-        "elsewhere": _encode(result.elsewhere),
-        "references": _encode(result.references),
-    }
-
-
-def _denoising(result: DenoisingResult) -> dict[str, Any]:
-    return _fields(result, LEFT_OUT) | {
-        "kind": "denoising",
-        "sentence": denoising_headline(result),
-        "n_images": len(result.images),
-        "n_failed": result.n_failed,
-        "mean_comparison": _encode(result.mean_comparison),
-    }
-
-
-def _screening(result: ScreeningResult) -> dict[str, Any]:
-    shown = without_hidden(result)
-    left_out = {"scores", "p_values", "rarities", "flagged", "ranks", "map", "contours"}
-    content = _fields(shown, left_out)
-    content |= {
-        "kind": "novelty screening",
-        "sentence": plain(headline(shown)),
-        "n_rows": shown.n_rows,
-        "n_flagged": shown.n_flagged,
-        "what_shares_are_of": SHARES,
-        "components": _fields(shown.map, _POINTS),
-    }
-    return content
-
-
-def _comparison(result: ComparisonResult) -> dict[str, Any]:
-    content = _fields(result, {"columns"})
-    content["columns"] = _encode(without_hidden_columns(result.columns))
-    content["kind"] = "novelty comparison"
-    return content
-
-
-_POINTS = {field.name for field in fields(ComponentMap)} - {"variances", "gains", "explained"}
-
-
-def _fields(value: Any, left_out: AbstractSet[str]) -> dict[str, Any]:
-    return {
-        field.name: _encode(getattr(value, field.name))
-        for field in fields(value)
-        if field.name not in left_out and not isinstance(getattr(value, field.name), Preview)
+        name: _encode(item)
+        for name, item in values.items()
+        if name not in left_out and not isinstance(item, Preview)
     }
 
 

@@ -3,20 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-
-__all__ = [
-    "Verbatim",
-    "count",
-    "cut",
-    "join",
-    "number",
-    "ordinal",
-    "percent",
-    "plain",
-    "plural",
-    "writable",
-]
+from collections.abc import Sequence
 
 ELLIPSIS = "\u2026"
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
@@ -82,6 +69,14 @@ def join(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def join_parts(items: Sequence[list[str]]) -> list[str]:
+    """Join the parts of several things as in prose."""
+    parts = list(items[0]) if items else []
+    for place, item in enumerate(items[1:], start=2):
+        parts += [" and " if place == len(items) else ", ", *item]
+    return parts
+
+
 def cut(text: str, length: int = MAX_NAME) -> Verbatim:
     """Shorten text from a table to at most `length` characters, on one line."""
     flat = " ".join(text.split())
@@ -91,8 +86,3 @@ def cut(text: str, length: int = MAX_NAME) -> Verbatim:
 def writable(text: str) -> str:
     """Replace what cannot be written as UTF-8 (file names may hold undecodable bytes)."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def plain(parts: Iterable[str]) -> str:
-    """Join the parts of a sentence, for places that cannot mark whose words they are."""
-    return "".join(parts)

@@ -31,11 +31,10 @@ import numpy as np
 
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import score_table
-from tests.novelty.test_hostile_models import HOSTILE, mixed
+from kpca_apps.novelty.screening.run import explain_row, score_table
+from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "dictionary")
 OUTCOMES = ("refused", "loaded", "no score", "tracebacks", "killed", "above 1 GB", "over 20 s")

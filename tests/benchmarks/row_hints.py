@@ -28,9 +28,9 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.files.tables.opening import open_table
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.listing import hint_rows
-from kpca_apps.novelty.screening.screening import screen
-from kpca_apps.novelty.table.table_rows import WholeTableRows, rows_of
+from kpca_apps.novelty.screening.hints import hint_rows
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.table.rows import TableRows, rows_of
 
 # What a right hint says, by the kind of fault.
 SAID = {
@@ -74,7 +74,7 @@ def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show:
     drawn = rng.choice(others, min(N_DRAWN, len(others)), replace=False)
     rows = np.concatenate([[fault.row for fault in faults], flagged, drawn])
     taken = rows_of(opened, rows)
-    all_rows = WholeTableRows(model.encoder, opened)
+    all_rows = TableRows(model.encoder, opened)
     hints = hint_rows(model, all_rows, taken, model.encoder.matrix(taken), rows)
     for fault, said in zip(faults, hints, strict=False):
         right = any(is_right(hint, fault, cells) for hint in said)

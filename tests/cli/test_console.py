@@ -11,18 +11,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kpca_apps.cli.console import (
-    Console,
-    explanation_lines,
-    odd_cell_lines,
-    say_error,
-    say_line,
-    summary_lines,
-)
+from kpca_apps.cli.console import Console, say_error, say_line
+from kpca_apps.cli.novelty_lines import explanation_lines, odd_cell_lines, summary_lines
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of

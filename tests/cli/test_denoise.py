@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from kpca_apps.cli import denoise_options as options
+from kpca_apps.cli import denoise
 from kpca_apps.cli.denoise_run import IMAGES
 from kpca_apps.cli.main import main
 from kpca_apps.denoise.batch.manifest import MANIFEST
@@ -79,11 +79,11 @@ def kpca(
 
 def test_choices_are_those_of_the_application() -> None:
     choices = {
-        options.NoiseName: NOISES,
-        options.QualityName: QUALITIES,
-        options.KernelName: KERNELS,
-        options.ContentName: CONTENTS,
-        options.FormatName: FORMATS,
+        denoise.NoiseName: NOISES,
+        denoise.QualityName: QUALITIES,
+        denoise.KernelName: KERNELS,
+        denoise.ContentName: CONTENTS,
+        denoise.FormatName: FORMATS,
     }
     for names, offered in choices.items():
         assert set(get_args(names)) == set(offered)
@@ -341,6 +341,25 @@ def test_hostile_names_reach_no_terminal(kpca: Run) -> None:
         assert kpca(*command[2:]).code == 0 or name in words
         page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
         assert "<b>&" not in page
+
+
+def test_a_dry_run_lists_no_result_of_a_kind_that_is_not_read(kpca: Run) -> None:
+    save("in/moves.gif", noisy())
+    Path("in/notes.png").write_text("no image", encoding="utf-8")
+    Path("in/empty.png").touch()
+    dry = kpca("run", "in", *FAST, "--dry-run")
+    assert dry.code == 0
+    names = [line.split(" -> ")[0] for line in dry.out.splitlines()]
+    assert names == ["a.png", "c.tif", "empty.png", "sub/b.png"]
+    foreseen = sorted(line for line in dry.err.splitlines())
+    assert foreseen[0].startswith("failed: moves.gif: is a GIF, which is not read; ")
+    assert foreseen[1].startswith("failed: notes.png: is not an image that can be read")
+    rows = json.loads(kpca("run", "in", *FAST, "--dry-run", "--json").out)
+    assert [row["name"] for row in rows] == names
+    # The run says the same of them.
+    done = kpca("run", "in", *FAST, "--quiet")
+    assert done.code == 5
+    assert set(foreseen) < set(done.err.splitlines())
 
 
 def test_json_config_and_dry_run(kpca: Run) -> None:

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kpca_apps.cli.console import Console
+from kpca_apps.cli.console import Console, image_progress
 from kpca_apps.cli.denoise_run import count_samples
-from kpca_apps.cli.progress import image_progress
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.passes import Options
 from kpca_apps.denoise.progress import listening, part

@@ -46,6 +46,59 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
 
 
+# In the order of the help; a command names those it has of its group's, so a slip would lose one.
+OPTIONS = {
+    "novelty screen": (
+        "reference share count alpha fdr label positive id exclude categorical numeric hide "
+        "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
+        "calibration seed jobs workers scheduler out force format delimiter encoding json "
+        "quiet dry-run config"
+    ),
+    "novelty fit": (
+        "model share count alpha fdr label id exclude categorical numeric hide dayfirst "
+        "monthfirst kernel gamma sigma components ridge landmarks calibration seed jobs "
+        "workers scheduler force delimiter encoding json quiet dry-run config"
+    ),
+    "novelty score": (
+        "share count alpha fdr label positive id hide explain jobs workers scheduler out "
+        "force format delimiter encoding json quiet config"
+    ),
+    "novelty explain": "row line id delimiter encoding json quiet config",
+    "novelty compare": (
+        "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
+        "components ridge landmarks seed jobs out force delimiter encoding json quiet dry-run "
+        "config"
+    ),
+    "denoise run": (
+        "sigma noise data-range quality luma chroma strength content kernel bandwidth model "
+        "out format reference compare force preview jobs json quiet dry-run config"
+    ),
+    "denoise fit": (
+        "model patch-size stride max-examples seed sigma examples-sigma components bandwidth "
+        "force jobs json quiet dry-run config"
+    ),
+    "denoise noise": "data-range json quiet config",
+    "papers list": "json",
+    "papers run": "data out force json quiet",
+    "papers fetch": "quiet",
+}
+
+
+def test_each_command_has_its_options() -> None:
+    groups: Any = get_command(app)
+    found = {
+        f"{group} {name}": " ".join(
+            flag.removeprefix("--")
+            for parameter in command.params
+            for flag in (*parameter.opts, *parameter.secondary_opts)
+            if flag.startswith("--")
+        ).removesuffix(" help")
+        for group, commands in groups.commands.items()
+        for name, command in commands.commands.items()
+    }
+    assert found == OPTIONS
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"kpca {__version__}\n"

@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kpca_apps.cli.console import Console
-from kpca_apps.cli.progress import row_progress
+from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.files.tables.opening import open_table
 from kpca_apps.files.tables.table import Table, TablePart
 from kpca_apps.novelty.table.parted_rows import Execution
@@ -118,7 +117,7 @@ def test_an_interrupted_run_leaves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kpca_apps.novelty.screening.scored_table.scored_bytes", interrupt)
+    monkeypatch.setattr("kpca_apps.novelty.screening.run.scored_bytes", interrupt)
     assert kpca("screen", "birds.csv", *WORDS).code == 130
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 

@@ -10,7 +10,12 @@ import pytest
 from typer.main import get_command
 
 from kpca_apps.cli.main import app
-from kpca_apps.cli.novelty_options import CalibrationName, KernelName, screening_options
+from kpca_apps.cli.novelty import (
+    CalibrationName,
+    KernelName,
+    NoveltyOptions,
+    screening_options,
+)
 from kpca_apps.novelty.screening.options import CALIBRATIONS, KERNELS, ScreeningOptions
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
@@ -62,7 +67,9 @@ OTHERS = (
 
 
 def told_by(words: str) -> ScreeningOptions:
-    return screening_options(SCREEN.make_context("screen", ["t.csv", *words.split()]).params)
+    params = SCREEN.make_context("screen", ["t.csv", *words.split()]).params
+    names = params.keys() - {"table", "reference"}
+    return screening_options(NoveltyOptions(**{name: params[name] for name in names}))
 
 
 def test_every_option_reaches_the_application() -> None:

@@ -126,7 +126,7 @@ def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
 
 def test_the_command_and_the_function_take_noise_alike() -> None:
     function = inspect.signature(denoise_kpca).parameters["noise"].default
-    command = inspect.signature(denoise.run).parameters["noise"].default
+    command = denoise.RunOptions.noise
     assert function == command == Options().noise == "auto"
 
 

@@ -339,7 +339,7 @@ def test_images_that_do_not_fit_the_model_are_refused(model):
         model.denoise(np.zeros((8, 8)), sigma=-1.0)
     with pytest.raises(ConfigError, match=r"sigma is 0\.0; give a finite number > 0"):
         model.denoise_stack(np.zeros((2, 8, 8)), 0.0)
-    with pytest.raises(ConfigError, match="noise is 'rain'; a dictionary knows"):
+    with pytest.raises(ConfigError, match="noise is 'rain'; give 'gaussian' or 'impulse'"):
         model.denoise(np.zeros((8, 8)), sigma=0.1, noise="rain")
     with pytest.raises(ConfigError, match="data_range is 0"):
         model.denoise(np.zeros((8, 8)), data_range=0.0)

@@ -19,9 +19,8 @@ from kpca_apps.engine.kernels import (
     Sigmoid,
     Translated,
 )
+from kpca_apps.papers.kernels.composed import Iterated, MappedInputs
 from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
-from kpca_apps.papers.kernels.iterated import Iterated
-from kpca_apps.papers.kernels.mapped import MappedInputs
 
 ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from operator import add
 
 import numpy as np
@@ -146,6 +147,65 @@ def test_a_part_that_ends_every_worker_is_named():
         list(workers.map_partitions(dies_always, row_parts(30, 10), 0))
 
 
+def dies_at_three(part, n_slow):
+    if part.number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if part.number < n_slow:
+        time.sleep(0.5)
+    return part.start
+
+
+def test_the_part_that_ends_its_process_is_found_among_those_under_way():
+    with Workers("processes", n_workers=2) as workers:
+        parts = row_parts(60, 10)
+        with pytest.raises(KpcaError, match="Part 4 ended its worker each time"):
+            list(workers.map_partitions(dies_at_three, parts, 0))
+        found = workers.map_partitions(
+            dies_at_three, parts, 0, ordered=False, lost=lambda part: -part.number
+        )
+        assert sorted(found) == [-3, 0, 10, 20, 40, 50]
+
+
+def identity_of(part, thing):
+    return os.getpid(), id(thing), float(thing[part.number])
+
+
+def test_what_is_large_is_sent_to_each_process_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    thing = np.arange(200_000.0)
+    with Workers("processes", n_workers=2) as workers:
+        found = list(workers.map_partitions(identity_of, row_parts(80, 10), thing))
+        assert [value for *_, value in found] == list(range(8))
+        assert len({one[:2] for one in found}) == len({process for process, *_ in found})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_may_come_as_they_are_done(processes):
+    list(processes.map_partitions(add_start, row_parts(20, 10), 0))
+    found = list(processes.map_partitions(dies_at_three, row_parts(30, 10), 1, ordered=False))
+    assert sorted(found) == [0, 10, 20]
+    assert found[-1] == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process keeps the number of its parent")
+def test_processes_end_with_the_one_that_started_them():
+    script = (
+        "import time\n"
+        "from kpca_apps.parallel.workers import Workers\n"
+        "with Workers('processes', n_workers=1) as workers:\n"
+        "    results = workers.map_partitions(time.sleep, [0.0, 600.0])\n"
+        "    next(results)\n"
+        "    print('begun', flush=True)\n"
+        "    next(results)\n"
+    )
+    words = [sys.executable, "-c", script]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout.readline() == "begun\n"
+        run.kill()
+        # The end of what the processes could write to is the end of the last of them.
+        assert run.communicate(timeout=60)[0] == ""
+
+
 def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     marker, files = tmp_path / "died", tmp_path / "files"
@@ -180,7 +240,7 @@ def test_a_second_interrupt_does_not_stop_the_end_in_order():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
         closing = Insistent()
         workers._opened.callback(closing.cancel)
-        flight = _Flight(workers, None, (), None)
+        flight = _Flight(workers, None, ())
         futures = [Insistent(), Insistent()]
         flight._submit = lambda number, part: futures[number]
         flight._next = lambda: signal.raise_signal(signal.SIGINT)

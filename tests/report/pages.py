@@ -5,6 +5,11 @@ from __future__ import annotations
 from functools import cache
 from html.parser import HTMLParser
 
+from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.report.denoising.page import denoising_pages
+from kpca_apps.report.drawing import Drawing
+from kpca_apps.report.novelty.figures import screening_folds
 from kpca_apps.report.novelty.page import render_screening
 from tests.report import examples
 
@@ -15,6 +20,16 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 def rendered(name: str) -> str:
     """Render an example once; tests of repeatability render again."""
     return render_screening(examples.SCREENINGS[name]())
+
+
+def render_denoising(result: DenoisingResult, *, images: str = "../images") -> dict[str, str]:
+    """Render all pages of a batch, by their names."""
+    return dict(denoising_pages(result, images=images))
+
+
+def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
+    """Draw every figure of a screening, by name."""
+    return {one.name: one for *_, drawings in screening_folds(result) for one in drawings}
 
 
 class Page(HTMLParser):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kpca_apps.report.denoising.page import render_denoising, render_trial
+from kpca_apps.report.denoising.page import render_trial
 from kpca_apps.report.novelty.page import render_comparison
 from kpca_apps.report.papers.page import render_gallery
 from tests.report import denoising_examples, examples, gallery_examples
-from tests.report.pages import rendered
+from tests.report.pages import render_denoising, rendered
 
 pytestmark = pytest.mark.browser
 

@@ -9,14 +9,15 @@ import pytest
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
+    drawable,
     house_style,
     new_axes,
-    shown,
     to_png,
     to_svg,
 )
-from kpca_apps.report.novelty.figures import evaluation_drawings, screening_drawings
+from kpca_apps.report.novelty.figures import evaluation_drawings
 from tests.report import examples
+from tests.report.pages import screening_drawings
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +80,8 @@ def test_the_users_own_settings_neither_matter_nor_change() -> None:
 def test_text_of_a_table_is_text() -> None:
     with house_style():
         figure, (axes,) = new_axes()
-        axes.set_xlabel(shown(examples.HOSTILE))
-        axes.set_ylabel(shown("$x^2$ " + PALETTE["ink"]))
+        axes.set_xlabel(drawable(examples.HOSTILE))
+        axes.set_ylabel(drawable("$x^2$ " + PALETTE["ink"]))
     svg = str(to_svg(Drawing("figure", "title <b>", 'caption "', figure)))
     texts = [element.text or "" for element in ElementTree.fromstring(svg).iter("text")]
     assert any("$x^2$ #1d1d21" in text for text in texts)

@@ -6,8 +6,9 @@ import glob
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,6 +26,7 @@ from kpca_apps.files.images.types import (
     ImageFile,
     image_kind,
     is_image,
+    refusal,
 )
 from kpca_apps.files.names import one_line
 
@@ -45,14 +47,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Planned:
-    """One image of a batch: its file, its place in the tree given, and the name of its result.
-
-    Between folders of a name there is ``/``.
-    """
+    """One image of a batch. Between folders of a name there is ``/``."""
 
     source: Path
-    name: str
-    output: str
+    name: str  # its place in the tree given
+    output: str  # the name of its result
+    refused: str = ""  # why its kind is not read, if its first bytes tell: the end of a sentence
 
 
 def plan_outputs(
@@ -62,33 +62,25 @@ def plan_outputs(
     format: str = "same",
     passed_over: str | Path | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
-    """List the images of a batch and name their results, mirroring the tree they stand in.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("a.jpg", "a.png"):
-    ...         _ = Path(folder, name).write_bytes(b"")
-    ...     planned, notes = plan_outputs([folder], Path(folder, "clean"), format="png")
-    >>> [(image.name, image.output) for image in planned]
-    [('a.jpg', 'a.jpg.png'), ('a.png', 'a.png')]
-    """
+    """List the images of a batch and name their results, mirroring the tree they stand in."""
     found, notes = find_images(inputs, passed_over or out)
+    names, heads = [name for name, _ in found], [_head_of(source) for _, source in found]
+    kinds = [image_kind(head, name) for head, name in zip(heads, names, strict=True)]
     suffixes = [
-        SUFFIXES_OF[format][0] if format in SUFFIXES_OF else _misnamed(source, name)
-        for name, source in found
+        SUFFIXES_OF[format][0] if format in SUFFIXES_OF else _misnamed(name, kind)
+        for name, kind in zip(names, kinds, strict=True)
     ]
-    outputs, renamed = _output_names([name for name, _ in found], suffixes)
+    outputs, renamed = _output_names(names, suffixes)
     if format == "same":
         renamed = tuple(
             f'"{one_line(name)}" holds another kind of image than its name says: its result is '
             f'called "{one_line(output)}".'
-            for (name, _), output in zip(found, outputs, strict=True)
+            for name, output in zip(names, outputs, strict=True)
             if name != output
         )
     planned = tuple(
-        Planned(source, name, output) for (name, source), output in zip(found, outputs, strict=True)
+        Planned(source, name, output, refusal(kind) if head and kind not in SUFFIXES_OF else "")
+        for (name, source), output, head, kind in zip(found, outputs, heads, kinds, strict=True)
     )
     sources = {_real(source): name for name, source in found}
     for image in planned:
@@ -104,15 +96,18 @@ def plan_outputs(
 def find_images(
     inputs: Iterable[str | Path], out: str | Path | None = None
 ) -> tuple[list[tuple[str, Path]], tuple[str, ...]]:
-    """List images with their names."""
-    left_out = _real(Path(out)) if out is not None else None
+    """List images with their names, but none in an output folder below that of an input."""
+    left_out = None if out is None else _real(Path(out))
     given = list(inputs)
-    roots = [Path(one) for one in given if Path(one).is_dir()]
+    several = sum(Path(one).is_dir() for one in given) > 1
     found: dict[str, Path] = {}
     n_passed = 0
     for one in given:
-        for name, source in _expand(one, several=len(roots) > 1):
-            if left_out is not None and _lies_in(source, left_out, below=_base(one)):
+        base, files = _expand(one, several=several)
+        base = _real(base)
+        below = left_out if left_out and base.is_dir() and base in left_out.parents else None
+        for name, source in files:
+            if below and _real(source).is_relative_to(below):
                 continue
             if source != Path(one) and not is_image(_head_of(source), source.name):
                 n_passed += 1
@@ -125,8 +120,8 @@ def find_images(
                     "that holds both, or denoise them into two folders."
                 )
     if not found:
-        shown = ", ".join(one_line(str(one)) for one in given[:3]) or "nothing"
-        raise InputError(f"{shown}: no image there; give PNG, TIFF or JPEG files, or their folder.")
+        label = ", ".join(one_line(str(one)) for one in given[:3]) or "nothing"
+        raise InputError(f"{label}: no image there; give PNG, TIFF or JPEG files, or their folder.")
     notes: tuple[str, ...] = ()
     if n_passed:
         what = "file is no image and was" if n_passed == 1 else "files are no images and were"
@@ -134,43 +129,30 @@ def find_images(
     return sorted(found.items()), notes
 
 
-def _lies_in(source: Path, out: Path, *, below: Path) -> bool:
-    """Whether a file found in a folder is in the output folder below that; then it is a result."""
-    base = _real(below)
-    is_below = base.is_dir() and out != base and out.is_relative_to(base)
-    return is_below and _real(source).is_relative_to(out)
-
-
 def _real(path: Path) -> Path:
     """Return where links lead; those that run in a circle lead to themselves."""
     return Path(os.path.realpath(path))
 
 
-def _expand(one: str | Path, *, several: bool) -> Iterator[tuple[str, Path]]:
-    """Yield the name and place of each file an input stands for."""
+def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
+    """Return where an input looks, and the name and place of each file it stands for."""
     path = Path(one)
     if path.is_dir():
-        prefix = PurePosixPath(path.resolve().name) if several else PurePosixPath()
-        for source in _walk(path):
-            yield str(prefix / source.relative_to(path).as_posix()), source
+        base, files = path, list(_walk(path))
+        prefix = PurePosixPath(path.resolve().name if several else "")
     elif path.exists() or path.is_symlink():
-        yield path.name, path
+        return path, [(path.name, path)]
     elif glob.has_magic(str(one)):
-        base = _fixed_part(path)
+        base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts[:-1]))
+        prefix = PurePosixPath()
         matches = sorted(glob.iglob(str(one), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
         if not matches:
             raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
-        for match in map(Path, matches):
-            for source in _walk(match) if match.is_dir() else [match]:
-                yield source.relative_to(base).as_posix(), source
+        found = map(Path, matches)
+        files = [file for match in found for file in (_walk(match) if match.is_dir() else [match])]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
-
-
-def _base(one: str | Path) -> Path:
-    """Return the folder an input looks into."""
-    path = Path(one)
-    return path if path.exists() or not glob.has_magic(str(one)) else _fixed_part(path)
+    return base, [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -190,16 +172,6 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield folder / entry.name
 
 
-def _fixed_part(pattern: Path) -> Path:
-    """Return the folders of a pattern before its first wildcard."""
-    fixed: list[str] = []
-    for part in pattern.parts[:-1]:
-        if glob.has_magic(part):
-            break
-        fixed.append(part)
-    return Path(*fixed)
-
-
 def _head_of(source: Path) -> bytes:
     """Return the first bytes of a file; nothing of a pipe or of what cannot be read."""
     if not source.is_file():
@@ -211,10 +183,10 @@ def _head_of(source: Path) -> bytes:
         return b""
 
 
-def _misnamed(source: Path, name: str) -> str | None:
+def _misnamed(name: str, kind: str | None) -> str | None:
     """Return the suffix an image should have that bears the suffix of another kind, or None."""
     suffix = PurePosixPath(name).suffix.lower()
-    own = SUFFIXES_OF.get(image_kind(_head_of(source), name) or "", (suffix,))
+    own = SUFFIXES_OF.get(kind or "", (suffix,))
     return own[0] if suffix in IMAGE_SUFFIXES and suffix not in own else None
 
 
@@ -225,7 +197,8 @@ def _output_names(
     wanted = [_with_suffix(name, suffix) for name, suffix in zip(names, suffixes, strict=True)]
     meeting: defaultdict[str, list[int]] = defaultdict(list)
     for at, output in enumerate(wanted):
-        meeting[_folded(output)].append(at)
+        # As file systems that ignore case see it.
+        meeting[unicodedata.normalize("NFC", output).casefold()].append(at)
     notes = []
     for places in meeting.values():
         if len(places) == 1:
@@ -256,11 +229,6 @@ def _with_suffix(name: str, suffix: str | None) -> str:
     return name if path.suffix.lower() in same else str(path.with_suffix(suffix))
 
 
-def _folded(name: str) -> str:
-    """Return a name as file systems that ignore case see it."""
-    return unicodedata.normalize("NFC", name).casefold()
-
-
 def find_references(
     planned: tuple[Planned, ...], reference: str | Path | None
 ) -> tuple[dict[str, Path], tuple[str, ...]]:
@@ -278,48 +246,36 @@ def find_references(
         if len(planned) > 1:
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
-        _refuse_the_same(planned, found, label)
-        return found, ()
-    if not base.is_dir():
+    elif not base.is_dir():
         raise InputError(f"{label}: no such folder of clean images.")
-    for image in planned:
-        exact = base / image.name
-        same_stem = sorted(
-            path
-            for path in exact.parent.glob(f"{_escaped(PurePosixPath(image.name).stem)}.*")
-            if path.suffix.lower() in IMAGE_SUFFIXES
-        )
-        if exact.is_file():
-            found[image.name] = exact
-        elif same_stem:
-            found[image.name] = same_stem[0]
+    else:
+        for image in planned:
+            exact = base / image.name
+            stem = glob.escape(PurePosixPath(image.name).stem)
+            alike = [
+                p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES
+            ]
+            if exact.is_file():
+                found[image.name] = exact
+            elif alike:
+                found[image.name] = min(alike)
     if not found:
         raise InputError(
             f"{label}: holds no image named like an input, such as "
             f'"{one_line(planned[0].name)}"; give clean images the names of the noisy ones.'
         )
-    missing = len(planned) - len(found)
-    _refuse_the_same(planned, found, label)
-    if not missing:
-        return found, ()
-    what = "1 image has" if missing == 1 else f"{missing} images have"
-    return found, (f"{what} no clean image to compare with.",)
-
-
-def _refuse_the_same(planned: tuple[Planned, ...], found: Mapping[str, Path], label: str) -> None:
-    """Refuse to compare an image with itself: its figures would say nothing."""
     for image in planned:
         clean = found.get(image.name)
-        if clean is not None and os.path.realpath(clean) == os.path.realpath(image.source):
+        if clean is not None and _real(clean) == _real(image.source):
             raise ConfigError(
                 f"{label}: {one_line(image.name)} is the noisy image itself; name the folder of "
                 "the clean ones by --reference."
             )
-
-
-def _escaped(stem: str) -> str:
-    """Return a stem as a pattern that matches nothing else."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in stem)
+    missing = len(planned) - len(found)
+    if not missing:
+        return found, ()
+    what = "1 image has" if missing == 1 else f"{missing} images have"
+    return found, (f"{what} no clean image to compare with.",)
 
 
 def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
@@ -327,16 +283,14 @@ def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile 
     if path is None:
         return None
     label = f"{name}: its reference {path.name}"
-    try:
-        clean = read_image(path, label=label)
-    except InputError as error:
-        raise InputError(str(error)) from None
+    clean = read_image(path, label=label)
     for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
         if _without_alpha(one.shape) != _without_alpha(other.shape):
             where = f" (page {number})" if len(image.pages) > 1 else ""
+            its, own = (" x ".join(map(str, page.shape)) for page in (other, one))
             raise InputError(
-                f"{label} has shape {_shown(other.shape)} and the image{where} "
-                f"{_shown(one.shape)}; give a reference of the same size and channels."
+                f"{label} has shape {its} and the image{where} {own}; give a reference of the same "
+                "size and channels."
             )
     if len(image.pages) != len(clean.pages):
         raise InputError(
@@ -354,10 +308,6 @@ def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile 
 def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
     channels = shape[2] if len(shape) == 3 else 1
     return (*shape[:2], 3 if channels >= 3 else 1)
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from kpca_apps.errors import InputError, RefusedError
@@ -38,21 +37,17 @@ _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
 _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 
 
-class Manifest:
-    """The record of one output folder, locked against a second run while it is open.
+class Manifest(AbstractContextManager["Manifest"]):
+    """The record of one output folder, locked against a second run until it is closed.
 
-    Opening it is a `RefusedError` if another run has it open, or a file of that name is something
-    else; an `InputError` if it cannot be written.
+    RefusedError if another run has it open, or a file of that name is something else; InputError
+    if it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
         self._label = one_line(str(self.path), 200)
-        self._file: IO[bytes] | None = None
         self._records: dict[str, list[dict[str, Any]]] = {}
-
-    def __enter__(self) -> Manifest:
-        """Open, lock and read the record, and drop a last line that was cut short."""
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             raise RefusedError(
                 f"{self._label}: is no plain file; choose another folder with --out."
@@ -72,15 +67,8 @@ class Manifest:
         except BaseException:
             self._close()
             raise
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the record, which unlocks it."""
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def records(self, output: str) -> list[dict[str, Any]]:
@@ -89,15 +77,11 @@ class Manifest:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append a record and flush it to disk."""
-        if self._file is None:
-            raise RuntimeError("the manifest is not open")
         self._append(_line(record))
         self._records.setdefault(str(record["output"]), []).append(dict(record))
 
     def settle(self, keys: Mapping[str, str]) -> None:
         """Write the record of a batch that came to its end in order, and close it."""
-        if self._file is None:
-            raise RuntimeError("the manifest is not open")
         lines = [_HEADER]
         for output, records in sorted(self._records.items()):
             standing = [r for r in records if r.get("key") == keys.get(output)][-1:]
@@ -114,8 +98,6 @@ class Manifest:
             self._close()
 
     def _append(self, line: bytes) -> None:
-        if self._file is None:
-            return
         end = self._file.seek(0, 2)
         try:
             self._file.write(line)
@@ -130,8 +112,7 @@ class Manifest:
             ) from None
 
     def _read(self) -> None:
-        if self._file is None:
-            return
+        """Read the record, and drop a last line that was cut short."""
         self._file.seek(0)
         content = self._file.read()
         if not content.startswith(_HEADER):
@@ -153,10 +134,9 @@ class Manifest:
                 self._records.setdefault(str(record["output"]), []).append(record)
 
     def _close(self) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-        self._file = None
+        """Close the record, which unlocks it."""
+        with suppress(OSError):
+            self._file.close()
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -185,15 +165,12 @@ def partial_path(target: Path, token: str, number: int) -> Path:
     return target.with_name(f".kpca-denoise-{token}-{number}.partial")
 
 
-def remove_partial(folder: Path) -> int:
+def remove_partial(folder: Path) -> None:
     """Remove the unfinished files that a stopped run left in an output folder."""
-    n_removed = 0
     for parent, _, names in os.walk(folder):
         for name in filter(_PARTIAL.fullmatch, names):
             with suppress(OSError):
                 Path(parent, name).unlink()
-                n_removed += 1
-    return n_removed
 
 
 def sync_folder(folder: Path) -> None:
@@ -205,6 +182,8 @@ def sync_folder(folder: Path) -> None:
         finally:
             os.close(handle)
 
+
+_BUSY = "{}: another run is writing to this folder; wait for its end, or choose another folder."
 
 if sys.platform == "win32":
     import msvcrt
@@ -226,6 +205,3 @@ else:
         except OSError:
             # Some network file systems know no locks; the run goes on without.
             return
-
-
-_BUSY = "{}: another run is writing to this folder; wait for its end, or choose another folder."

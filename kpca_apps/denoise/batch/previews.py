@@ -23,12 +23,12 @@ from kpca_apps.denoise.result import (
 
 __all__ = ["choice_sentence", "make_previews", "places_for", "turned", "view_dictionary"]
 
-VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128
+VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
 LEADING = 12  # components shown
 # Noise is most of what these files hold; more would make it no plainer to see.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
-_MAX_PROFILE = 8192
+_MAX_PROFILE = 8192  # bytes of a colour profile that small pictures carry
 # Shares of values outside the shown range, where values are stretched.
 _TAILS = (0.1, 99.9)
 # Share of the range below which a typical value is taken for dark, and where it is shown then.
@@ -46,39 +46,38 @@ def make_previews(
     icc: bytes | None = None,
 ) -> ImagePreviews:
     """Make the pictures of one image, turned for viewing."""
-    show = _Showing.of(denoised, icc)
+    scale = _Scale.of(denoised)
+    icc = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
     before, after = turned(noisy, orientation), turned(denoised, orientation)
     reference = None if clean is None else turned(clean, orientation)
-    shown_before, shown_after = show.picture(before), show.picture(after)
+    drawn_before, drawn_after = scale.picture(before), scale.picture(after)
+
+    def crop(pixels: NDArray[Any], left: int, top: int) -> Preview:
+        return _encoded(scale.picture(pixels[top : top + CROP, left : left + CROP]), None, icc)
+
     crops = tuple(
         Crop(
             kind=kind,
             left=left,
             top=top,
-            before=show.crop(before, left, top),
-            after=show.crop(after, left, top),
-            reference=None if reference is None else show.crop(reference, left, top),
+            before=crop(before, left, top),
+            after=crop(after, left, top),
+            reference=None if reference is None else crop(reference, left, top),
         )
         for kind, left, top in _places(after)
     )
     return ImagePreviews(
-        before=_encoded(_viewed(shown_before), _JPEG_QUALITY, show.icc),
-        after=_encoded(_viewed(shown_after), _JPEG_QUALITY, show.icc),
-        thumb=_encoded(_fitted(shown_after, THUMB), _JPEG_QUALITY, show.icc),
+        before=_encoded(_viewed(drawn_before), _JPEG_QUALITY, icc),
+        after=_encoded(_viewed(drawn_after), _JPEG_QUALITY, icc),
+        thumb=_encoded(_fitted(drawn_after, THUMB), _JPEG_QUALITY, icc),
         residual=_residual(before, after),
         crops=crops,
-        stretched=show.stretched,
+        stretched=scale.stretched,
     )
 
 
 def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """Turn an image as its orientation tag says.
-
-    Examples
-    --------
-    >>> turned(np.array([[1, 2], [3, 4]]), 6).tolist()
-    [[3, 1], [4, 2]]
-    """
+    """Turn an image as its orientation tag says."""
     if orientation >= 5:
         pixels = np.swapaxes(pixels, 0, 1)
     # Which of the two axes to reverse, after the swap.
@@ -88,46 +87,35 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class _Showing:
-    """From values of an image to the 8 bits that are shown; the same before and after.
+class _Scale:
+    """From values of an image to the 8 bits of its pictures; the same before and after.
 
     A dim picture with a few bright spots would come out black: of one whose typical value is dark
-    the midtones are lifted, as usual for pictures of stars. `midtone` is the value shown half as
-    bright as `high`, as a share of the range.
+    the midtones are lifted, as usual for pictures of stars.
     """
 
     low: float
     high: float
-    midtone: float
+    midtone: float  # the value drawn half as bright as `high`, as a share of the range
     stretched: bool
-    icc: bytes | None
 
     @classmethod
-    def of(cls, denoised: NDArray[Any], icc: bytes | None) -> _Showing:
-        small = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
+    def of(cls, denoised: NDArray[Any]) -> _Scale:
         if denoised.dtype == np.uint8:
-            return cls(0.0, 255.0, 0.5, False, small)
+            return cls(0.0, 255.0, 0.5, False)
         step = max(1, int(np.sqrt(denoised.shape[0] * denoised.shape[1] / 1e6)))
         values = denoised[::step, ::step]
         low, high = (float(value) for value in np.percentile(values, _TAILS))
         lit = values[values > low]
         typical = (float(np.median(lit)) - low) / (high - low) if high > low and lit.size else 1.0
-        midtone = _lifted(typical, _LIFTED) if typical < _DARK else 0.5
-        return cls(low, high, midtone, True, small)
+        return cls(low, high, _lifted(typical, _LIFTED) if typical < _DARK else 0.5, True)
 
     def picture(self, pixels: NDArray[Any]) -> Image.Image:
-        return Image.fromarray(self._bytes(pixels))
-
-    def crop(self, pixels: NDArray[Any], left: int, top: int) -> Preview:
-        piece = pixels[top : top + CROP, left : left + CROP]
-        return _encoded(Image.fromarray(self._bytes(piece)), None, self.icc)
-
-    def _bytes(self, pixels: NDArray[Any]) -> NDArray[np.uint8]:
         if not self.stretched:
-            return np.ascontiguousarray(pixels, np.uint8)
+            return Image.fromarray(np.ascontiguousarray(pixels, np.uint8))
         span = self.high - self.low or 1.0
         scaled = np.clip((pixels.astype(np.float32) - self.low) * (1 / span), 0, 1)
-        return np.asarray(np.rint(255 * _lifted(scaled, self.midtone)), np.uint8)
+        return Image.fromarray(np.asarray(np.rint(255 * _lifted(scaled, self.midtone)), np.uint8))
 
 
 def _encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
@@ -232,28 +220,20 @@ def view_dictionary(
 
 def choice_sentence(model: DictionaryDenoiser) -> str:
     """Say in a whole sentence how bandwidth and number of components were chosen."""
-    free = [
-        what
-        for what, value in (
-            ("the bandwidth", model.bandwidth),
-            ("the number of components", model.n_components),
-        )
-        if value is None
-    ]
+    free = ["the bandwidth"] if model.bandwidth is None else []
+    free += ["the number of components"] if model.n_components is None else []
     if not free:
         return "The bandwidth and the number of components are as given."
-    given = {1: "; the other is as given", 2: ""}[len(free)]
     if model.examples_sigma:
         levels = "a noise level near that of the examples"
     elif model.sigma is None:
         levels = f"each of {len(model.choices_)} noise levels"
     else:
         levels = "the noise level given"
-    verb = "are" if len(free) == 2 else "is"
     named = " and ".join(free)
     return (
-        f"{named[0].upper()}{named[1:]} {verb} what denoised held-out examples best at "
-        f"{levels}{given}."
+        f"{named[0].upper()}{named[1:]} {'are' if len(free) == 2 else 'is'} what denoised held-out "
+        f"examples best at {levels}{'' if len(free) == 2 else '; the other is as given'}."
     )
 
 

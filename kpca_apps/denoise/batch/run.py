@@ -5,19 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
-import signal
-import threading
 import time
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import joblib
 import msgspec
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from kpca_apps import __version__
 from kpca_apps.denoise.batch.comparing import RIVALS
@@ -31,12 +25,13 @@ from kpca_apps.denoise.batch.manifest import (
     remove_partial,
     sync_folder,
 )
-from kpca_apps.denoise.batch.work import Denoise, Done, Task, work
+from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
-from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.files.images.front_door import FORMATS
 from kpca_apps.files.names import one_line, suggest
+from kpca_apps.parallel.workers import Workers
 
 __all__ = ["Progress", "Within", "make_folder", "run_batch"]
 
@@ -63,8 +58,8 @@ def run_batch(
 
     Results mirror the tree of the inputs. Each appears whole or not at all; what an earlier run of
     the same settings finished is verified by its hash and not done again. An image that cannot be
-    read is listed with the reason, and the others go on; so is one that met a bug, whose traceback
-    its outcome holds.
+    read is listed with the reason, and the others go on; so is one whose worker process the system
+    ended, or that met a bug, whose traceback its outcome holds.
 
     Parameters
     ----------
@@ -110,46 +105,42 @@ def run_batch(
         by then is kept, and the same call goes on from there.
     RefusedError
         If files stand in the way, or another run is writing to the folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from kpca_apps import DenoiseInfo
-    >>> from kpca_apps.files.images.png import write_png
-    >>> def halve(pixels, channel_axis):
-    ...     return pixels / 2, DenoiseInfo("gaussian", 1.0, (1.0,), False, False, 1.0, 255.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Path(folder, "a.png").open("wb") as file:
-    ...         write_png(file, np.full((16, 16), 10, np.uint8), ())
-    ...     result = run_batch([folder], Path(folder, "clean"), {"factor": 2}, denoise=halve)
-    >>> [(image.name, image.status, image.output) for image in result.images]
-    [('a.png', 'ok', 'a.png')]
     """
     began = time.perf_counter()
     _check_options(format, jobs, reference, rivals)
     planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
     references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
-    token = secrets.token_hex(4)
-    keyed = {**settings, "format": format, "version": __version__}
+    run = Run(
+        denoise=denoise,
+        folder=folder,
+        format=format,
+        settings={**settings, "format": format, "version": __version__},
+        board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0),
+        rivals=tuple(rivals),
+    )
+    outcomes: dict[str, ImageOutcome] = {}
+    keys: dict[str, str] = {}
     with Manifest(folder) as manifest:
         remove_partial(folder)
+        for image in planned:
+            _require_place(image, folder)
         tasks = [
-            _task(image, number, folder, format, keyed, token, references.get(image.name), rivals)
+            _task(image, number, references.get(image.name), run, manifest, force)
             for number, image in enumerate(planned, 1)
         ]
-        tasks = [_resuming(task, manifest, force) for task in tasks]
-        outcomes: dict[str, ImageOutcome] = {}
-        keys: dict[str, str] = {}
         try:
             with ExitStack() as stack:
                 if within is not None:
                     names = [image.name for image in planned]
-                    stack.enter_context(watching(_board(folder, token), names, within))
-                finished = stack.enter_context(_ended_quietly(_finished(tasks, denoise, jobs)))
-                for done in finished:
-                    outcome = _publish(done, manifest, force)
+                    stack.enter_context(watching(run.board, names, within))
+                workers = Workers(
+                    "serial" if jobs == 1 or len(tasks) == 1 else "processes",
+                    n_workers=min(jobs, len(tasks)),
+                )
+                stack.enter_context(workers)
+                for done in workers.map_partitions(work, tasks, run, ordered=False, lost=lost):
+                    outcome = _publish(done, folder, manifest, force)
                     outcomes[outcome.name] = outcome
                     if outcome.status == "ok":
                         keys[outcome.output] = done.key
@@ -158,7 +149,7 @@ def run_batch(
         finally:
             # The folder is locked: what is unfinished now belongs to workers that were stopped.
             remove_partial(folder)
-            _remove_empty(tasks, folder)
+            _remove_empty(planned, folder)
         manifest.settle(keys)
     return DenoisingResult(
         images=tuple(outcomes[image.name] for image in planned),
@@ -209,18 +200,9 @@ def make_folder(out: Path) -> Path:
     return out.resolve()
 
 
-def _task(
-    image: Planned,
-    number: int,
-    folder: Path,
-    format: str,
-    settings: Mapping[str, Any],
-    token: str,
-    reference: Path | None,
-    rivals: Sequence[str],
-) -> Task:
-    target = folder / image.output
-    if not Path(os.path.realpath(target.parent)).is_relative_to(folder):
+def _require_place(image: Planned, folder: Path) -> None:
+    """Refuse an output folder in which something stands in the way of folders of results."""
+    if not Path(os.path.realpath((folder / image.output).parent)).is_relative_to(folder):
         raise RefusedError(
             f"{one_line(image.output)}: a link in the output folder leads out of it; remove the "
             "link, or choose another folder with --out."
@@ -231,44 +213,28 @@ def _task(
                 f"{one_line(str(parent))}: is a file in the output folder where a folder of "
                 "results would stand; choose another with --out."
             )
-    return Task(
-        planned=image,
-        folder=folder,
-        format=format,
-        settings=settings,
-        partial=partial_path(target, token, number),
-        board=_board(folder, token),
-        number=number,
-        owner=os.getpid(),
-        reference=reference,
-        rivals=tuple(rivals),
-    )
 
 
-def _board(folder: Path, token: str) -> Path:
-    """Return the file in which a run's workers write how far they are."""
-    return partial_path(folder / MANIFEST, token, 0)
-
-
-def _resuming(task: Task, manifest: Manifest, force: bool) -> Task:
+def _task(
+    image: Planned, number: int, reference: Path | None, run: Run, manifest: Manifest, force: bool
+) -> Task:
     """See whether an image is done already, and refuse to overwrite what is not its result."""
-    output = task.planned.output
-    target = task.folder / output
+    task = Task(image, number, reference)
+    output, target = image.output, run.folder / image.output
     if not os.path.lexists(target):
         return task
     ours = None
     if target.is_file() and not target.is_symlink():
         stands = hash_file(target)
         ours = [r for r in manifest.records(output) if r.get("sha256") == stands]
-        source = hash_file(task.planned.source)
-        key = batch_key(source or "", output, task.settings)
+        key = batch_key(hash_file(image.source) or "", output, run.settings)
         for record in ours:
-            if record.get("key") == key:
-                outcome = _outcome_of(record)
-                if outcome is not None:
-                    return dataclasses.replace(
-                        task, outcome=outcome, key=key, compared=str(record.get("compared", ""))
-                    )
+            # A damaged record counts for nothing.
+            with suppress(KeyError, msgspec.ValidationError):
+                if record.get("key") == key:
+                    outcome = msgspec.convert(record["outcome"], ImageOutcome)
+                    compared = str(record.get("compared", ""))
+                    return dataclasses.replace(task, outcome=outcome, key=key, compared=compared)
     if target.is_dir():
         raise RefusedError(
             f"{one_line(output)}: is a folder in the output folder; choose another with --out."
@@ -286,138 +252,43 @@ def _resuming(task: Task, manifest: Manifest, force: bool) -> Task:
     return task
 
 
-def _finished(tasks: list[Task], denoise: Denoise, jobs: int) -> Generator[Done, None, None]:
-    """Yield images as they are done, in this process or by workers."""
-    if jobs == 1 or len(tasks) == 1:
-        for task in tasks:
-            yield work(task, denoise)
-        return
-    parallel = joblib.Parallel(
-        n_jobs=min(jobs, len(tasks)),
-        batch_size=1,
-        pre_dispatch="n_jobs",
-        return_as="generator_unordered",
-    )
-    if hasattr(signal, "pthread_sigmask"):
-        # Python 3.11 lets interrupts through again when it starts this helper: before the workers.
-        resource_tracker.ensure_running()
-    calls = (joblib.delayed(work)(task, denoise) for task in tasks)
-    try:
-        with ExitStack() as stack:
-            with _interrupts_held_back():
-                # An interrupt held back comes with the end of this block: ready to be ended by it.
-                results = stack.enter_context(_ended_quietly(parallel(calls)))
-            yield from results
-    except TerminatedWorkerError:
-        raise KpcaError(
-            "A worker process was ended by the system, most likely for want of memory; use fewer "
-            "--jobs, then run the same command again: what is done is kept."
-        ) from None
-
-
-@contextmanager
-def _ended_quietly(finished: Generator[Done, None, None]) -> Iterator[Generator[Done, None, None]]:
-    """End the work with the block; what is not done is said by whoever stopped it."""
-    try:
-        yield finished
-    finally:
-        with _interrupts_held_back(), _threads_dropped(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            finished.close()
-
-
-@contextmanager
-def _threads_dropped() -> Iterator[None]:
-    """Let the thread that hands out work miss what was just taken from it, without a word.
-
-    Ended between two steps it looks up a task that is gone: KeyError, with all workers ended.
-    """
-    before = threading.excepthook
-
-    def drop(seen: threading.ExceptHookArgs) -> None:
-        if seen.exc_type is not KeyError:
-            before(seen)
-
-    threading.excepthook = drop
-    try:
-        yield
-    finally:
-        threading.excepthook = before
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Let this process alone hear an interrupt at the keyboard, and only after the block.
-
-    Workers started in it inherit that they hear none; ended in it, they are ended in order.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    if not (is_main and hasattr(signal, "pthread_sigmask")):
-        yield
-        return
-    held: list[int] = []
-    # The mask is for workers to inherit; a thread of a library may still take the signal here.
-    heard = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        signal.signal(signal.SIGINT, heard or signal.SIG_DFL)
-        if held:
-            signal.raise_signal(signal.SIGINT)
-
-
-def _publish(done: Done, manifest: Manifest, force: bool) -> ImageOutcome:
+def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> ImageOutcome:
     """Record an image that is done, then give its file the name."""
-    if done.fatal:
-        raise InputError(done.fatal)
-    if done.outcome.status == "failed" or done.outcome.resumed:
-        return done.outcome
-    output, partial = done.task.planned.output, done.task.partial
-    target = done.task.folder / output
+    outcome = done.outcome
+    if done.partial is None:
+        return outcome
+    target = folder / outcome.output
     if os.path.lexists(target) and not force:
-        partial.unlink(missing_ok=True)
-        reason = f"{one_line(output)}: appeared in the output folder meanwhile; it is kept."
-        return ImageOutcome(done.outcome.name, "failed", reason=reason)
+        done.partial.unlink(missing_ok=True)
+        reason = f"{one_line(outcome.output)}: appeared in the output folder meanwhile; it is kept."
+        return ImageOutcome(outcome.name, "failed", reason=reason)
+    # Neither what is computed from the files is recorded, nor times.
+    recorded = dataclasses.asdict(dataclasses.replace(outcome, previews=None, residual=None))
+    for name in ("previews", "residual", "resumed", "seconds", "bug"):
+        del recorded[name]
     manifest.add(
         {
-            "output": output,
+            "output": outcome.output,
             "key": done.key,
             "sha256": done.sha256,
             "compared": done.compared,
-            "outcome": _recorded(done.outcome),
+            "outcome": recorded,
         }
     )
     try:
-        partial.replace(target)
+        done.partial.replace(target)
     except OSError as error:
         raise InputError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); choose another "
             "folder with --out."
         ) from None
     sync_folder(target.parent)
-    return done.outcome
+    return outcome
 
 
-def _recorded(outcome: ImageOutcome) -> dict[str, Any]:
-    """Return what is recorded of an outcome: not what is computed from the files, nor times."""
-    recorded = dataclasses.asdict(dataclasses.replace(outcome, previews=None, residual=None))
-    for name in ("previews", "residual", "resumed", "seconds", "bug"):
-        del recorded[name]
-    return recorded
-
-
-def _outcome_of(record: Mapping[str, Any]) -> ImageOutcome | None:
-    """Return a recorded outcome, or None if the record is damaged."""
-    with suppress(KeyError, msgspec.ValidationError):
-        return msgspec.convert(record["outcome"], ImageOutcome)
-    return None
-
-
-def _remove_empty(tasks: list[Task], folder: Path) -> None:
+def _remove_empty(planned: Iterable[Planned], folder: Path) -> None:
     """Remove folders that were made for results that failed."""
-    parents = {parent for task in tasks for parent in PurePosixPath(task.planned.output).parents}
+    parents = {parent for image in planned for parent in PurePosixPath(image.output).parents}
     for parent in sorted(parents - {PurePosixPath()}, key=lambda one: -len(one.parts)):
         with suppress(OSError):
             (folder / parent).rmdir()

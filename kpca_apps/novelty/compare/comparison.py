@@ -1,4 +1,4 @@
-"""Our detector beside its rivals on a labelled table, in the two settings of the literature.
+"""Our detector beside baselines on a labelled table, in the two settings of the literature.
 
 References
 ----------
@@ -16,22 +16,15 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.compare.evaluation import judge
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.table.columns import check_options
-from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts
-from kpca_apps.novelty.table.table_rows import (
-    AnyTable,
-    TableRows,
-    WholeTableRows,
-    column_names,
-    rows_of,
-)
+from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names, rows_of
 
-__all__ = ["OURS", "compare_table", "evaluate_scores"]
+__all__ = ["OURS", "compare_table", "curves_of", "evaluate_scores"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,6 +32,7 @@ IntArray = NDArray[np.int64]
 OURS = "Kernel PCA"
 # Fewer normal rows cannot be halved into rows to learn from and rows to judge.
 MIN_NORMAL = 6
+MAX_POINTS = 400  # of a curve
 
 
 def compare_table(
@@ -48,31 +42,11 @@ def compare_table(
     command: str = "",
     execution: Execution | None = None,
 ) -> ComparisonResult:
-    """Compare our detector with its rivals on a table with known labels.
+    """Compare our detector with the baselines on a table with a label column, in two settings.
 
-    Parameters
-    ----------
-    table : Table or PartedTable
-        The table; of more than 100,000 rows, so many are drawn with the seed and compared on.
-    options : ScreeningOptions
-        ``options.columns.label`` names its label column.
-    command : str
-        What reproduces the result, for the report.
-    execution : Execution, optional
-        Who reads a table in parts.
-
-    Returns
-    -------
-    ComparisonResult
-        Two settings: all methods fitted on all rows and judged on them; all methods fitted on a
-        drawn half of the normal rows and judged on all others.
-
-    Raises
-    ------
-    ConfigError
-        If no label is named, or options contradict each other.
-    InputError
-        If the table cannot be used, or its label has one value only.
+    All methods fitted on all rows and judged on them; all fitted on a drawn half of the normal rows
+    and judged on all others. Of more than 100,000 rows so many are drawn with the seed and compared
+    on. `command` is what reproduces the result, for the report.
     """
     options = options or ScreeningOptions()
     if options.columns.label is None:
@@ -87,7 +61,12 @@ def compare_table(
     seconds = time.perf_counter() - start
     scores = model.detector.novelty_scores_
     evaluations = [evaluate_scores(model, rows, labels, scores, rows, seconds=seconds)]
-    warnings = [*filter(None, [_of_draw(whole, table), labels.note]), *model.warnings]
+    drawn = (
+        f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
+        f"{table.frame.height:,} drawn from them."
+    )
+    warnings = [drawn] if table is not whole else []
+    warnings += [*filter(None, [labels.note]), *model.warnings]
     normal = np.flatnonzero(labels.known & ~labels.is_outlier)
     if len(normal) >= MIN_NORMAL:
         evaluations.append(_on_normal_half(table, labels, normal, plain))
@@ -113,16 +92,6 @@ def compare_table(
     )
 
 
-def _of_draw(whole: AnyTable, table: Table) -> str:
-    """Say that only some rows of a large table were compared on."""
-    if table is whole:
-        return ""
-    return (
-        f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
-        f"{table.frame.height:,} drawn from them."
-    )
-
-
 def evaluate_scores(
     model: NoveltyModel,
     rows: TableRows,
@@ -132,57 +101,89 @@ def evaluate_scores(
     *,
     seconds: float = 0.0,
 ) -> Evaluation:
-    """Judge our scores against labels, beside rivals fitted on the same rows.
+    """Judge our scores (s,) of the sample of some rows against its labels, beside the baselines.
 
-    Parameters
-    ----------
-    model : NoveltyModel
-        The model that gave the scores.
-    rows : TableRows
-        The table scored; of more than 100,000 rows, the sample is judged.
-    labels : Labels
-        Of the rows of its sample.
-    scores : (s,) array
-        Our scores of these.
-    fitted_on : TableRows or None
-        What the model was fitted on: `rows` itself, a reference, or ``None`` where it is not at
-        hand; then there are no rivals.
-    seconds : float
-        Our fit and score.
-
-    Returns
-    -------
-    Evaluation
+    These are fitted on what the model was `fitted_on`: `rows` itself, a reference, or ``None``
+    where it is not at hand; then there are no baselines. `seconds` took our fit and score.
     """
-    known, outlier = labels.known, labels.is_outlier
-    ours = judge(OURS, outlier[known], scores[known], ours=True, seconds=seconds)
-    rivals: tuple[Curves, ...] = ()
+    known, sample = labels.known, rows.sample_index
+    outlier = labels.is_outlier[known]
+    methods = [curves_of(OURS, outlier, scores[known], ours=True, seconds=seconds)]
     if fitted_on is not None:
         # Most tables have no labels, and these take long to import.
-        from kpca_apps.novelty.compare.baselines import judge_rivals, standardise
+        from kpca_apps.novelty.compare.baselines import BASELINES, standardise
 
         fit = fitted_on.sample
         scored = fit if fitted_on is rows else rows.sample
         fit, scored = standardise(fit, scored, model.encoder.as_is)
-        rivals = judge_rivals(fit, scored, outlier, known, model.options.seed)
+        for baseline in BASELINES:
+            start = time.perf_counter()
+            found, note = baseline.run(fit, scored, model.options.seed)
+            took = time.perf_counter() - start
+            methods.append(curves_of(baseline.name, outlier, found[known], seconds=took, note=note))
+    judged = f"{len(sample):,} rows drawn from it are judged"
+    if fitted_on is not rows:
+        judged = "the table is judged" if rows.size_of_parts is None else judged
+        setting = f"Fitted on {model.source.n_rows:,} rows of {model.source.name}; {judged}."
+    else:
+        if rows.size_of_parts is None:
+            judged = "the same rows are judged"
+        else:
+            judged += ", which the other methods were fitted on"
+        setting = f"Fitted on all rows of the table, outliers and all; {judged}."
     return Evaluation(
         label=labels.column,
         positive=labels.positive,
-        n_positive=int((outlier & known).sum()),
+        n_positive=int(outlier.sum()),
         n_rows=int(known.sum()),
-        setting=_setting(rows, fitted_on, model),
-        methods=(ours, *rivals),
+        setting=setting,
+        methods=tuple(methods),
     )
 
 
-def _setting(rows: TableRows, fitted_on: TableRows | None, model: NoveltyModel) -> str:
-    drawn = f"{len(rows.sample_index):,} rows drawn from it are judged"
-    if fitted_on is rows:
-        judged = "the same rows are judged" if rows.size_of_parts is None else drawn
-        others = "" if rows.size_of_parts is None else ", which the other methods were fitted on"
-        return f"Fitted on all rows of the table, outliers and all; {judged}{others}."
-    judged = "the table is judged" if rows.size_of_parts is None else drawn
-    return f"Fitted on {model.source.n_rows:,} rows of {model.source.name}; {judged}."
+def curves_of(
+    name: str,
+    is_outlier: NDArray[np.bool_],
+    scores: FloatArray,
+    *,
+    ours: bool = False,
+    seconds: float = 0.0,
+    note: str = "",
+) -> Curves:
+    """ROC and precision-recall curves of scores (n,) against known labels (n,) of two values.
+
+    Areas from all rows; curves thinned for drawing.
+    """
+    # Most tables have no labels, and this takes as long to import as a small one to score.
+    from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
+
+    false_positive, true_positive, _ = roc_curve(is_outlier, scores)
+    precision, recall, _ = precision_recall_curve(is_outlier, scores)
+    fpr, tpr = _thinned(false_positive, true_positive)
+    recalls, precisions = _thinned(recall[::-1], precision[::-1])
+    return Curves(
+        name=name,
+        ours=ours,
+        auroc=float(np.trapezoid(true_positive, false_positive)),
+        auprc=float(average_precision_score(is_outlier, scores)),
+        false_positive_rate=fpr,
+        true_positive_rate=tpr,
+        recall=recalls,
+        precision=precisions,
+        seconds=seconds,
+        note=note,
+    )
+
+
+def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """At most 400 points of a curve from left to right, evenly along its length, ends kept."""
+    if len(x) <= MAX_POINTS:
+        return x, y
+    length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+    wanted = np.linspace(0.0, length[-1], MAX_POINTS)
+    kept = np.unique(np.searchsorted(length, wanted).clip(max=len(x) - 1))
+    kept[-1] = len(x) - 1
+    return x[kept], y[kept]
 
 
 def _on_normal_half(
@@ -195,7 +196,7 @@ def _on_normal_half(
     reference, rest = rows_of(table, fit_rows), rows_of(table, others)
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)
-    rows = WholeTableRows(model.encoder, rest, n_jobs=options.jobs)
+    rows = table_rows(model.encoder, rest, n_jobs=options.jobs)
     scores = rows.map(model.detector.row_scores())
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])

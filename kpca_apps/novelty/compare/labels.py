@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.table.specs import quoted
+from kpca_apps.novelty.table.columns import quoted
 
 __all__ = ["Labels", "read_labels"]
 
@@ -29,120 +28,78 @@ MAX_GUESSED = 10
 
 @dataclass(frozen=True)
 class Labels:
-    """The known labels of a table.
+    """The known labels of a table."""
 
-    Attributes
-    ----------
-    column : str
-        The label column.
-    positive : str
-        Its value that means outlier.
-    note : str
-        A sentence on how that value was chosen; empty where it was told.
-    is_outlier : (n,) bool array
-        Rows with that value.
-    known : (n,) bool array
-        Rows whose label is not missing; only these are judged.
-    """
-
-    column: str
-    positive: str
-    note: str
-    is_outlier: NDArray[np.bool_]
-    known: NDArray[np.bool_]
+    column: str  # the label column
+    positive: str  # its value that means outlier
+    note: str  # a sentence on how that value was chosen; empty where it was given
+    is_outlier: NDArray[np.bool_]  # (n,), rows with that value
+    known: NDArray[np.bool_]  # (n,), rows whose label is not missing; only these are judged
 
 
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
-    """Read the label column of a table.
+    """Read the label column of a table, of which one value means outlier.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    column : str
-        Its label column.
-    positive : str, optional
-        The value that means outlier. By itself: a word such as "outlier", "yes", "1" where
-        exactly one value is such a word, else the rarest value. It must be told where there are
-        more than 10 values, or numbers other than a 0 and a 1.
-
-    Returns
-    -------
-    Labels
-
-    Raises
-    ------
-    ConfigError
-        If the column or the value is not in the table, or the value must be told.
-    InputError
-        If the labels hold fewer than two values.
+    ConfigError if the column or the value is not in the table, or the value must be given;
+    InputError if the labels hold fewer than two values.
     """
     if column not in table.frame.columns:
         hint = suggest(column, table.frame.columns)
         raise ConfigError(f"{table.source.name}: no column {quoted(column)} for the label.{hint}")
     levels = table.column(column).levels
     values = dict(levels.most_frequent())
+    where, note = f"{table.source.name}: label column {quoted(column)}", ""
     if len(values) < 2:
         only = "no value at all" if not values else f"only the value {quoted(next(iter(values)))}"
         raise InputError(
-            f"{table.source.name}: label column {quoted(column)} holds {only}: "
-            "two are needed to judge a list; choose another label or leave it out"
+            f"{where} holds {only}: two are needed to judge a list; choose another label or leave "
+            "it out"
         )
-    value, note = _positive_value(table, column, values, positive)
+    if positive is None:
+        positive, why = _guessed(values, where)
+        note = (
+            f"Label column {quoted(column)}: {quoted(positive)} is taken to mean outlier ({why}); "
+            "--positive names another value."
+        )
+    elif positive not in values:
+        hint = suggest(positive, list(values))
+        raise ConfigError(f"{where} never says {quoted(positive)}.{hint}")
     return Labels(
         column=column,
-        positive=value,
+        positive=positive,
         note=note,
-        is_outlier=levels.each((levels.texts == value).to_numpy(), False),
+        is_outlier=levels.each((levels.texts == positive).to_numpy(), False),
         known=levels.codes >= 0,
     )
 
 
-def _positive_value(
-    table: Table, column: str, values: dict[str, int], positive: str | None
-) -> tuple[str, str]:
-    if positive is not None:
-        if positive not in values:
-            raise ConfigError(
-                f"{table.source.name}: label column {quoted(column)} never says "
-                f"{quoted(positive)}.{suggest(positive, list(values))}"
-            )
-        return positive, ""
-    _check_guessable(table, column, values)
+def _guessed(values: dict[str, int], where: str) -> tuple[str, str]:
+    """Which of some values (with their counts) means outlier, and why.
+
+    A word such as "outlier", "yes", "1" where exactly one value is such a word, else the rarest
+    value; of many values, or of numbers other than a 0 and a 1, none is guessed.
+    """
+    try:
+        measured = sorted(map(float, values)) != [0.0, 1.0]
+    except ValueError:
+        measured = False
+    if measured or len(values) > MAX_GUESSED:
+        many = len(values) > MAX_GUESSED
+        what = f"{len(values):,} different values" if many else "numbers other than 0 and 1"
+        examples = ", ".join(map(quoted, list(values)[:3])) + ", ..." * (len(values) > 3)
+        raise ConfigError(
+            f"{where} holds {what} ({examples}): name the one that means outlier with --positive"
+        )
     words = [value for value in values if value.lower() in POSITIVE_WORDS]
-    # The rarest; of equally rare ones the last in alphabetical order ("b" of "a" and "b").
-    rarest = min(sorted(values, reverse=True), key=values.__getitem__)
-    why = "the word says so" if len(words) == 1 else "it is the rarest value"
-    value = words[0] if len(words) == 1 else rarest
+    if len(words) == 1:
+        value, why = words[0], "the word says so"
+    else:
+        # The rarest; of equally rare ones the last in alphabetical order ("b" of "a" and "b").
+        value = min(sorted(values, reverse=True), key=values.__getitem__)
+        why = "it is the rarest value"
     if 2 * values[value] > sum(values.values()):
         why += (
             f", though {values[value]:,} of {sum(values.values()):,} rows would be outliers: most "
             "likely another value is meant"
         )
-    return value, (
-        f"Label column {quoted(column)}: {quoted(value)} is taken to mean outlier ({why}); "
-        "--positive names another value."
-    )
-
-
-def _check_guessable(table: Table, column: str, values: Mapping[str, int]) -> None:
-    """Refuse to guess which of many values, or of measured numbers, means outlier."""
-    numbers = [number for value in values if (number := _number(value)) is not None]
-    if len(values) > MAX_GUESSED:
-        what = f"{len(values):,} different values"
-    elif len(numbers) == len(values) and sorted(numbers) != [0.0, 1.0]:
-        what = "numbers other than 0 and 1"
-    else:
-        return
-    examples = ", ".join(map(quoted, list(values)[:3]))
-    raise ConfigError(
-        f"{table.source.name}: label column {quoted(column)} holds {what} ({examples}"
-        f"{', ...' if len(values) > 3 else ''}): name the one that means outlier with --positive"
-    )
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return value, why

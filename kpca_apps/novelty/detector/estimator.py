@@ -16,14 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.errors import InputError, KpcaWarning
-from kpca_apps.novelty.detector.attribution import (
-    TYPICAL,
-    TYPICAL_ROWS,
-    Attribution,
-    ColumnDrop,
-    NeighbourRows,
-    rows_without_strays,
-)
 from kpca_apps.novelty.detector.fitting import scores_without_landmarks
 from kpca_apps.novelty.detector.leave_one_out import RIDGES
 from kpca_apps.novelty.detector.parameters import (
@@ -36,6 +28,14 @@ from kpca_apps.novelty.detector.parameters import (
 )
 from kpca_apps.novelty.detector.passes import NoveltyScores
 from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.reasons import (
+    TYPICAL,
+    TYPICAL_ROWS,
+    Attribution,
+    ColumnDrop,
+    NeighbourRows,
+    rows_without_strays,
+)
 from kpca_apps.novelty.detector.row_source import ArrayRows, RowFunction, RowSource, map_rows
 from kpca_apps.novelty.detector.steps import fit_model, fit_views, rows_to_use
 from kpca_apps.novelty.detector.surprise.combined import CombinedScores

@@ -44,8 +44,7 @@ from kpca_apps.novelty.detector.passes import (
     RowViews,
 )
 from kpca_apps.novelty.detector.row_source import RowFunction, RowSource, map_rows, sum_rows
-from kpca_apps.novelty.detector.surprise.cells import usual_rows
-from kpca_apps.novelty.detector.surprise.combined import CombinedScore, CombinedScores
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore, CombinedScores, usual_rows
 
 __all__ = [
     "CellOptions",

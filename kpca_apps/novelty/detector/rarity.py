@@ -3,6 +3,14 @@
 Up to a high quantile the share of rows that score as high is counted. Beyond it the excesses follow
 a generalised Pareto distribution (Pickands 1975), which goes on where no row has been: there a
 share is extrapolated, and beyond ten times the rows it is said as a bound only.
+
+References
+----------
+Pickands, Statistical inference using extreme order statistics, Annals of Statistics 3, 1975.
+Hosking & Wallis, Parameter and quantile estimation for the generalized Pareto distribution,
+Technometrics 29, 1987 (probability-weighted moments).
+Vehtari, Simpson, Gelman, Yao & Gabry, Pareto smoothed importance sampling, Journal of Machine
+Learning Research 25, 2024 (length of the tail, prior of its shape).
 """
 
 from __future__ import annotations
@@ -39,40 +47,14 @@ COMMON = 0.1  # shares from here on are said as "23 in 100"
 
 @dataclass(frozen=True, eq=False)
 class Rarity:
-    """Shares of rows, like those a model was learned from, that score at least as high.
+    """Shares of rows, like those a model was learned from, that score at least as high."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows it was fitted to.
-    knots : (k,) array
-        Scores, increasing; the tail begins at the last.
-    shares : (k,) array
-        The share at each, decreasing; between them it is linear.
-    tail_share : float
-        The share just above the last knot, where rows do not tie its own.
-    scale, shape : float
-        Of the generalised Pareto distribution of the excesses over the last knot.
-
-    References
-    ----------
-    Pickands, Statistical inference using extreme order statistics, Annals of Statistics 3, 1975.
-    Hosking & Wallis, Parameter and quantile estimation for the generalized Pareto distribution,
-    Technometrics 29, 1987 (probability-weighted moments).
-    Vehtari, Simpson, Gelman, Yao & Gabry, Pareto smoothed importance sampling, Journal of Machine
-    Learning Research 25, 2024 (length of the tail, prior of its shape).
-
-    Examples
-    --------
-    >>> rarity = Rarity.fit(np.random.default_rng(0).exponential(size=1_000))
-    >>> [rarity.in_words(share) for share in rarity.share(np.array([0.1, 3.0, 8.0, 30.0]))]
-    ['92 in 100', '1 in 21', 'about 1 in 1,300', '< 1 in 10,000']
-    """
-
-    n_rows: Annotated[int, Meta(ge=2)]
-    knots: Annotated[FloatArray, "k"]
-    shares: Annotated[FloatArray, "k"]
+    n_rows: Annotated[int, Meta(ge=2)]  # it was fitted to
+    knots: Annotated[FloatArray, "k"]  # scores, increasing; the tail begins at the last
+    shares: Annotated[FloatArray, "k"]  # at each, decreasing; between them linear
+    # The share just above the last knot, where rows do not tie its own.
     tail_share: Annotated[float, Meta(gt=0)]
+    # Of the generalised Pareto distribution of the excesses over the last knot.
     scale: Annotated[float, Meta(gt=0)]
     shape: Annotated[float, Meta(ge=SHAPES[0], le=SHAPES[1])]
 
@@ -99,61 +81,51 @@ class Rarity:
         shares = (n - np.searchsorted(ordered, knots)) / (n + 1.0)
         start = float(knots[-1])
         excesses = ordered[ordered > start] - start
-        shape = _shape(excesses)
+        n_beyond, found, mean = len(excesses), 0.0, 0.0
+        if n_beyond:
+            # The shape by probability-weighted moments, with Hosking & Wallis's plotting positions
+            # of the excesses in increasing order.
+            above = (n_beyond - np.arange(n_beyond) - 0.65) / n_beyond
+            found = 2.0 - excesses.mean() / (excesses.mean() - 2.0 * (above * excesses).mean())
+            mean = float((excesses / n_beyond).sum())
+        drawn = (n_beyond * found + PRIOR_WEIGHT * PRIOR_SHAPE) / (n_beyond + PRIOR_WEIGHT)
+        shape = float(np.clip(drawn, *SHAPES))
         # Where no row is beyond, any unit will do: the next score is rarer than all.
-        mean = float((excesses / len(excesses)).sum()) if len(excesses) else 0.0
         unit = mean or start - float(knots[0]) or abs(start) or 1.0
-        return cls(n, knots, shares, (len(excesses) + 1.0) / (n + 1.0), unit * (1 - shape), shape)
+        return cls(n, knots, shares, (n_beyond + 1.0) / (n + 1.0), unit * (1 - shape), shape)
 
     def share(self, scores: FloatArray) -> FloatArray:
-        """Share of rows that would score at least as high, strictly decreasing in the score.
+        """Share of rows (r,), in (0, 1), that would score at least as high as finite scores (r,).
 
-        Parameters
-        ----------
-        scores : (r,) array
-            Finite, in memory or mapped from a file.
-
-        Returns
-        -------
-        (r,) array
-            In (0, 1); of very many rows, mapped from a temporary file. Scores that differ by
-            rounding only may share one.
+        Strictly decreasing in the score, but for scores that differ by rounding only. Very many
+        scores may be mapped from a file, and their shares then are.
         """
         found: FloatArray = row_values(len(scores), np.float64)
+        first, start = self.knots[0], self.knots[-1]
         for block in blocks_of(len(scores)):
-            found[block] = self._share(np.asarray(scores[block], dtype=np.float64))
+            some = np.asarray(scores[block], dtype=np.float64)
+            below = np.maximum(first - some, 0.0)
+            common = 1.0 - (1.0 - self.shares[0]) * (self.scale / (self.scale + below))
+            counted = np.interp(some, self.knots, self.shares)
+            beyond = np.maximum(some - start, 0.0) / self.scale
+            rare = self.tail_share * (1.0 + self.shape * beyond) ** (-1.0 / self.shape)
+            share = np.where(some < first, common, np.where(some <= start, counted, rare))
+            # A share is never 0, nor 1: not beyond what floats can hold either.
+            found[block] = np.clip(share, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
         return found
 
-    def _share(self, scores: FloatArray) -> FloatArray:
-        first, start = self.knots[0], self.knots[-1]
-        below = np.maximum(first - scores, 0.0)
-        common = 1.0 - (1.0 - self.shares[0]) * (self.scale / (self.scale + below))
-        counted = np.interp(scores, self.knots, self.shares)
-        beyond = np.maximum(scores - start, 0.0) / self.scale
-        rare = self.tail_share * (1.0 + self.shape * beyond) ** (-1.0 / self.shape)
-        share = np.where(scores < first, common, np.where(scores <= start, counted, rare))
-        # A share is never 0, nor 1: not beyond what floats can hold either.
-        return np.clip(share, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
-
     def describe(self, share: float) -> TailShare:
-        """Return a share with its words."""
-        return TailShare(share, self.in_words(share))
-
-    def in_words(self, share: float) -> str:
         """Say a share as "1 in N", as far as the rows bear it.
 
-        Returns
-        -------
-        str
-            "1 in N" as counted, "about 1 in N" where that is extrapolated, "< 1 in N" beyond ten
-            times the rows.
+        "1 in N" as counted, "about 1 in N" where that is extrapolated, "< 1 in N" beyond ten times
+        the rows.
         """
         if share >= COMMON:
-            return f"{min(round(100 * share), 99)} in 100"
+            return TailShare(share, f"{min(round(100 * share), 99)} in 100")
         if share * self._farthest < 1.0:
-            return f"< 1 in {self._farthest:,}"
+            return TailShare(share, f"< 1 in {self._farthest:,}")
         n = 1.0 / share
-        return self._one_in(round(n, 1 - math.floor(math.log10(n))))
+        return TailShare(share, self._one_in(round(n, 1 - math.floor(math.log10(n)))))
 
     @property
     def _farthest(self) -> int:
@@ -168,8 +140,15 @@ class Rarity:
     @property
     def scale_of_scores(self) -> ScoreScale:
         """What shares mean, and the scores that 1 in 10, 1 in 100 and so on of the rows reach."""
-        n, farthest = self.n_rows, self._farthest
-        powers = range(1, math.floor(math.log10(farthest)) + 1)
+        n, farthest, marks = self.n_rows, self._farthest, []
+        for power in range(1, math.floor(math.log10(farthest)) + 1):
+            share = 0.1**power
+            if share >= self.tail_share:
+                score = float(np.interp(-share, -self.shares, self.knots))
+            else:
+                beyond = ((self.tail_share / share) ** self.shape - 1.0) / self.shape
+                score = float(self.knots[-1] + self.scale * beyond)
+            marks.append(ScoreMark(score, self._one_in(10**power)))
         return ScoreScale(
             name="how rare",
             statement=(
@@ -177,24 +156,5 @@ class Rarity:
                 f'would score so high. Beyond 1 in {n:,} that is extrapolated ("about"), beyond '
                 f'1 in {farthest:,} only a bound is said ("<").'
             ),
-            marks=tuple(ScoreMark(self._score(0.1**p), self._one_in(10**p)) for p in powers),
+            marks=tuple(marks),
         )
-
-    def _score(self, share: float) -> float:
-        """Return the score that a share of the rows reach."""
-        if share >= self.tail_share:
-            return float(np.interp(-share, -self.shares, self.knots))
-        beyond = ((self.tail_share / share) ** self.shape - 1.0) / self.shape
-        return float(self.knots[-1] + self.scale * beyond)
-
-
-def _shape(excesses: FloatArray) -> float:
-    """Shape of the tail by probability-weighted moments, drawn to the prior and bounded."""
-    n = len(excesses)
-    found = 0.0
-    if n:
-        # Hosking & Wallis's plotting positions, of the excesses in increasing order.
-        above = (n - np.arange(n) - 0.65) / n
-        mean = excesses.mean()
-        found = 2.0 - mean / (mean - 2.0 * (above * excesses).mean())
-    return float(np.clip((n * found + PRIOR_WEIGHT * PRIOR_SHAPE) / (n + PRIOR_WEIGHT), *SHAPES))

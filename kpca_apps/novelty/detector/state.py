@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.novelty.detector.attribution import NeighbourRows
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.parameters import calibration_of, column_groups, finite_offset
 from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.reasons import NeighbourRows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnViews, RawColumns
 

@@ -2,36 +2,41 @@
 
 A cell is *repaired* as a person would who sees what the rest of the row suggests: by a factor
 people slip by, a digit typed twice, and so on. What the rest suggests is the median over the 10 of
-the model's rows nearest in the other columns. The rule for telling a repair: as it stands, the
-value lies farther from that than any value of the model's own rows does, by half as much again;
-repaired, it lies as near as most of theirs do, and no farther than a quarter of the way it came.
-Where more than two repairs do as well, nothing is told: the evidence is not clear.
+the model's rows nearest in the other columns. A repair is told where the value as it stands lies
+farther from that than any value of the model's own rows does, by half as much again, and repaired
+as near as most of theirs do, and no farther than a quarter of the way it came. Where more than two
+repairs do as well, nothing is told: the evidence is not clear.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.detector.attribution import GroupDistances, NeighbourRows, nearest_rows
-from kpca_apps.novelty.table.cell_rules import NumberRule, without_double
-from kpca_apps.novelty.table.column_tails import Tail
-from kpca_apps.novelty.table.specs import quoted
+from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.detector.row_source import SAMPLE_ROWS
+from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
+from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["HintFinder", "NumberColumn", "missing_hint"]
+__all__ = ["HintFinder", "hint_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Rows whose own distances from what is expected of them are looked at, and fewest for any hint.
-N_CALIBRATING, MIN_ROWS = 300, 50
+# Of more columns of numbers no slips are sought: what the others suggest of each would take
+# minutes, and chance would fit some factor in every row.
+MAX_COLUMNS = 300
+# Rows of a table that hints are found by; of these, rows whose own distances from what is expected
+# of them are looked at, and fewest for any hint.
+MAX_COMPARED, N_CALIBRATING, MIN_ROWS = 2_500, 300, 50
 # In standard deviations: a column far off counts as far off, and drowns no other.
 FARTHEST = 3.0
 # A value is off where fewer than so many of the calibrating rows are expected as far from what is
@@ -67,60 +72,78 @@ UNITS = (
     (12.0, "months and years, or inches and feet"),
     (24.0, "hours and days"),
 )
-TENS = (10.0, 100.0, 1000.0)
 
 
-@dataclass(frozen=True)
-class NumberColumn:
-    """A column of numbers as hints see it.
+def hint_rows(
+    model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
+) -> list[tuple[str, ...]]:
+    """Say what may have gone wrong with some rows, those at `positions` (r,), a sentence each.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    group : int
-        Position among the groups of columns.
-    column : int
-        The matrix column that holds its value.
+    `matrix` (r, d) are these rows encoded, and the first of `table`, as they stand. What is
+    ordinary is learned from all `rows` of their table, or from a clean reference of the model.
     """
+    encoder, views = model.encoder, model.detector.views_
+    neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
+    if not model.clean:
+        drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
+        raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions
+        neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)
+    names = {
+        place: coder.spec.name
+        for place, coder in enumerate(encoder.coders)
+        if isinstance(coder.spec.format, NumberFormat) and not coder.spec.hidden
+    }
+    groups = [np.array(group.columns) for group in encoder.groups]
+    finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {})
+    found = [
+        finder.hints(row, scaled, int(position))
+        for row, scaled, position in zip(matrix, views.standardised(matrix), own, strict=True)
+    ]
+    # Several cells are missing that hardly ever are.
+    missing: list[list[str]] = [[] for _ in range(table.frame.height)]
+    n_learned = min(model.source.n_rows, SAMPLE_ROWS)
+    for spec in encoder.plan.used:
+        if not spec.hidden and spec.n_missing / n_learned < RARELY_MISSING:
+            for row in np.flatnonzero(table.column(spec.name).read(spec.format).missing):
+                missing[row].append(quoted(spec.name))
+    for place, lacking in enumerate(missing[: len(found)]):
+        if len(lacking) > 1:
+            which = f"{', '.join(lacking[:-1])} and {lacking[-1]}"
+            found[place] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
+    return found
 
-    name: str
-    group: int
-    column: int
 
+class _Column:
+    """A column of numbers, and how far the model's own rows lie from what is expected in it."""
 
-class _Repair(NamedTuple):
-    value: float
-    words: str
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """How far the model's own rows lie from what is expected of them, in one column."""
-
-    logs: bool
-    fitting: float
+    fitting: float  # a distance that is common among these rows
     clear_fitting: float
-    farthest: float
-    tail: Tail | None
-    rule: NumberRule
-    mostly_one: bool
+    farthest: float  # one that hardly any row exceeds
+    tail: Tail | None  # of their distances
 
-    @classmethod
-    def of(cls, logs: bool, distances: FloatArray, values: FloatArray) -> _Scale | None:
-        """Learn from the distances (r,) of some rows; ``None`` where too few of them are known.
-
-        `values` (n,) are all that is known of the column.
-        """
-        known = distances[np.isfinite(distances)]
-        if len(known) < MIN_ROWS / 2:
-            return None
-        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
-        fitting, clear, farthest = np.quantile(known, shares).tolist()
-        tail, rule = Tail.fit(known), NumberRule.fit(values, 1.0)
+    def __init__(self, name: str, group: int, place: int, values: FloatArray) -> None:
+        self.name, self.group, self.place = name, group, place  # place: in the matrix
+        self.low, self.high = float(values.min()), float(values.max())
+        self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
+        self.rule = NumberRule.fit(values, 1.0)
         _, counts = np.unique(values, return_counts=True)
-        mostly_one = 2 * int(counts.max()) >= len(values)
-        return cls(logs, fitting, clear, farthest, tail, rule, mostly_one)
+        self.mostly_one = 2 * int(counts.max()) >= len(values)
+
+    def learn(self, distances: FloatArray) -> bool:
+        """Learn from the distances of some rows, unless too few of them are finite."""
+        finite = distances[np.isfinite(distances)]
+        if len(finite) < MIN_ROWS / 2:
+            return False
+        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
+        self.fitting, self.clear_fitting, self.farthest = np.quantile(finite, shares).tolist()
+        self.tail = Tail.fit(finite)
+        return True
+
+    def distance(self, value: float, expected: float) -> float:
+        """How far a value is from what is expected."""
+        if not self.in_logs:
+            return abs(value - expected)
+        return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def is_odd(self, value: float) -> bool:
         """Whether a value is odd whatever the rest of its row says."""
@@ -137,248 +160,154 @@ class _Scale:
             return True
         return bool(self.tail.expected(np.array([distance]))[0] < MAX_EXPECTED)
 
-    def distance(self, value: float, expected: float) -> float:
-        """How far a value is from what is expected."""
-        return _distance(value, expected, logs=self.logs)
 
-
-def _distance(value: float, expected: float, *, logs: bool) -> float:
-    if not logs:
-        return abs(value - expected)
-    return abs(math.log(value) - math.log(expected)) if value > 0 and expected > 0 else math.inf
-
-
-@dataclass(frozen=True)
 class HintFinder:
-    """Tells what may have gone wrong with rows.
+    """Tells what may have gone wrong with rows, by the ordinary rows that it is made of.
 
-    Attributes
-    ----------
-    compared : GroupDistances
-        Ordinary rows, to find those nearest to a row among.
-    columns : tuple of NumberColumn
-        Where to look for hints.
-    scales : tuple of _Scale
-        One a column.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> size = rng.normal(size=300)
-    >>> rows = np.exp(0.1 * size[:, None] + 0.01 * rng.normal(size=(300, 3))) * [100, 60, 30]
-    >>> standardised = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    >>> stored = NeighbourRows(rows, standardised, np.array([], dtype=int), np.arange(300))
-    >>> columns = [NumberColumn(name, j, j) for j, name in enumerate(["height", "arm", "hand"])]
-    >>> finder = HintFinder.fit(stored, [np.array([j]) for j in range(3)], columns)
-    >>> wrong = rows[0] * [2.54, 1, 1]
-    >>> finder.hints(wrong, (wrong - rows.mean(axis=0)) / rows.std(axis=0), own=0)
-    ('"height" fits if divided by 2.54 (inches and centimetres?).',)
+    `groups` are the columns of the matrix that stand for one column of the table, and `names`
+    those groups that hold numbers, by their position.
     """
 
-    compared: GroupDistances
-    columns: tuple[NumberColumn, ...]
-    scales: tuple[_Scale, ...]
-
-    @classmethod
-    def fit(
-        cls,
-        neighbours: NeighbourRows,
-        groups: Sequence[IntArray],
-        columns: Sequence[NumberColumn],
-    ) -> HintFinder:
-        """Learn how far ordinary rows lie from what is expected of them."""
-        n_rows, compared = len(neighbours.rows), GroupDistances(neighbours, groups, FARTHEST)
-        columns = [c for c in columns if len(np.unique(neighbours.rows[:, c.column])) >= MIN_STEPS]
-        if n_rows < MIN_ROWS or len(groups) < 2 or not columns:
-            return cls(compared, (), ())
+    def __init__(
+        self, neighbours: NeighbourRows, groups: Sequence[IntArray], names: Mapping[int, str]
+    ) -> None:
+        self.compared = GroupDistances(neighbours, groups, FARTHEST)
+        self.columns: list[_Column] = []
+        n_rows = len(neighbours.rows)
+        if n_rows < MIN_ROWS or len(groups) < 2:
+            return
+        columns = []
+        for group, name in names.items():
+            place = int(groups[group][0])
+            values = neighbours.rows[:, place]
+            if len(np.unique(values)) >= MIN_STEPS:
+                columns.append(_Column(name, group, place, values))
         picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
-        logs = [np.mean(neighbours.rows[:, c.column] > 0) >= POSITIVE_SHARE for c in columns]
-        found = np.full((len(picked), len(columns)), np.nan)
-        for place, row in enumerate(picked):
-            distances = _Distances(compared, neighbours.standardised[row])
+        distances = np.empty((len(columns), len(picked)))
+        for i, row in enumerate(picked if columns else ()):
+            around = _Surroundings(self.compared, neighbours.standardised[row])
             for j, column in enumerate(columns):
-                expected = distances.expected(column, (column.group,), int(neighbours.index[row]))
-                value = float(neighbours.rows[row, column.column])
-                found[place, j] = _distance(value, expected, logs=bool(logs[j]))
-        scales = [
-            _Scale.of(bool(logs[j]), found[:, j], neighbours.rows[:, column.column])
-            for j, column in enumerate(columns)
-        ]
-        kept = [(c, scale) for c, scale in zip(columns, scales, strict=True) if scale is not None]
-        return cls(compared, tuple(c for c, _ in kept), tuple(scale for _, scale in kept))
+                expected = around.expected(column, (column.group,), int(neighbours.index[row]))
+                value = float(neighbours.rows[row, column.place])
+                distances[j, i] = column.distance(value, expected)
+        self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
     def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
-        """Say what may have gone wrong with a row.
+        """Say what may have gone wrong with a row, a sentence each.
 
-        Parameters
-        ----------
-        row, standardised : (d,) array
-            The row encoded, and scaled for distances.
-        own : int
-            Its position among the training rows, -1 for a new one.
-
-        Returns
-        -------
-        tuple of str
-            A sentence each.
+        The row (d,) is given encoded, and scaled for distances; `own` is its position among the
+        training rows, -1 for a new one.
         """
         if not self.columns:
             return ()
-        distances = _Distances(self.compared, standardised)
-        off = [
-            (j, expected)
-            for j, column in enumerate(self.columns)
-            if self._is_off(j, row, expected := distances.expected(column, (column.group,), own))
-        ]
+        around = _Surroundings(self.compared, standardised)
+        off: list[tuple[_Column, float, float]] = []
+        for column in self.columns:
+            value = float(row[column.place])
+            expected = around.expected(column, (column.group,), own)
+            if column.is_off(value, expected):
+                off.append((column, value, expected))
         found: list[str] = []
-        exchanged: set[int] = set()
-        for j, _ in off if len(off) <= MAX_OFF else ():
-            partner = None if j in exchanged else self._exchanged_with(j, row, distances, own)
+        exchanged: list[_Column] = []
+        for column, _, _ in off if len(off) <= MAX_OFF else ():
+            if column in exchanged:
+                continue
+            partner = self._exchanged_with(column, row, around, own)
             if partner is not None:
-                exchanged |= {j, partner}
-                a, b = sorted((j, partner))
-                names = f"{quoted(self.columns[a].name)} and {quoted(self.columns[b].name)}"
-                found.append(f"{names} fit if exchanged.")
-        for j, expected in off:
-            if j not in exchanged:
-                found += self._repaired(j, float(row[self.columns[j].column]), expected)
+                exchanged += [column, partner]
+                pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
+                found.append(f"{' and '.join(pair)} fit if exchanged.")
+        for column, value, expected in off:
+            if column not in exchanged:
+                found += _repaired(column, value, expected)
         return tuple(found)
 
-    def _is_off(self, j: int, row: FloatArray, expected: float) -> bool:
-        return self.scales[j].is_off(float(row[self.columns[j].column]), expected)
-
-    def _repaired(self, j: int, value: float, expected: float) -> list[str]:
-        """Say which repairs of one cell make it fit, if these are few."""
-        scale, name = self.scales[j], quoted(self.columns[j].name)
-        fitting: dict[float, tuple[float, str]] = {}
-        units = scale.logs and scale.fitting <= CLOSE_FOR_UNITS
-        sign = scale.rule.sign
-        turned = value < 0 or (sign is not None and sign.sign * value < 0)
-        signs = [_Repair(-value, "its sign is turned")] if turned else []
-        for repair in (*signs, *_repairs(value), *(_units(value) if units else ())):
-            distance = scale.distance(repair.value, expected)
-            way = abs(value - repair.value)
-            if scale.logs:
-                way = scale.distance(value, repair.value)
-            clear = repair.value == -value or scale.is_odd(value)
-            fits = scale.clear_fitting if clear else scale.fitting
-            if distance <= min(fits, PART_OF_WAY * way):
-                fitting.setdefault(float(f"{repair.value:.6g}"), (distance, repair.words))
-        if not 0 < len(fitting) <= MAX_ALTERNATIVES:
-            return []
-        words = [words for _, words in sorted(fitting.values())]
-        return [f"{name} fits if {', or '.join(words)}."]
-
     def _exchanged_with(
-        self, j: int, row: FloatArray, distances: _Distances, own: int
-    ) -> int | None:
+        self, column: _Column, row: FloatArray, around: _Surroundings, own: int
+    ) -> _Column | None:
         """Return the column whose value fits here while this one's fits there."""
-        column = self.columns[j]
-        value = float(row[column.column])
-        best: tuple[float, int] | None = None
-        for k, other in enumerate(self.columns):
-            theirs = float(row[other.column])
-            if k == j or theirs == value:
-                continue
-            # Of two columns that are 0 nearly everywhere, either value fits in either.
-            if self.scales[j].mostly_one and self.scales[k].mostly_one:
-                continue
-            left_out = (column.group, other.group)
-            # Exchanged values must be possible at all before neighbours are looked for.
-            if not (self._usual(k, value) and self._usual(j, theirs)):
+        value = float(row[column.place])
+        best: tuple[float, _Column] | None = None
+        for other in self.columns:
+            theirs = float(row[other.place])
+            # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
+            # values must be possible at all before neighbours are looked for.
+            is_possible = other.low <= value <= other.high and column.low <= theirs <= column.high
+            both_mostly_one = column.mostly_one and other.mostly_one
+            if other is column or theirs == value or both_mostly_one or not is_possible:
                 continue
             ratios = []
-            for at, before, after in ((j, value, theirs), (k, theirs, value)):
-                expected = distances.expected(self.columns[at], left_out, own)
-                scale = self.scales[at]
-                near = scale.distance(after, expected)
-                fits = scale.clear_fitting
-                if near > min(fits, PART_OF_WAY * scale.distance(before, expected)):
+            for at, before, after in ((column, value, theirs), (other, theirs, value)):
+                expected = around.expected(at, (column.group, other.group), own)
+                near, fits = at.distance(after, expected), at.clear_fitting
+                if near > min(fits, PART_OF_WAY * at.distance(before, expected)):
                     break
                 ratios.append(near / fits if fits > 0 else 0.0)
             if len(ratios) == 2 and (best is None or max(ratios) < best[0]):
-                best = max(ratios), k
+                best = max(ratios), other
         return None if best is None else best[1]
 
-    def _usual(self, j: int, value: float) -> bool:
-        """Whether a value lies within those of the model's rows."""
-        low, high = self._ranges
-        column = self.columns[j].column
-        return bool(low[column] <= value <= high[column])
 
-    @cached_property
-    def _ranges(self) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest value of each column of the model's rows."""
-        rows = self.compared.neighbours.rows
-        return rows.min(axis=0), rows.max(axis=0)
-
-
-class _Distances:
+class _Surroundings:
     """Squared distances of one row from the model's rows, by group of columns and in all."""
 
     def __init__(self, compared: GroupDistances, standardised: FloatArray) -> None:
         self.neighbours, self.parts = compared.neighbours, compared.squares(standardised)
         self.total = self.parts.sum(axis=0)
 
-    def expected(self, column: NumberColumn, left_out: tuple[int, ...], own: int) -> float:
+    def expected(self, column: _Column, left_out: tuple[int, ...], own: int) -> float:
         """Return what the rows nearest in the groups that are not left out suggest."""
         others = self.total - self.parts[list(left_out)].sum(axis=0)
         others[self.neighbours.index == own] = np.inf
         (nearest,) = nearest_rows(others[None])
         # Several times faster than a median of few numbers.
-        values, k = np.sort(self.neighbours.rows[nearest, column.column]), len(nearest)
+        values, k = np.sort(self.neighbours.rows[nearest, column.place]), len(nearest)
         return float(values[(k - 1) // 2] + values[k // 2]) / 2
 
 
-def _repairs(value: float) -> Iterator[_Repair]:
-    """Return what may have been meant by a value, in the order of how often it is."""
-    for factor in TENS:
-        yield _Repair(value / factor, f"divided by {factor:.0f}")
-        yield _Repair(value * factor, f"multiplied by {factor:.0f}")
-    for digits, words in _retyped(value):
-        yield _Repair(float(digits) * (-1 if value < 0 else 1), f"read as {digits} ({words}?)")
+def _repaired(column: _Column, value: float, expected: float) -> list[str]:
+    """Say which repairs of one cell make it fit, if these are few."""
+    fitting: dict[float, tuple[float, str]] = {}
+    sign = column.rule.sign
+    repairs = [*_repairs(value)]
+    if value < 0 or (sign is not None and sign.sign * value < 0):
+        repairs.insert(0, (-value, "its sign is turned"))
+    if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
+        repairs += _in_other_units(value)
+    for repaired, words in repairs:
+        distance = column.distance(repaired, expected)
+        is_clear = repaired == -value or column.is_odd(value)
+        fits = column.clear_fitting if is_clear else column.fitting
+        if distance <= min(fits, PART_OF_WAY * column.distance(value, repaired)):
+            fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
+    if not 0 < len(fitting) <= MAX_ALTERNATIVES:
+        return []
+    said = ", or ".join(words for _, words in sorted(fitting.values()))
+    return [f"{quoted(column.name)} fits if {said}."]
+
+
+def _repairs(value: float) -> Iterator[tuple[float, str]]:
+    """Yield what may have been meant by a value, most often meant first, and the repair."""
+    for factor in (10.0, 100.0, 1000.0):
+        yield value / factor, f"divided by {factor:.0f}"
+        yield value * factor, f"multiplied by {factor:.0f}"
+    text = repr(abs(value)).removesuffix(".0")
+    if "e" not in text and sum(letter.isdigit() for letter in text) >= MIN_DIGITS:
+        retyped = [(shorter, "a digit typed twice") for shorter in without_double(value)]
+        for i, (a, b) in enumerate(pairwise(text)):
+            if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
+                retyped.append((text[:i] + b + a + text[i + 2 :], "two digits exchanged"))
+        for digits, words in retyped:
+            yield math.copysign(float(digits), value), f"read as {digits} ({words}?)"
     if value == round(value) and 1000 <= value < 3000:
         for century in (value - 100, value + 100):
-            yield _Repair(century, f"read as {century:.0f} (another century?)")
+            yield century, f"read as {century:.0f} (another century?)"
 
 
-def _units(value: float) -> Iterator[_Repair]:
-    """Return a value in the units it may have been meant in."""
+def _in_other_units(value: float) -> Iterator[tuple[float, str]]:
+    """Yield a value in the units it may have been meant in, and the repair."""
     for factor, units in UNITS:
-        shown = f"{factor:.4g}"
-        yield _Repair(value / factor, f"divided by {shown} ({units}?)")
-        yield _Repair(value * factor, f"multiplied by {shown} ({units}?)")
+        yield value / factor, f"divided by {factor:.4g} ({units}?)"
+        yield value * factor, f"multiplied by {factor:.4g} ({units}?)"
     for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
-        yield _Repair(celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)")
-
-
-def _retyped(value: float) -> Iterator[tuple[str, str]]:
-    """Return a number with a digit typed once less, or two exchanged."""
-    text = repr(abs(value)).removesuffix(".0")
-    if "e" in text or sum(letter.isdigit() for letter in text) < MIN_DIGITS:
-        return
-    for shorter in without_double(value):
-        yield shorter, "a digit typed twice"
-    for i, (a, b) in enumerate(pairwise(text)):
-        if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
-            yield text[:i] + b + a + text[i + 2 :], "two digits exchanged"
-
-
-def missing_hint(missing: Sequence[tuple[str, float]]) -> str:
-    """Say that several cells are missing that hardly ever are; empty where they are not.
-
-    Parameters
-    ----------
-    missing : sequence of (str, float)
-        The columns whose cells are missing in a row, and the share of rows that lack each.
-
-    Examples
-    --------
-    >>> missing_hint([("age", 0.001), ("fare", 0.0), ("cabin", 0.7)])
-    '"age" and "fare" are missing, each of which fewer than 1 in 100 rows lack.'
-    """
-    rare = [quoted(name) for name, share in missing if share < RARELY_MISSING]
-    if len(rare) < 2:
-        return ""
-    names = f"{', '.join(rare[:-1])} and {rare[-1]}"
-    return f"{names} are missing, each of which fewer than 1 in 100 rows lack."
+        yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"

@@ -1,4 +1,4 @@
-"""What a screening may be told, and what is decided where nothing was said."""
+"""Options of a screening, and their defaults."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.novelty.detector.leave_one_out import RIDGES
+from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.table.columns import ColumnOptions
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
     "DEFAULT_SHARE",
     "KERNELS",
     "RULES",
-    "Rule",
     "ScreeningOptions",
     "resolve_rule",
 ]
@@ -44,29 +44,8 @@ LIMITS: dict[str, tuple[str, type, float, float]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What decides which rows are flagged.
-
-    Attributes
-    ----------
-    name : str
-        ``share``, ``count``, ``alpha`` or ``fdr``.
-    setting : float
-        Its number.
-    """
-
-    name: str
-    setting: float
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether it is a rate that clean rows calibrate, not a choice."""
-        return self.name in ("alpha", "fdr")
-
-
-@dataclass(frozen=True)
 class ScreeningOptions:
-    """Everything a screening can be told; ``None`` is decided from the table.
+    """All options of a screening; ``None`` is decided from the table.
 
     Attributes
     ----------
@@ -79,7 +58,7 @@ class ScreeningOptions:
     fdr : float, optional
         Expected share of false discoveries on the list, in (0, 1); needs a clean reference.
     columns : ColumnOptions
-        What the columns are to be taken as.
+        Roles of the columns.
     positive : str, optional
         Value of the label column that means outlier.
     explain : int
@@ -121,40 +100,37 @@ class ScreeningOptions:
 
     def __post_init__(self) -> None:
         for flag, (name, kind, low, high) in LIMITS.items():
-            _within(flag, getattr(self, name), kind, low, high)
-        for name in ("kernel", "calibration"):
-            _among(name, getattr(self, name), KERNELS if name == "kernel" else CALIBRATIONS)
+            _require_within(flag, getattr(self, name), kind, low, high)
+        for flag, value, choices in (
+            ("kernel", self.kernel, KERNELS),
+            ("calibration", self.calibration, CALIBRATIONS),
+        ):
+            if value is not None and value not in choices:
+                text, meant = one_line(str(value)), suggest(one_line(str(value)), choices)
+                raise ConfigError(f"--{flag} must be {', '.join(choices)}, got {text!r}.{meant}")
         if self.positive is not None and self.columns.label is None:
             raise ConfigError("--positive names a value of the label column: give the --label too")
-        self._check_width()
-        self._check_cut()
-
-    def _check_width(self) -> None:
-        """Refuse two widths, a width of no kernel, and a kernel without the width it needs."""
-        given = self.gamma is not None or self.sigma is not None
+        # Two widths, a width of no kernel, a kernel without the width it needs.
+        has_width = self.gamma is not None or self.sigma is not None
         if self.gamma is not None and self.sigma is not None:
             raise ConfigError(
                 "--gamma and --sigma both set the width of the kernel: give one "
                 "(gamma = 1/(2 sigma^2))"
             )
-        if self.kernel is None and given:
+        if self.kernel is None and has_width:
             raise ConfigError(
                 "--gamma and --sigma set the width of a single kernel: name it too (--kernel rbf)"
             )
-        if self.kernel == "laplacian" and not given:
+        if self.kernel == "laplacian" and not has_width:
             raise ConfigError("--kernel laplacian needs a width: give --gamma")
-        if self.kernel in ("linear", "cosine") and given:
+        if self.kernel in ("linear", "cosine") and has_width:
             raise ConfigError(f"--kernel {self.kernel} has no width: leave --gamma and --sigma out")
-
-    def _check_cut(self) -> None:
-        """Refuse what only the other of the two cuts knows."""
-        if self.n_components is None:
-            return
-        if self.ridge is not None:
+        # What belongs to the soft cut only.
+        if self.n_components is not None and self.ridge is not None:
             raise ConfigError(
                 "--ridge belongs to the soft cut, --components to the hard one: leave one out"
             )
-        if self.calibration == "leave-one-out":
+        if self.n_components is not None and self.calibration == "leave-one-out":
             raise ConfigError(
                 "--calibration leave-one-out has a closed form for the soft cut only: use split "
                 "with --components, or leave --components out"
@@ -162,32 +138,9 @@ class ScreeningOptions:
 
 
 def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None = None) -> Rule:
-    """Decide which rule flags rows.
+    """Rule that flags rows: of share, count, alpha and fdr the one that is given.
 
-    Parameters
-    ----------
-    options : ScreeningOptions
-        At most one of share, count, alpha and fdr may be set.
-    clean : bool
-        Whether the model was fitted on a clean reference.
-    default : Rule, optional
-        Where none is set; by itself share 0.01, or alpha 0.05 with a clean reference.
-
-    Returns
-    -------
-    Rule
-
-    Raises
-    ------
-    ConfigError
-        If two are set, one is out of range, or a rate is asked for without clean rows.
-
-    Examples
-    --------
-    >>> resolve_rule(ScreeningOptions(), clean=False)
-    Rule(name='share', setting=0.01)
-    >>> resolve_rule(ScreeningOptions(fdr=0.1), clean=True)
-    Rule(name='fdr', setting=0.1)
+    Where none is, it is `default`, or else share 0.01, or alpha 0.05 with a `clean` reference.
     """
     given = [Rule(name, value) for name in RULES if (value := getattr(options, name)) is not None]
     if len(given) > 1:
@@ -197,7 +150,12 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
         choice = Rule("alpha", DEFAULT_ALPHA) if clean else Rule("share", DEFAULT_SHARE)
         return default or choice
     rule = given[0]
-    _check_rule(rule)
+    if rule.name == "count":
+        _require_within("count", rule.setting, Integral, 1, 2**53)
+    else:
+        _require_within(rule.name, rule.setting, Real, -math.inf, math.inf)
+        if not 0 < rule.setting < 1:
+            raise ConfigError(f"--{rule.name} must be between 0 and 1, got {rule.setting:g}")
     if rule.calibrated and not clean:
         raise ConfigError(
             f"--{rule.name} needs a clean reference: no calibrated rate exists without clean rows; "
@@ -206,17 +164,7 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
     return rule
 
 
-def _check_rule(rule: Rule) -> None:
-    """Refuse a rule whose number is outside its range."""
-    if rule.name == "count":
-        _within("count", rule.setting, Integral, 1, 2**53)
-        return
-    _within(rule.name, rule.setting, Real, -math.inf, math.inf)
-    if not 0 < rule.setting < 1:
-        raise ConfigError(f"--{rule.name} must be between 0 and 1, got {rule.setting:g}")
-
-
-def _within(flag: str, value: Any, kind: type, low: float, high: float) -> None:
+def _require_within(flag: str, value: Any, kind: type, low: float, high: float) -> None:
     """Refuse a number outside its range; NaN is outside every range."""
     number: Any = value if isinstance(value, kind) and not isinstance(value, bool) else math.nan
     if value is None or low <= number <= high:
@@ -226,19 +174,8 @@ def _within(flag: str, value: Any, kind: type, low: float, high: float) -> None:
         what = f"at least {low:g}"
     elif number > high:
         what = f"at most {high:,}" if kind is Integral else f"at most {high:g}"
-    raise ConfigError(f"--{flag} must be {what}, got {_shown(value)}")
-
-
-def _among(flag: str, value: object, known: tuple[str, ...]) -> None:
-    if value is None or value in known:
-        return
-    shown = one_line(str(value))
-    raise ConfigError(f"--{flag} must be {', '.join(known)}, got {shown!r}.{suggest(shown, known)}")
-
-
-def _shown(value: object) -> str:
-    """Show a number in a few digits, however many it has."""
     try:
-        return f"{value:g}" if isinstance(value, float) else one_line(str(value), 30)
+        text = f"{value:g}" if isinstance(value, float) else one_line(str(value), 30)
     except ValueError:  # more digits than Python turns into text
-        return "a number of thousands of digits"
+        text = "a number of thousands of digits"
+    raise ConfigError(f"--{flag} must be {what}, got {text}")

@@ -1,6 +1,6 @@
 """Rows that repeat others, in all columns the model uses or in all but one cell.
 
-Equal rows have one hash (`row_hashes.py`). For rows equal but for one cell each cell gets a hash,
+Equal rows have one hash. For rows equal but for one cell each cell gets a hash,
 and the hash of a row is their sum: without column j it is the sum less one hash, so that d sorts of
 n numbers find what a comparison of all pairs would. Cells are compared here but for case, space
 and digits beyond the sixth.
@@ -16,31 +16,30 @@ hour, a size), and no mistake in these rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.tables.numbers import NumberFormat
-from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
-from kpca_apps.novelty.table.row_hashes import EqualRows, equal_rows
-from kpca_apps.novelty.table.specs import ColumnPlan, ColumnSpec, quoted
-from kpca_apps.novelty.table.table_rows import TableRows
+from kpca_apps.novelty.table.columns import ColumnSpec, quoted
+from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["find_duplicates"]
+__all__ = ["EqualRows", "equal_rows", "find_duplicates"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 
-# Listed groups, and the rows and columns told of each; groups of equal rows that are judged.
+# Listed groups, and the rows and columns named of each; groups of equal rows looked at.
 MAX_GROUPS = 20
 MAX_PLACES = 8
-_MAX_JUDGED = 2_000
-# Rows expected by chance to hold the same cells, from which a repeat is told.
+_MAX_LOOKED_AT = 2_000
+# Rows expected by chance to hold the same cells, from which a repeat is listed.
 _BY_CHANCE = 1e-3
 # Rows that differ from others in one column alone, from which the table is made so.
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
@@ -48,98 +47,48 @@ _DIGITS = 6  # float32 holds so many; a value that was stored there and back is 
 
 
 @dataclass(frozen=True)
-class _NearGroup:
+class EqualRows:
+    """Groups of rows that have one hash."""
+
+    n_repeats: int  # rows that repeat an earlier one
+    n_groups: int  # rows that are repeated
+    groups: tuple[IntArray, ...]  # positions in the first groups, in order of their first rows
+
+
+def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
+    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all.
+
+    >>> found = equal_rows(np.array([7, 5, 7, 9, 5, 7], dtype=np.uint64), 1)
+    >>> found.n_repeats, found.n_groups, found.groups[0].tolist()
+    (3, 2, [0, 2, 5])
+    """
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    # Places, one after the other where a run of equal hashes goes on, that equal the one before.
+    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    ends = np.diff(repeats, append=-1) != 1
+    stops = repeats[ends] + 1
+    starts = repeats[np.insert(ends[:-1], 0, True)] - 1 if len(repeats) else repeats
+    first = np.argsort(order[starts])[:n_listed]
+    groups = tuple(order[starts[k] : stops[k]] for k in first)
+    return EqualRows(len(repeats), len(starts), groups)
+
+
+class _NearGroup(NamedTuple):
     """Rows of the sample equal but for a column; for column -1, but for how they are written."""
 
     column: int
     places: IntArray
 
 
-def find_duplicates(rows: TableRows) -> DuplicateRows:
-    """Find the rows of a table that repeat others.
-
-    Parameters
-    ----------
-    rows : TableRows
-        All its rows are compared as they are written; near repeats are sought in the sample.
-
-    Returns
-    -------
-    DuplicateRows
-    """
-    plan, sample = rows.encoder.plan, rows.sample_table
-    hashes = rows.hashes()
-    found = equal_rows(hashes, _MAX_JUDGED)
-    firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
-    candidates = rows.take(firsts) if len(firsts) else None
-    cells = _CellSums.of(plan, sample, candidates)
-    telling = [
-        group
-        for group, expected in zip(found.groups, cells.expected_of_others, strict=True)
-        if expected < _BY_CHANCE
-    ]
-    by_nature = 2 * len(telling) < len(found.groups)
-    if by_nature:
-        telling = []
-    near, common = (
-        ([], ()) if by_nature else _near_groups(plan, rows, hashes[rows.sample_index], cells)
-    )
-    equal = _told_equal(rows, telling[:MAX_GROUPS])
-    told = tuple(_told_near(rows, plan, group) for group in near[:MAX_GROUPS])
-    return DuplicateRows(
-        n_repeats=found.n_repeats,
-        n_groups=found.n_groups,
-        equal=equal,
-        n_near=len(near),
-        near=told,
-        common=common,
-        n_compared=sample.frame.height,
-        statement=_statement(rows, found, equal, len(near), told, common),
-    )
-
-
-@dataclass(frozen=True)
-class _CellSums:
-    """What all columns together say of each row of the sample.
-
-    Attributes
-    ----------
-    hashes : (s,) array
-        Sum of the hashes of its cells.
-    log_expected : (s,) array
-        Logarithm of the number of rows expected to hold the same cells by chance.
-    expected_of_others : (c,) array
-        That number for some other rows.
-    """
-
-    hashes: HashArray
-    log_expected: FloatArray
-    expected_of_others: FloatArray
-
-    @classmethod
-    def of(cls, plan: ColumnPlan, sample: Table, others: Table | None) -> _CellSums:
-        """Go through the columns once; no more than one is held at a time."""
-        n_rows = sample.frame.height
-        hashes = np.zeros(n_rows, dtype=np.uint64)
-        logs = np.full(n_rows, np.log(n_rows))
-        log_others = np.full(0 if others is None else others.frame.height, np.log(n_rows))
-        for number, spec in enumerate(plan.used):
-            column = _Cells.of(sample.column(spec.name), spec, number)
-            hashes += column.hashes
-            logs += column.log_shares
-            if others is not None:
-                log_others += column.shares_of(_keys(others.column(spec.name), spec))
-        return cls(hashes, logs, np.exp(log_others))
-
-
 @dataclass(frozen=True)
 class _Cells:
     """The cells of one column, each as a hash and with its share among all of them."""
 
-    keys: HashArray
-    counts: IntArray
-    hashes: HashArray
-    log_shares: FloatArray
+    keys: HashArray  # (k,), of different cells, increasing
+    counts: IntArray  # (k,)
+    hashes: HashArray  # (s,)
+    log_shares: FloatArray  # (s,)
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec, number: int) -> _Cells:
@@ -150,29 +99,64 @@ class _Cells:
         mixed = _mixed(keys + _mixed(np.full(len(keys), number + 1, dtype=np.uint64)))
         return cls(keys, counts, mixed[inverse], np.log(counts / len(inverse))[inverse])
 
-    def shares_of(self, keys: HashArray) -> FloatArray:
-        """Logarithms of the shares of other cells; one that was not drawn is as rare as can be."""
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        counts = np.where(self.keys[place] == keys, self.counts[place], 1)
-        return np.asarray(np.log(counts / len(self.hashes)))
+
+def find_duplicates(rows: TableRows) -> DuplicateRows:
+    """Find the rows of a table that repeat others.
+
+    All its rows are compared as they are written; near repeats are sought in the sample.
+    """
+    sample, used = rows.sample_table, rows.encoder.plan.used
+    found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
+    firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
+    candidates = rows.take(firsts) if len(firsts) else None
+    # Of each row of the sample the sum of the hashes of its cells, and the logarithm of how many
+    # rows chance would give the same cells; and that of the first row of each equal group.
+    n_rows = sample.frame.height
+    hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
+    log_firsts = np.full(len(firsts), np.log(n_rows))
+    for number, spec in enumerate(used):  # one column at a time, to hold no more
+        cells = _Cells.of(sample.column(spec.name), spec, number)
+        hashes += cells.hashes
+        logs += cells.log_shares
+        if candidates is not None:
+            # A cell that was not drawn is as rare as can be.
+            keys = _keys(candidates.column(spec.name), spec)
+            place = np.minimum(np.searchsorted(cells.keys, keys), len(cells.keys) - 1)
+            counts = np.where(cells.keys[place] == keys, cells.counts[place], 1)
+            log_firsts += np.log(counts / n_rows)
+    expected = np.exp(log_firsts)
+    listed = [group for group, n in zip(found.groups, expected, strict=True) if n < _BY_CHANCE]
+    near: list[_NearGroup] = []
+    common: tuple[tuple[str, int], ...] = ()
+    if 2 * len(listed) < len(found.groups):
+        listed = []  # chance explains half of all repeats
+    else:
+        near, common = _near_groups(rows, hashes, logs)
+    duplicates = DuplicateRows(
+        n_repeats=found.n_repeats,
+        n_groups=found.n_groups,
+        equal=_equal_rows_in_table(rows, listed[:MAX_GROUPS]),
+        n_near=len(near),
+        near=tuple(_near_rows_in_table(rows, group) for group in near[:MAX_GROUPS]),
+        common=common,
+        n_compared=n_rows,
+    )
+    return replace(duplicates, statement=_statement(rows, duplicates))
 
 
 def _keys(column: Column, spec: ColumnSpec) -> HashArray:
-    """Tell the cells of a column apart, but for case, space and digits beyond the sixth."""
+    """Return a key of each cell: equal but for case, space and digits beyond the sixth."""
     if spec.format is None:
-        return _text_keys(column)
+        texts = column.levels.texts.str.to_lowercase().str.replace_all(r"\s+", " ")
+        return column.levels.each(texts.hash(seed=0).to_numpy(), 0)
     readings = column.read(spec.format)
     is_number = isinstance(spec.format, NumberFormat)
     keys = _mixed((_rounded(readings.values) if is_number else readings.values).view(np.uint64))
     if readings.unreadable.any():
-        keys[readings.unreadable] = _text_keys(column.take(np.flatnonzero(readings.unreadable)))
+        unread = column.take(np.flatnonzero(readings.unreadable))
+        keys[readings.unreadable] = _keys(unread, replace(spec, format=None))
     keys[readings.missing] = 0
     return keys
-
-
-def _text_keys(column: Column) -> HashArray:
-    texts = column.levels.texts.str.to_lowercase().str.replace_all(r"\s+", " ")
-    return column.levels.each(texts.hash(seed=0).to_numpy(), 0)
 
 
 def _rounded(values: FloatArray) -> FloatArray:
@@ -195,73 +179,61 @@ def _mixed(keys: HashArray) -> HashArray:
 
 
 def _near_groups(
-    plan: ColumnPlan, rows: TableRows, as_written: HashArray, cells: _CellSums
+    rows: TableRows, hashes: HashArray, log_expected: FloatArray
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
-    """Find the groups to be told, in the order of the table, and the columns left out."""
-    sample = rows.sample_table
+    """Find the groups to be listed, in the order of the table, and the columns left out."""
+    sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
+    as_written = rows.hashes[rows.sample_index]
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])
-        for places in _runs(cells.hashes[different])
-        if cells.log_expected[different[places[0]]] < np.log(_BY_CHANCE)
+        for places in equal_rows(hashes[different]).groups
+        if log_expected[different[places[0]]] < unlikely
     ]
     # One row of each such group stands for it from here on.
-    kept = np.sort(different[np.unique(cells.hashes[different], return_index=True)[1]])
+    kept = np.sort(different[np.unique(hashes[different], return_index=True)[1]])
     common: list[tuple[str, int]] = []
-    most = _most(rows)
-    for number, spec in enumerate(plan.used):
+    most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
+    for number, spec in enumerate(rows.encoder.plan.used):
         column = _Cells.of(sample.column(spec.name), spec, number)
-        rest = cells.log_expected[kept] - column.log_shares[kept]
+        rest = log_expected[kept] - column.log_shares[kept]
         groups = [
             _NearGroup(number, kept[places])
-            for places in _runs(cells.hashes[kept] - column.hashes[kept])
-            if rest[places[0]] < np.log(_BY_CHANCE)
+            for places in equal_rows(hashes[kept] - column.hashes[kept]).groups
+            if rest[places[0]] < unlikely
         ]
         n_rows = sum(len(group.places) for group in groups)
         if n_rows > most:
             common.append((spec.name, n_rows))
         else:
             found += groups
-    return sorted(found, key=lambda group: (*group.places[:2].tolist(), group.column)), tuple(
-        common
-    )
+    found.sort(key=lambda group: (*group.places[:2].tolist(), group.column))
+    return found, tuple(common)
 
 
-def _most(rows: TableRows) -> int:
-    """Rows of the sample that may differ from others in one cell by mistake."""
-    return max(_COMMON_ROWS, int(_COMMON_SHARE * rows.sample_table.frame.height))
-
-
-def _runs(hashes: HashArray) -> Iterator[IntArray]:
-    """Yield the places of hashes that occur more than once, a group each."""
-    order = np.argsort(hashes, kind="stable")
-    cuts = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
-    for k in np.flatnonzero(np.diff(cuts) > 1):
-        yield order[cuts[k] : cuts[k + 1]]
-
-
-def _told_equal(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
+def _equal_rows_in_table(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
     """Put groups of equal rows into row numbers and lines."""
     if not groups:
         return ()
-    shown = [group[:MAX_PLACES] for group in groups]
-    lines = rows.take(np.concatenate(shown)).lines
-    ends = np.cumsum([len(places) for places in shown])
-    parts = [None] * len(shown) if lines is None else np.split(lines, ends[:-1])
+    firsts = [group[:MAX_PLACES] for group in groups]
+    lines = rows.take(np.concatenate(firsts)).lines
+    ends = np.cumsum([len(places) for places in firsts])
+    parts = [None] * len(firsts) if lines is None else np.split(lines, ends[:-1])
     return tuple(
         RepeatedRows(
             rows=tuple((places + 1).tolist()),
             lines=None if part is None else tuple(part.tolist()),
             n_rows=len(group),
         )
-        for group, places, part in zip(groups, shown, parts, strict=True)
+        for group, places, part in zip(groups, firsts, parts, strict=True)
     )
 
 
-def _told_near(rows: TableRows, plan: ColumnPlan, group: _NearGroup) -> RepeatedRows:
+def _near_rows_in_table(rows: TableRows, group: _NearGroup) -> RepeatedRows:
     """Put a group of the sample into row numbers, lines and the cells that differ."""
+    used = rows.encoder.plan.used
     table, places = rows.sample_table, group.places[:MAX_PLACES]
-    specs = (plan.used[group.column],) if group.column >= 0 else plan.used
+    specs = used if group.column < 0 else (used[group.column],)
     texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
     differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
     texts |= {s.name: ["(hidden)"] * len(places) for s in specs if s.hidden}
@@ -274,42 +246,36 @@ def _told_near(rows: TableRows, plan: ColumnPlan, group: _NearGroup) -> Repeated
     )
 
 
-def _statement(
-    rows: TableRows,
-    found: EqualRows,
-    equal: Sequence[RepeatedRows],
-    n_near: int,
-    near: Sequence[RepeatedRows],
-    common: Sequence[tuple[str, int]],
-) -> str:
+def _statement(rows: TableRows, found: DuplicateRows) -> str:
     """Say what repeats, in a few sentences."""
-    said = []
-    if found.n_repeats:
-        which = (
-            "1 row repeats an" if found.n_repeats == 1 else f"{found.n_repeats:,} rows repeat an"
-        )
-        where = f" ({_places(equal[0])})" if len(equal) == found.n_groups == 1 else ""
-        nature = "" if equal else ": their values are so common that rows repeat by chance"
-        said.append(f"{which} earlier one in every column the model uses{where}{nature}.")
-    if n_near:
+    sentences = []
+    if n := found.n_repeats:
+        which = "1 row repeats an" if n == 1 else f"{n:,} rows repeat an"
+        where = f" ({_places(found.equal[0])})" if len(found.equal) == found.n_groups == 1 else ""
+        nature = "" if found.equal else ": their values are so common that rows repeat by chance"
+        sentences.append(f"{which} earlier one in every column the model uses{where}{nature}.")
+    if n := found.n_near:
+        most = max(_COMMON_ROWS, int(_COMMON_SHARE * found.n_compared))
         drawn = "" if rows.size_of_parts is None else f" of {len(rows.sample_index):,} drawn"
-        which = "1 group of rows is" if n_near == 1 else f"{n_near:,} groups of rows are"
-        where = f" ({_places(near[0])})" if n_near == 1 else ""
-        many = "" if n_near <= _most(rows) // 2 else ", so many that the table may be made this way"
-        said.append(
+        which = "1 group of rows is" if n == 1 else f"{n:,} groups of rows are"
+        where = f" ({_places(found.near[0])})" if n == 1 else ""
+        many = "" if n <= most // 2 else ", so many that the table may be made this way"
+        sentences.append(
             f"{which} equal but for one cell, or for how it is written{drawn}{where}{many}."
         )
-    if common:
+    if common := found.common:
         names = ", ".join(quoted(name) for name, _ in common[:3])
         more = f" and {len(common) - 3} more columns" if len(common) > 3 else ""
-        said.append(f"Rows that differ in {names}{more} alone are common here, and not listed.")
-    return " ".join(said)
+        sentences.append(
+            f"Rows that differ in {names}{more} alone are common here, and not listed."
+        )
+    return " ".join(sentences)
 
 
 def _places(group: RepeatedRows) -> str:
     """Name the rows of a group, and the column in which they differ."""
     kind, places = ("row", group.rows) if group.lines is None else ("line", group.lines)
-    shown = ", ".join(f"{place:,}" for place in places)
+    numbers = ", ".join(f"{place:,}" for place in places)
     more = f" and {group.n_rows - len(places)} more" if group.n_rows > len(places) else ""
     column = f", {quoted(group.columns[0])}" if len(group.columns) == 1 else ""
-    return f"{kind}s {shown}{more}{column}"
+    return f"{kind}s {numbers}{more}{column}"

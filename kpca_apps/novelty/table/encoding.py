@@ -6,39 +6,150 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
-from kpca_apps.files.names import suggest
+from kpca_apps.files.tables.dates import DateFormat
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.result import OddCell
-from kpca_apps.novelty.table.cell_faults import (
-    CellFaults,
-    ColumnFaults,
-    fault_sentences,
-    listed,
-    places_of,
-)
-from kpca_apps.novelty.table.cell_rules import CellRules
-from kpca_apps.novelty.table.coders import LevelCoder, ValueCoder
+from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, least_level_count
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
-from kpca_apps.novelty.table.odd_cells import OddValues, odd_cells
-from kpca_apps.novelty.table.profiles import count_missing
-from kpca_apps.novelty.table.row_hashes import hash_rows
-from kpca_apps.novelty.table.specs import LEVEL_ROLES, ColumnPlan, quoted
+from kpca_apps.novelty.table.kinds import KINDS, Notation
 
-__all__ = ["ColumnGroup", "Noted", "TableEncoder"]
+__all__ = ["MISSING", "ColumnGroup", "LevelCoder", "TableEncoder", "ValueCoder"]
 
 FloatArray = NDArray[np.float64]
 
+MISSING = "(missing)"
+_OTHER = "(other)"
+_MAX_LEVELS = 50
+_LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
+
 
 @dataclass(frozen=True)
-class ColumnGroup:
+class ValueCoder:
+    """A column of numbers, dates or free text as one or more values a row."""
+
+    spec: ColumnSpec
+    features: tuple[int, ...]  # those kept of its kind: the first, and those that vary
+    gap: bool  # whether one more matrix column marks missing cells (0 or 1)
+    notation: Notation
+
+    def validate(self) -> None:
+        """Refuse features that the column has not."""
+        possible = range(KINDS[self.spec.role].n_features if self.spec.used else 0)
+        if self.features[:1] != (0,) or [*self.features] != sorted({*self.features} & {*possible}):
+            raise ValueError(f"a {self.spec.role} column has no features {self.features!r:.60}")
+
+    @classmethod
+    def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
+        """Choose the features that vary in the column."""
+        values = spec.features(column)
+        seen = values[~np.isnan(values[:, 0])]
+        # Times of day are taken from days since 1970, and are as exact as those.
+        is_date = isinstance(spec.format, DateFormat)
+        size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
+        kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
+        gap = gaps_tell and len(seen) < len(values)
+        return cls(spec, kept, gap, Notation.of(column, spec.format))
+
+    @property
+    def width(self) -> int:
+        """Matrix columns in all."""
+        return len(self.features) + self.gap
+
+    def encode(self, column: Column) -> FloatArray:
+        """Turn cells into (n, width) numbers; values are NaN where missing."""
+        values = self.spec.features(column)[:, list(self.features)]
+        if not self.gap:
+            return values
+        return np.column_stack([values, np.isnan(values[:, 0])])
+
+    def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
+        """Write an expected value as text, as the column would, and as a number to draw."""
+        if self.gap and values[-1] > 0.5:
+            return MISSING, None
+        kind, format = KINDS[self.spec.role], self.spec.format
+        if format is not None:
+            value = float(values[0]) * kind.unit
+            return self.notation.write(value, format), value
+        features = np.full(kind.n_features, np.nan)
+        features[list(self.features)] = values[: len(self.features)]
+        return kind.describe(features) if kind.describe else "", None
+
+
+@dataclass(frozen=True)
+class LevelCoder:
+    """A column of categories as one indicator a level; exactly one is set in each row.
+
+    Two rows of different levels lie at squared distance d2 = sqrt(2/g), g = 1 - sum p^2, so that a
+    column of many balanced levels and one of a dominant level weigh alike, and no rare level
+    dominates as it does with standardised indicators.
+    """
+
+    spec: ColumnSpec
+    levels: tuple[str, ...]  # with an indicator each; then "other" and, if has_missing, "missing"
+    has_missing: bool  # whether missing is a level; else a missing cell counts as "other"
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # of a set indicator: sqrt(d2 / 2)
+    spellings: tuple[str, ...]  # commonest of each level: those of Booleans are in lower case
+
+    features: ClassVar[tuple[int, ...]] = ()  # it has no values to standardise
+
+    def validate(self) -> None:
+        """Refuse levels that no column has."""
+        n_levels, n_spellings = len(self.levels), len(self.spellings)
+        if n_spellings != n_levels or len({*self.levels}) != n_levels:
+            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
+        if not self.spec.has_levels:
+            raise ValueError(f"a {self.spec.role} column of levels")
+
+    @classmethod
+    def fit(cls, column: Column, spec: ColumnSpec) -> LevelCoder:
+        """Choose the levels: not rare (for Booleans: any), and the 50 most frequent at most."""
+        of = spec.levels(column)
+        n_cells = int(of.counts.sum())
+        least = 1 if spec.is_truth else least_level_count(n_cells)
+        kept = {level: count for level, count in of.most_frequent(_MAX_LEVELS) if count >= least}
+        n_named, n_missing = sum(kept.values()), len(column) - n_cells
+        counts = np.array([*kept.values(), n_cells - n_named, n_missing], dtype=float)
+        diversity = max(1 - float(((counts / counts.sum()) ** 2).sum()), 1e-3)
+        scale = float(np.sqrt(np.sqrt(2 / diversity) / 2))
+        levels = spellings = tuple(kept)
+        if spec.is_truth:
+            texts = [text for text, _ in column.levels.most_frequent()]
+            spellings = tuple(next(t for t in texts if t.lower() == level) for level in levels)
+        return cls(spec, levels, n_missing > 0, scale, spellings)
+
+    @property
+    def width(self) -> int:
+        """Matrix columns in all."""
+        return len(self.levels) + 1 + self.has_missing
+
+    def encode(self, column: Column) -> FloatArray:
+        """Turn cells into (n, width) indicators."""
+        place = {level: j for j, level in enumerate(self.levels)}
+        of, other = self.spec.levels(column), len(self.levels)
+        places = np.array([place.get(text, other) for text in of.texts], dtype=np.int64)
+        matrix = np.zeros((len(column), self.width))
+        columns = of.each(places, other + self.has_missing)
+        matrix[np.arange(len(column)), columns] = self.scale
+        return matrix
+
+    def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
+        """Write an expected level as text, and as a name to draw."""
+        j = int(np.argmax(values))
+        if j < len(self.levels):
+            return self.spellings[j], self.levels[j]
+        return (_OTHER if j == len(self.levels) else MISSING), None
+
+
+class ColumnGroup(NamedTuple):
     """The matrix columns one column of the table became."""
 
     name: str
@@ -46,36 +157,9 @@ class ColumnGroup:
 
 
 @dataclass(frozen=True)
-class Noted:
-    """What the cells of a table, or of a part of it, hold.
-
-    Attributes
-    ----------
-    faults : CellFaults
-        Those that are no values, and odd ones.
-    hashes : (n,) array
-        Of the rows, to find equal ones.
-    """
-
-    faults: CellFaults
-    hashes: NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
 class TableEncoder:
     """What was learnt from the columns of one table, to encode it and later ones alike.
 
-    Attributes
-    ----------
-    plan : ColumnPlan
-        What each column becomes.
-    coders : tuple of ValueCoder and LevelCoder
-        One a used column, in the order of the plan.
-    imputer : ConditionalMeanImputer
-        Fills missing values.
-
-    Examples
-    --------
     >>> import polars as pl
     >>> from kpca_apps.files.tables.opening import table_from_frame
     >>> from kpca_apps.novelty.table.columns import infer_plan
@@ -94,45 +178,34 @@ class TableEncoder:
     """
 
     plan: ColumnPlan
-    coders: tuple[ValueCoder | LevelCoder, ...]
+    coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
     imputer: ConditionalMeanImputer
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
         if tuple(coder.spec for coder in self.coders) != self.plan.used:
             raise ValueError("its coders are not those of its plan")
-        if len(self.imputer.mean) != sum(coder.n_values for coder in self.coders):
+        if len(self.imputer.mean) != sum(len(coder.features) for coder in self.coders):
             raise ValueError("its moments are not those of its columns")
 
     @classmethod
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
         """Learn levels, features and how to fill gaps.
 
-        Parameters
-        ----------
-        table : Table
-            The reference, or the table to screen.
-        plan : ColumnPlan
-            Its plan.
-        contaminated : bool
-            Whether the table may hold outliers: then a gap is a fact about a row and gets an
-            indicator. A clean reference only teaches how to fill gaps.
-
-        Returns
-        -------
-        TableEncoder
+        Where the table may hold outliers (`contaminated`), a gap is a fact about a row and gets an
+        indicator. A clean reference only teaches how to fill gaps.
         """
         coders: list[ValueCoder | LevelCoder] = []
+        blocks = [np.empty((table.frame.height, 0))]
         for spec in plan.used:
             column = table.column(spec.name)
-            if spec.role in LEVEL_ROLES:
+            if spec.has_levels:
                 coders.append(LevelCoder.fit(column, spec))
             else:
-                coders.append(ValueCoder.fit(column, spec, gaps_tell=contaminated))
-        of_values = [coder for coder in coders if coder.n_values]
-        blocks = [c.encode(table.column(c.spec.name))[:, : c.n_values] for c in of_values]
-        values = np.hstack([np.empty((table.frame.height, 0)), *blocks])
-        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(values))
+                coder = ValueCoder.fit(column, spec, gaps_tell=contaminated)
+                coders.append(coder)
+                blocks.append(coder.encode(column)[:, : len(coder.features)])
+        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)))
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:
@@ -150,13 +223,8 @@ class TableEncoder:
         return tuple(
             column
             for coder, group in zip(self.coders, self.groups, strict=True)
-            for column in group.columns[coder.n_values :]
+            for column in group.columns[len(coder.features) :]
         )
-
-    @property
-    def width(self) -> int:
-        """Columns of the matrix."""
-        return sum(coder.width for coder in self.coders)
 
     def matrix(self, table: Table) -> FloatArray:
         """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).
@@ -165,125 +233,30 @@ class TableEncoder:
         """
         matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
         if np.isnan(matrix).any():
-            columns = np.arange(matrix.shape[1])
-            values = np.setdiff1d(columns, np.array(self.as_is, dtype=np.int64))
+            values = np.delete(np.arange(matrix.shape[1]), self.as_is)
             matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
 
-    def note(self, table: Table, rules: CellRules, first_row: int = 0) -> Noted:
-        """Look through the cells of a table or of a part of it; parameters as of `faults`."""
-        names = [spec.name for spec in self.plan.used]
-        return Noted(self.faults(table, first_row, rules), hash_rows(table.frame, names))
-
-    def faults(
-        self, table: Table, first_row: int = 0, rules: CellRules | None = None
-    ) -> CellFaults:
-        """Count the cells that are no values, in a table or in a part of it.
-
-        Parameters
-        ----------
-        table : Table
-            The rows.
-        first_row : int
-            Position of the first of them in the whole table.
-        rules : CellRules, optional
-            What the columns allow, to collect the cells that are odd by themselves as well.
-        """
-        places, used, odd = places_of(table, first_row), [], []
-        for number, coder in enumerate(self.coders):
-            column, spec = table.column(coder.spec.name), coder.spec
-            used.append(ColumnFaults.of(column, spec, places))
-            if rules is not None:
-                rule = rules.columns[number]
-                odd.append(OddValues.found(column, spec, rule, first_row, places))
-        return CellFaults(tuple(used), count_missing(table, self.plan), tuple(odd))
-
-    def odd_cells(
-        self, faults: CellFaults, rules: CellRules, *, in_lines: bool
-    ) -> tuple[tuple[OddCell, ...], int]:
-        """Put the odd cells of a whole table into words; how many there are in all comes second."""
-        notations = [c.notation if isinstance(c, ValueCoder) else None for c in self.coders]
-        columns = zip(self.plan.used, rules.columns, notations, faults.odd, strict=True)
-        return odd_cells(tuple(columns), in_lines=in_lines)
-
-    def say_faults(
-        self,
-        faults: CellFaults,
-        names: Sequence[str],
-        table: str,
-        *,
-        in_lines: bool,
-        drawn: bool = False,
-    ) -> tuple[str, ...]:
-        """Say what had to be done to the cells of a whole table.
-
-        Parameters
-        ----------
-        faults : CellFaults
-            Of all its rows.
-        names : sequence of str
-            Of its columns.
-        table : str
-            What it is called.
-        in_lines : bool
-            Whether its rows start on lines of a file.
-        drawn : bool
-            Whether the columns were learned from rows drawn from this very table.
-
-        Raises
-        ------
-        InputError
-            If most cells of a column cannot be read as the plan says.
-        """
-        used = self.plan.used
-        said = fault_sentences(faults, used, table, in_lines=in_lines, drawn=drawn)
-        return tuple(filter(None, (self._extra_columns(names), *said)))
-
     def describe(self, group: int, values: FloatArray) -> tuple[str, float | str | None]:
-        """Write an expected value as text, and as a number or level to draw.
+        """Write an expected value, given as those of the group's matrix columns (k,).
 
-        Parameters
-        ----------
-        group : int
-            Position in `groups`.
-        values : (k,) array
-            The values of its k matrix columns.
-
-        Returns
-        -------
-        text : str
-        value : float, str or None
-            ``None`` for what is missing, free text, or hidden.
+        As text, and as a number or level to draw: ``None`` for what is missing, free text, hidden.
         """
         coder = self.coders[group]
         return ("(hidden)", None) if coder.spec.hidden else coder.describe(values)
 
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
         """Write the value of a row (0 = first) as it stands in the table, and one to draw."""
-        coder = self.coders[group]
-        if coder.spec.hidden:
+        spec = self.coders[group].spec
+        if spec.hidden:
             return "(hidden)", None
-        return coder.seen(table.column(coder.spec.name), row)
-
-    def check_names(self, names: Sequence[str], table: str) -> None:
-        """Refuse a table without a column that is used.
-
-        Raises
-        ------
-        InputError
-            Naming the column.
-        """
-        for spec in self.plan.used:
-            if spec.name not in names:
-                raise InputError(
-                    f"{table}: column {quoted(spec.name)} is missing, which the model "
-                    f"uses; add it, or fit a model without it.{suggest(spec.name, names)}"
-                )
-
-    def _extra_columns(self, names: Sequence[str]) -> str:
-        known = {spec.name for spec in self.plan.specs}
-        extra = [name for name in names if name not in known]
-        if not extra:
-            return ""
-        noun = "column" if len(extra) == 1 else "columns"
-        return f"{noun.capitalize()} not in the reference, left unused: {listed(extra)}."
+        column = table.column(spec.name)
+        text, readings = column.text(row), column.read(spec.format)
+        if readings.missing[row]:
+            return MISSING, None
+        if readings.unreadable[row]:
+            return f"{text} (not a {KINDS[spec.role].noun})", None
+        if spec.has_levels:  # also one the reference never had
+            levels = spec.levels(column)
+            return text, levels.texts[int(levels.codes[row])]
+        return text, None if spec.format is None else float(readings.values[row])

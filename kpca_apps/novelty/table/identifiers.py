@@ -1,4 +1,4 @@
-"""Columns that name rows instead of measuring them, told from their cells and their name.
+"""Columns that name rows instead of measuring them, by their cells and their name.
 
 Different values alone prove nothing: the populations of sixty towns differ too. What proves that
 values were handed out, and not measured, is one of these:
@@ -53,32 +53,9 @@ _MEASURES = {
 
 
 def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> str:
-    """Say why a column of numbers names rows; empty where it may measure something.
+    """Say in a clause why a column of numbers names rows; empty where it may measure something.
 
-    Parameters
-    ----------
-    column : Column
-        The column.
-    values : (n,) array
-        The numbers read from it, without missing ones.
-    format : NumberFormat
-        How they are written.
-
-    Returns
-    -------
-    str
-        A clause, or nothing.
-
-    Examples
-    --------
-    >>> plain = NumberFormat()
-    >>> why_identifier(Column(pl.Series("size", range(7, 47))), np.arange(7.0, 47), plain)
-    'whole numbers in steps of 1'
-    >>> populations = np.arange(7.0, 47) ** 3
-    >>> why_identifier(Column(pl.Series("town", populations)), populations, plain)
-    ''
-    >>> why_identifier(Column(pl.Series("town ID", populations)), populations, plain)
-    'whole numbers that all differ, named as an identifier'
+    `values` (n,) are the numbers read from it by `format`, without missing ones.
     """
     if values.size < _MIN_ROWS or (values != np.round(values)).any():
         return ""
@@ -93,18 +70,23 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
         return COUNTING
     if distinct[0] < 0:
         return ""
-    return (
-        _why_code(column, values.size)
-        or _why_name(column.name, values, distinct)
-        or _why_chance(column.name, values, distinct)
-    )
+    words = _words(column.name)
+    named = is_named_as_identifier(column.name)
+    if len(words) > 1 and words[-1] in _ENDINGS:
+        widths = np.floor(np.log10(np.maximum(distinct, 1)))
+        commonest = np.unique(widths, return_counts=True)[1].max()
+        named = named or bool(commonest >= _NEARLY * distinct.size)
+    if why := _why_code(column, values.size):
+        return why
+    if named:
+        which = "all" if distinct.size == values.size else "nearly all"
+        return f"whole numbers that {which} differ, named as an identifier"
+    return "" if _MEASURES & {*words} else _why_chance(values, distinct)
 
 
 def is_named_as_identifier(name: str) -> bool:
     """Whether the last word of a name says that the column holds identifiers.
 
-    Examples
-    --------
     >>> [is_named_as_identifier(name) for name in ("PID", "customerId", "paid", "id of ring")]
     [True, True, False, False]
     """
@@ -116,8 +98,6 @@ def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
 
     `counts` (k,) are the cells of each text (k,).
 
-    Examples
-    --------
     >>> has_one_shape(pl.Series(["DE89 3704 0044", "FR76 3000 6000"]), np.ones(2, int))
     True
     >>> has_one_shape(pl.Series(["2 old men", "1 girl"]), np.ones(2, int))
@@ -136,43 +116,20 @@ def _why_code(column: Column, n_values: int) -> str:
     texts = column.texts.drop_nulls()
     if texts.n_unique() <= DISTINCT * texts.len():
         return ""
+    which = "all" if texts.n_unique() == texts.len() else "nearly all"
     if texts.str.contains(r"^[1-9]\d{15,}$").sum() >= _NEARLY * n_values:
-        return "" if _measures(column.name) else f"{_all(texts)} differ, of 16 digits or more"
+        measures = _MEASURES & {*_words(column.name)}
+        return "" if measures else f"whole numbers that {which} differ, of 16 digits or more"
     if not texts.str.contains(r"^0\d").any():
         return ""
     widths = texts.filter(texts.str.contains(r"^\d+$")).str.len_chars().value_counts(name="count")
     if (widths["count"].max() or 0) < _NEARLY * texts.len():  # type: ignore[operator]
         return ""
-    return f"{_all(texts)} differ, written with leading zeros"
+    return f"whole numbers that {which} differ, written with leading zeros"
 
 
-def _all(texts: pl.Series) -> str:
-    which = "all" if texts.n_unique() == texts.len() else "nearly all"
-    return f"whole numbers that {which}"
-
-
-def _why_name(name: str, values: FloatArray, distinct: FloatArray) -> str:
-    if not (is_named_as_identifier(name) or (_ends_like_one(name) and _one_width(distinct))):
-        return ""
-    which = "all" if distinct.size == values.size else "nearly all"
-    return f"whole numbers that {which} differ, named as an identifier"
-
-
-def _ends_like_one(name: str) -> bool:
-    words = _words(name)
-    return len(words) > 1 and words[-1] in _ENDINGS
-
-
-def _one_width(values: FloatArray) -> bool:
-    """Whether nearly all values have the same number of digits."""
-    widths = np.floor(np.log10(np.maximum(values, 1)))
-    return bool(np.unique(widths, return_counts=True)[1].max() >= _NEARLY * values.size)
-
-
-def _why_chance(name: str, values: FloatArray, distinct: FloatArray) -> str:
+def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
     """Say how many repeats chance would have given, where there are far fewer."""
-    if _measures(name):
-        return ""
     steps = np.diff(distinct).astype(np.int64)
     unit = float(np.gcd.reduce(steps))
     ordered = np.sort(values - distinct[0]) / unit
@@ -184,11 +141,6 @@ def _why_chance(name: str, values: FloatArray, distinct: FloatArray) -> str:
         return ""
     seen = "all differ" if not repeats else f"repeat {repeats:,} times"
     return f"whole numbers that {seen}, where chance gives {expected:,.0f} repeats"
-
-
-def _measures(name: str) -> bool:
-    """Whether a column is named as a time or a rank."""
-    return not _MEASURES.isdisjoint(_words(name))
 
 
 def _words(name: str) -> list[str]:

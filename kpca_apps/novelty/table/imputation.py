@@ -40,18 +40,10 @@ _BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
 class LowRankPrecision:
     """Inverse of the shrunk covariance of fewer rows than columns: ``20 I - factor' factor``.
 
-    Attributes
-    ----------
-    factor : (r, d) array
-        A direction for each row of the reference; 20 is one over the share of the identity in the
-        shrunk covariance.
-
-    Examples
-    --------
-    >>> LowRankPrecision(np.zeros((1, 3))).missing(np.array([[1.0, 2.0, 0.0]]), np.array([[2]]))
-    array([[0.]])
+    20 is one over the share of the identity in the shrunk covariance.
     """
 
+    # A direction for each row of the reference.
     factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
 
     @one_blas_thread()
@@ -62,7 +54,7 @@ class LowRankPrecision:
         np.linalg.cholesky(np.eye(len(self.factor)) / _SHRINK - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-        """Return the conditional means of the cells `where`, shape (k, m), which are 0 in `filled`.
+        """Return the conditional means of the cells `where` (k, m), which are 0 in `filled` (k, d).
 
         With the factor's columns M of the missing cells and O of the others,
         ``(20 I - M' M) z_m = M' O z_o``, or ``20 z_m = M' (I - M M' / 20)^-1 O z_o``: whichever
@@ -82,31 +74,14 @@ class LowRankPrecision:
 class ConditionalMeanImputer:
     """Fill missing numbers with their conditional mean given the observed ones.
 
-    Attributes
-    ----------
-    mean, scale : (d,) array
-        Mean and standard deviation of the observed values, absurd ones brought in; a scale of 0 is
-        stored as 1.
-    precision : (d, d) array or LowRankPrecision
-        Inverse of the shrunk covariance of the clipped z-scores; low rank where it was fitted to
-        fewer rows than columns.
-
-    References
-    ----------
     R. J. A. Little and D. B. Rubin, *Statistical Analysis with Missing Data*, 3rd ed. (2019),
     section 11.2: regression on the observed variables.
-
-    Examples
-    --------
-    >>> x = np.column_stack([np.arange(50.0), 2 * np.arange(50.0)])
-    >>> x[10, 1] = np.nan
-    >>> imputer = ConditionalMeanImputer.fit(x)
-    >>> bool(15 < imputer.fill(x)[10, 1] < 25)
-    True
     """
 
-    mean: Annotated[FloatArray, "d"]
-    scale: Annotated[FloatArray, "d", Meta(gt=0)]
+    mean: Annotated[FloatArray, "d"]  # of the observed values, absurd ones brought in
+    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # their standard deviation; 1 where that is 0
+    # Inverse of the shrunk covariance of the clipped z-scores; low rank where it was fitted to
+    # fewer rows than columns.
     precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
     @one_blas_thread()
@@ -123,33 +98,27 @@ class ConditionalMeanImputer:
     @classmethod
     @one_blas_thread()
     def fit(cls, x: FloatArray) -> ConditionalMeanImputer:
-        """Fit the moments.
-
-        Parameters
-        ----------
-        x : (n, d) array
-            NaN where missing. A column without any value gets mean 0.
-
-        Returns
-        -------
-        ConditionalMeanImputer
-
-        Raises
-        ------
-        MemoryLimitError
-            If the precision of these columns would not fit into memory.
-        """
-        _require_memory(*x.shape)
+        """Fit the moments to x (n, d), NaN where missing; a column without values gets mean 0."""
+        n_rows, n_columns = x.shape
+        n_bytes = _MATRICES * 8 * n_columns * min(n_rows, n_columns)
+        if n_bytes > available_bytes():
+            raise MemoryLimitError(
+                f"{n_columns:,} columns of values need about {n_bytes / 2**30:.1f} GB of memory "
+                f"and {available_bytes() / 2**30:.1f} GB are available; leave columns out."
+            )
         varying, unit = varies(x), units(x)
         x = x / unit
         seen = ~np.isnan(x)
-        mean, scale = _moments(_without_absurd(x))
+        kept = _without_absurd(x)
+        count = np.maximum(seen.sum(axis=0), 1)
+        mean = np.where(seen, kept, 0.0).sum(axis=0) / count
+        scale = np.sqrt((np.where(seen, kept - mean, 0.0) ** 2).sum(axis=0) / count)
         scale[~varying] = 1.0
-        z = _clipped(x, mean, scale)
+        z = np.clip((x - mean) / scale, -_CLIP, _CLIP)
         mean, scale = mean * unit, np.where(varying, scale * unit, 1.0)
         zeros = np.where(seen, z, 0.0)
         precision: FloatArray | LowRankPrecision
-        if len(x) < x.shape[1] or seen.all():
+        if n_rows < n_columns or seen.all():
             precision = _precision_of_rows(zeros)
         else:
             pairs = seen.astype(np.float64)
@@ -160,18 +129,9 @@ class ConditionalMeanImputer:
 
     @one_blas_thread()
     def fill(self, x: FloatArray) -> FloatArray:
-        """Fill what is missing, leaving what is observed as it is.
-
-        Parameters
-        ----------
-        x : (n, d) array
-            NaN where missing.
-
-        Returns
-        -------
-        (n, d) array
-        """
-        z = _conditional_means(_clipped(x, self.mean, self.scale), self.precision)
+        """Fill what is missing (NaN) in x (n, d), leaving what is observed as it is."""
+        z = np.clip((x - self.mean) / self.scale, -_CLIP, _CLIP)
+        z = _conditional_means(z, self.precision)
         return np.where(np.isnan(x), self.mean + self.scale * z, x)
 
 
@@ -188,28 +148,6 @@ def _without_absurd(x: FloatArray) -> FloatArray:
     margin = _ABSURD * (high - low)
     absurd = (margin > 0) & ((x < low - margin) | (x > high + margin))
     return np.where(absurd, np.clip(x, low, high), x)
-
-
-def _moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of the observed values of each column."""
-    seen = ~np.isnan(x)
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, x, 0.0).sum(axis=0) / count
-    scale = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(axis=0) / count)
-    return mean, scale
-
-
-def _clipped(x: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    return np.clip((x - mean) / scale, -_CLIP, _CLIP)
-
-
-def _require_memory(n_rows: int, n_columns: int) -> None:
-    n_bytes = _MATRICES * 8 * n_columns * min(n_rows, n_columns)
-    if n_bytes > available_bytes():
-        raise MemoryLimitError(
-            f"{n_columns:,} columns of values need about {n_bytes / 2**30:.1f} GB of memory and "
-            f"{available_bytes() / 2**30:.1f} GB are available; leave columns out."
-        )
 
 
 def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
@@ -248,16 +186,11 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
         for start in range(0, rows_of_m.size, size):
             rows = rows_of_m[start : start + size]
             where = np.nonzero(gaps[rows])[1].reshape(rows.size, m)
-            filled[rows[:, None], where] = (
-                precision.missing(filled[rows], where)
-                if isinstance(precision, LowRankPrecision)
-                else _missing(precision, filled[rows], where)
-            )
+            if isinstance(precision, LowRankPrecision):
+                filled[rows[:, None], where] = precision.missing(filled[rows], where)
+                continue
+            system = precision[where[:, :, None], where[:, None, :]]
+            pull = -np.einsum("ij,nj->ni", precision, filled[rows])
+            right = np.take_along_axis(pull, where, axis=1)[:, :, None]
+            filled[rows[:, None], where] = np.linalg.solve(system, right)[:, :, 0]
     return filled
-
-
-def _missing(precision: FloatArray, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-    system = precision[where[:, :, None], where[:, None, :]]
-    pull = -np.einsum("ij,nj->ni", precision, filled)
-    right = np.take_along_axis(pull, where, axis=1)
-    return np.linalg.solve(system, right[:, :, None])[:, :, 0]

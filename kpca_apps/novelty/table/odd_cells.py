@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,56 +11,56 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.tables.dates import DateFormat
 from kpca_apps.files.tables.numbers import NumberFormat
+from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column, ValueFormat
 from kpca_apps.novelty.result import OddCell
-from kpca_apps.novelty.table.cell_rules import KINDS, NumberRule
-from kpca_apps.novelty.table.coders import spec_levels
-from kpca_apps.novelty.table.notation import Notation
-from kpca_apps.novelty.table.specs import ColumnSpec, quoted
+from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.table.kinds import Notation
+from kpca_apps.novelty.table.number_rules import ODDITIES, NumberRule
 from kpca_apps.novelty.table.spelling import SpellingRule, folded
 
-__all__ = ["MAX_LISTED", "OddValue", "OddValues", "odd_cells"]
+__all__ = ["CellRule", "OddValue", "OddValues", "cell_rules", "odd_cells"]
 
 IntArray = NDArray[np.int64]
-Rule = NumberRule | SpellingRule | None
+CellRule = NumberRule | SpellingRule | None  # none for free text
 
 MAX_LISTED = 50
 # Of one column: one bad column does not fill the list.
 MAX_A_COLUMN = 10
 MAX_PLACES = 5
 UNREADABLE, MISSPELT = "unreadable", "misspelt"
-CLEARNESS = {UNREADABLE: 6.0}
+UNREADABLE_CLEARNESS = 6.0
 # Letters typed for the digits they look like.
 LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
 
 
+def cell_rules(table: Table, plan: ColumnPlan, n_rows: int) -> tuple[CellRule, ...]:
+    """Learn what each used column allows, from a table of `n_rows` rows or from some drawn."""
+    rules: list[CellRule] = []
+    for spec in plan.used:
+        column = table.column(spec.name)
+        if spec.has_levels:
+            rules.append(SpellingRule.fit(dict(spec.levels(column).most_frequent())))
+        elif spec.format is None:
+            rules.append(None)
+        else:
+            values, times = column.read(spec.format).ordered, n_rows / len(table.frame)
+            is_date = isinstance(spec.format, DateFormat)
+            rules.append(NumberRule.fit(values, times, is_date=is_date))
+    return tuple(rules)
+
+
 @dataclass(frozen=True)
 class OddValue:
-    """A value of a column that is odd by itself, and where it stands.
+    """A value of a column that is odd by itself, and where it stands."""
 
-    Attributes
-    ----------
-    kind : str
-        See `OddCell`.
-    seen : str
-        As it stands in the table.
-    value : float
-        As a number; NaN where it is none.
-    clearness : float
-        How clear it is, in decimal digits; it depends on the value and its column alone.
-    n_cells : int
-        Cells that hold it.
-    rows, places : tuple of int
-        The first five: positions in the table from 1, and lines of the file (or the same).
-    """
-
-    kind: str
-    seen: str
-    value: float
-    clearness: float
-    n_cells: int
-    rows: tuple[int, ...]
-    places: tuple[int, ...]
+    kind: str  # see `OddCell`
+    seen: str  # as it stands in the table
+    value: float  # as a number; NaN where it is none
+    clearness: float  # in decimal digits; depends on the value and its column alone
+    n_cells: int  # that hold it
+    rows: tuple[int, ...]  # the first five, from 1
+    places: tuple[int, ...]  # lines of the file (or the same)
 
     def __add__(self, other: OddValue) -> OddValue:
         """Put together the same value of both parts, of which `other` comes later in the table."""
@@ -74,101 +74,75 @@ class OddValue:
 
 @dataclass(frozen=True)
 class OddValues:
-    """Odd values of one column, or of a part of it: the ten clearest, and how many cells in all.
+    """Odd values of a column, or of a part of it: the clearest ten, and cells of all of them.
 
     A value that was dropped for ten clearer ones never comes back, for how clear it is depends on
     no other row: parts add up to what the whole would give.
-
-    Examples
-    --------
-    >>> one = OddValues.of([OddValue("sign", "-3", -3.0, 4.0, 1, (7,), (8,))])
-    >>> (one + one).values[0].n_cells, (one + one).n_cells
-    (2, 2)
     """
 
     values: tuple[OddValue, ...] = ()
     n_cells: int = 0
 
     @classmethod
-    def of(cls, values: Iterable[OddValue]) -> OddValues:
-        """Keep the clearest of some values, no two alike."""
-        found = list(values)
-        return cls(_clearest(found), sum(value.n_cells for value in found))
+    def of(
+        cls, column: Column, spec: ColumnSpec, rule: CellRule, first_row: int, places: IntArray
+    ) -> OddValues:
+        """Look through the cells of a column, or of a part of it that begins at `first_row`.
+
+        `places` (n,) are the lines or rows they stand in.
+        """
+        if isinstance(rule, SpellingRule):
+            values = _misspelt(column, spec, rule, first_row, places)
+        else:
+            values = _unusual(column, spec, rule, first_row, places)
+        found = _merged(values)
+        return cls(found[:MAX_A_COLUMN], sum(value.n_cells for value in found))
 
     def __add__(self, other: OddValues) -> OddValues:
         """Put together the values of both parts, of which `other` comes later in the table."""
-        both = {(value.kind, value.seen): value for value in self.values}
-        for value in other.values:
-            key = (value.kind, value.seen)
-            both[key] = both[key] + value if key in both else value
-        return OddValues(_clearest(both.values()), self.n_cells + other.n_cells)
-
-    @classmethod
-    def found(
-        cls,
-        column: Column,
-        spec: ColumnSpec,
-        rule: Rule,
-        first_row: int,
-        places: IntArray,
-    ) -> OddValues:
-        """Look through the cells of a column, or of a part of it.
-
-        Parameters
-        ----------
-        column : Column
-            They.
-        spec : ColumnSpec
-            What they are read as.
-        rule : NumberRule, SpellingRule or None
-            What the column allows.
-        first_row : int
-            Position of the first cell in the whole table, from 0.
-        places : (n,) int array
-            Line or row of each.
-        """
-        if isinstance(rule, SpellingRule):
-            return cls.of(_misspelt(column, spec, rule, first_row, places))
-        readings = column.read(spec.format)
-        kinds = np.zeros(len(column), dtype=np.int64)
-        if isinstance(rule, NumberRule):
-            kinds = rule.judge(readings.values)
-        kinds[readings.unreadable] = len(KINDS)
-        odd = np.flatnonzero(kinds)
-        found: dict[tuple[str, str], OddValue] = {}
-        for row, seen in zip(odd.tolist(), _as_written(column.take(odd)), strict=True):
-            kind, value = (*KINDS, UNREADABLE)[kinds[row]], float(readings.values[row])
-            one = OddValue(kind, seen, value, 0.0, 1, (first_row + row + 1,), (int(places[row]),))
-            key = (kind, seen)
-            found[key] = found[key] + one if key in found else one
-        return cls.of(replace(v, clearness=_clearness(v, rule)) for v in found.values())
+        found = _merged((*self.values, *other.values))
+        return OddValues(found[:MAX_A_COLUMN], self.n_cells + other.n_cells)
 
 
-def _clearness(value: OddValue, rule: Rule) -> float:
-    if isinstance(rule, NumberRule) and value.kind != UNREADABLE:
-        return rule.clearness(value.kind, value.value)
-    return CLEARNESS[UNREADABLE]
-
-
-def _clearest(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
+def _merged(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
+    """Put equal values, given in the order of the table, together; the clearest first."""
+    found: dict[tuple[str, str], OddValue] = {}
+    for value in values:
+        key = value.kind, value.seen
+        found[key] = found[key] + value if key in found else value
     # By the value alone, not by where it stands: that would differ from part to part.
-    ordered = sorted(values, key=lambda value: (-value.clearness, value.kind, value.seen))
-    return tuple(ordered[:MAX_A_COLUMN])
+    return tuple(
+        sorted(found.values(), key=lambda value: (-value.clearness, value.kind, value.seen))
+    )
 
 
-def _as_written(column: Column) -> list[str]:
-    """Write cells as text."""
-    if column.cells.dtype == pl.String:
-        return [text.strip() for text in column.cells]
-    return [column.text(row) for row in range(len(column))]
+def _unusual(
+    column: Column, spec: ColumnSpec, rule: NumberRule | None, first_row: int, places: IntArray
+) -> Iterator[OddValue]:
+    """Yield the cells of a column that its rule finds odd, or that cannot be read."""
+    readings = column.read(spec.format)
+    kinds = np.zeros(len(column), dtype=np.int64) if rule is None else rule.judge(readings.values)
+    kinds[readings.unreadable] = len(ODDITIES)
+    odd = np.flatnonzero(kinds)
+    cells = column.take(odd)
+    is_text = cells.cells.dtype == pl.String
+    clearness: dict[tuple[str, str], float] = {}
+    for i, row in enumerate(odd.tolist()):
+        kind, value = (*ODDITIES, UNREADABLE)[kinds[row]], float(readings.values[row])
+        seen = cells.cells[i].strip() if is_text else cells.text(i)
+        if (kind, seen) not in clearness:
+            clearness[kind, seen] = UNREADABLE_CLEARNESS
+            if rule is not None and kind != UNREADABLE:
+                clearness[kind, seen] = rule.clearness(kind, value)
+        at = (first_row + row + 1,), (int(places[row]),)
+        yield OddValue(kind, seen, value, clearness[kind, seen], 1, *at)
 
 
 def _misspelt(
     column: Column, spec: ColumnSpec, rule: SpellingRule, first_row: int, places: IntArray
-) -> list[OddValue]:
-    """Levels of a column that are common ones mistyped."""
-    levels = spec_levels(column, spec)
-    found = []
+) -> Iterator[OddValue]:
+    """Yield the levels of a column that are common ones mistyped."""
+    levels = spec.levels(column)
     for code, seen in enumerate(levels.texts):
         meant = rule.meant(seen)
         if meant is not None:
@@ -176,28 +150,15 @@ def _misspelt(
             first = rows[:MAX_PLACES]
             at = tuple((first_row + first + 1).tolist()), tuple(places[first].tolist())
             clear = 3.0 + float(np.log10(rule.counts[meant]))
-            found.append(OddValue(MISSPELT, seen, np.nan, clear, len(rows), *at))
-    return found
+            yield OddValue(MISSPELT, seen, np.nan, clear, len(rows), *at)
 
 
 def odd_cells(
-    columns: Sequence[tuple[ColumnSpec, Rule, Notation | None, OddValues]], *, in_lines: bool
+    columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]], *, in_lines: bool
 ) -> tuple[tuple[OddCell, ...], int]:
-    """Put the clearest odd cells of a table into words.
+    """Put the clearest 50 odd cells of a table into words; say how many were found in all.
 
-    Parameters
-    ----------
-    columns : sequence of (ColumnSpec, rule, Notation or None, OddValues)
-        Of the columns the model uses: what each is, allows, how it is written, and what was found.
-    in_lines : bool
-        Whether places are lines of a file.
-
-    Returns
-    -------
-    cells : tuple of OddCell
-        At most 50, clearest first.
-    n_cells : int
-        How many cells were found in all.
+    Of each column the model uses: what it is, allows, how it is written, and what was found.
     """
     found = [
         (value, spec, rule, notation)
@@ -210,10 +171,10 @@ def odd_cells(
 
 
 def _in_words(
-    value: OddValue, spec: ColumnSpec, rule: Rule, notation: Notation | None, *, in_lines: bool
+    value: OddValue, spec: ColumnSpec, rule: CellRule, notation: Notation, *, in_lines: bool
 ) -> OddCell:
-    format = spec.format
-    if value.kind == UNREADABLE:
+    format, kind = spec.format, value.kind
+    if kind == UNREADABLE:
         sentence = "Not a possible date." if isinstance(format, DateFormat) else "Not a number."
         suggestion = _readable(value.seen, format, rule)
     elif isinstance(rule, SpellingRule):
@@ -222,25 +183,18 @@ def _in_words(
         how = "Written like" if folded(value.seen) == folded(suggestion) else "One slip from"
         sentence = f"{how} {quoted(suggestion)}, which is in {times:,} cells."
     else:
-        assert isinstance(rule, NumberRule) and notation is not None and format is not None
-        sentence = _of_number(value, rule, format, notation)
-        meant = rule.meant(value.value) if value.kind in ("far above", "far below") else None
-        if value.kind == "sign":
-            suggestion = value.seen[1:] if rule.sign and rule.sign.sign > 0 else f"-{value.seen}"
-        elif meant is None:
-            suggestion = ""
-        else:
-            whole = meant == round(meant) and isinstance(format, NumberFormat)
-            suggestion = f"{meant:.0f}" if whole else _written(meant, format, notation)
-    shown = (value.seen, sentence, suggestion)
+        assert rule is not None and format is not None
+        sentence, suggestion = _of_number(value, rule, format, notation)
+        kind = "date" if rule.is_date else kind
+    seen = value.seen
     if spec.hidden:
-        shown = ("(hidden)", "The values of the column are hidden.", "")
+        seen, sentence, suggestion = "(hidden)", "The values of the column are hidden.", ""
     return OddCell(
         column=spec.name,
-        kind="date" if isinstance(format, DateFormat) and value.kind in KINDS else value.kind,
-        seen=shown[0],
-        sentence=shown[1],
-        suggestion=shown[2],
+        kind=kind,
+        seen=seen,
+        sentence=sentence,
+        suggestion=suggestion,
         row=value.rows[0],
         line=value.places[0] if in_lines else None,
         n_cells=value.n_cells,
@@ -248,33 +202,36 @@ def _in_words(
     )
 
 
-def _of_number(value: OddValue, rule: NumberRule, format: ValueFormat, notation: Notation) -> str:
-    """Say what is odd about a number or a date."""
+def _of_number(
+    value: OddValue, rule: NumberRule, format: ValueFormat, notation: Notation
+) -> tuple[str, str]:
+    """Say what is odd about a number or a date, and what was probably meant."""
     if value.kind == "sign":
-        assert rule.sign is not None
-        others = "0 or more" if rule.sign.sign > 0 else "0 or less"
-        return f"The column's other numbers are {others}, and this one without its sign is usual."
+        positive = rule.sign is not None and rule.sign.sign > 0
+        others = "0 or more" if positive else "0 or less"
+        return (
+            f"The column's other numbers are {others}, and this one without its sign is usual.",
+            value.seen[1:] if positive else f"-{value.seen}",
+        )
     if value.kind == "placeholder":
         where = "below 0, as no other number" if value.value < 0 else "far above all others"
-        return f"In {value.n_cells:,} cells, {where}: a code for a missing value?"
+        return f"In {value.n_cells:,} cells, {where}: a code for a missing value?", ""
     if value.kind == "zero":
-        return "The column's other numbers are all far from 0: a missing value?"
+        return "The column's other numbers are all far from 0: a missing value?", ""
     side = rule.side_beyond(value.value)
-    reach = _written(side.reach, format, notation)
-    if isinstance(format, DateFormat):
-        when, end = ("after", "latest") if side.turn > 0 else ("before", "earliest")
-        return f"Far {when} the rest of the column, whose {end} is {reach}."
-    where, end = ("above", "largest") if side.turn > 0 else ("below", "smallest")
-    return f"Far {where} the rest of the column, whose {end} is {reach}."
+    upper = ("after", "latest") if rule.is_date else ("above", "largest")
+    lower = ("before", "earliest") if rule.is_date else ("below", "smallest")
+    where, end = upper if side.turn > 0 else lower
+    reach = notation.write(side.reach, format)
+    sentence = f"Far {where} the rest of the column, whose {end} is {reach}."
+    meant = rule.meant(value.value)
+    if meant is None:
+        return sentence, ""
+    whole = meant == round(meant) and not rule.is_date
+    return sentence, f"{meant:.0f}" if whole else notation.write(meant, format)
 
 
-def _written(value: float, format: ValueFormat, notation: Notation) -> str:
-    if isinstance(format, DateFormat):
-        return notation.date(value, format)
-    return notation.number(value, format)
-
-
-def _readable(seen: str, format: ValueFormat | None, rule: Rule) -> str:
+def _readable(seen: str, format: ValueFormat | None, rule: CellRule) -> str:
     """Return what would read as a usual number with letters for the digits they look like."""
     if not isinstance(format, NumberFormat) or not isinstance(rule, NumberRule):
         return ""

@@ -1,77 +1,72 @@
-"""The rows of a table read in parts, each where the work on it is done.
+"""The rows of a table read in parts, each where the work on it is done, and encoded once.
 
 Whoever works on the parts, and however many: parts are cut at fixed rows, and their results are
-put together in one order.
+put together in one order. The encoded rows lie in one temporary file, or with the workers who made
+them: a later pass reads neither text nor Parquet again, but blocks of floats.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import tee
 from operator import add
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.errors import InputError
+from kpca_apps.files.names import one_line
+from kpca_apps.files.output import require_disk, spool_folder, unusable
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
 from kpca_apps.novelty.detector.row_source import (
     SAMPLE_ROWS,
-    Addable,
     RowFunction,
     RowSums,
+    Sums,
     map_rows,
     sample_positions,
     sum_rows,
 )
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.table.cell_faults import CellFaults
-from kpca_apps.novelty.table.cell_rules import CellRules
-from kpca_apps.novelty.table.encoded_rows import EncodedFile
-from kpca_apps.novelty.table.encoding import Noted, TableEncoder
-from kpca_apps.novelty.table.table_rows import (
-    AnyTable,
-    RowQuery,
-    TableRows,
-    WholeTableRows,
-    rows_of,
-)
+from kpca_apps.novelty.table.encoding import TableEncoder
+from kpca_apps.novelty.table.faults import CellFaults
+from kpca_apps.novelty.table.odd_cells import CellRule
+from kpca_apps.novelty.table.rows import AnyTable, RowQuery, TableRows, hash_rows, rows_of
 from kpca_apps.parallel.workers import Kept, Workers, tree_reduce
 
-__all__ = ["Execution", "PartedRows", "Sample", "draw_sample", "in_parts", "table_rows"]
+__all__ = [
+    "EncodedFile",
+    "Execution",
+    "PartedRows",
+    "Sample",
+    "draw_sample",
+    "in_parts",
+    "table_rows",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-Sums = TypeVar("Sums", bound=Addable)
+HashArray = NDArray[np.uint64]
 Result = TypeVar("Result")
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
-class PartTask(Protocol):
-    """Something to be done with the rows of one part."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the part."""
-        ...
-
-
-Task = TypeVar("Task", bound=PartTask)
-
-
 @contextmanager
 def _silent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Tell nobody how far a pass over a table is."""
+    """Show no progress."""
     yield lambda n_rows: None
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Who works on a table that is read in parts, and who is told how far it is.
+    """Who works on a table that is read in parts, and how progress is shown.
 
     Attributes
     ----------
@@ -89,12 +84,12 @@ class Execution:
         self,
         what: str,
         function: Callable[..., Result],
-        tasks: Iterable[Task],
+        tasks: Iterable[Any],
         n_rows: int,
         *shared: object,
         kept: Kept | None = None,
     ) -> Iterator[Result]:
-        """Yield what a function makes of each task, in order, telling how far it is.
+        """Yield what a function makes of each task, in order, showing how far it is.
 
         Parameters
         ----------
@@ -103,7 +98,7 @@ class Execution:
         function : callable
             ``function(task, *shared)``, where the rows are.
         tasks : iterable
-            Each about the rows of one part.
+            Each about the rows of one part, and says how many these are as `n_rows`.
         n_rows : int
             Rows of all of them.
         *shared
@@ -111,97 +106,129 @@ class Execution:
         kept : Kept, optional
             See `Workers.map_partitions`.
         """
-        sizes: list[int] = []
-
-        def noted() -> Iterator[Task]:
-            for task in tasks:
-                sizes.append(task.n_rows)
-                yield task
-
-        results = self.workers.map_partitions(function, noted(), *shared, kept=kept)
+        taken, done = tee(tasks)
+        results = self.workers.map_partitions(function, taken, *shared, kept=kept)
         with self.progress(what, n_rows) as advance:
-            for number, result in enumerate(results):
+            for result, task in zip(results, done, strict=True):
                 yield result
-                advance(sizes[number])
+                advance(task.n_rows)
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A part of a table and what is to be done with its rows.
-
-    Attributes
-    ----------
-    part : TablePart
-        The part.
-    in_use : (n,) bool array or None
-        Which of its rows the model is fitted on.
-    positions : (k,) int array
-        Which of its rows are wanted.
-    """
+    """A part of a table and what is to be done with its rows."""
 
     part: TablePart
-    in_use: BoolArray | None = None
-    positions: IntArray | None = None
+    in_use: BoolArray | None = None  # (n,), which of its rows the model is fitted on
+    places: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # of rows wanted of it
 
     @property
     def n_rows(self) -> int:
         """Rows of the part."""
         return self.part.stop - self.part.start
 
-    @property
-    def places(self) -> IntArray:
-        """Places of the wanted rows in the part."""
-        return np.empty(0, np.int64) if self.positions is None else self.positions - self.part.start
-
     def __str__(self) -> str:
         return str(self.part)
 
 
-@dataclass(frozen=True)
-class _EncodedPart:
-    """The rows of a part where they were encoded, and what was noted."""
+class EncodedFile:
+    """Rows of floats in a temporary file, removed when nothing refers to this or the program ends.
 
-    matrix: FloatArray
-    noted: Noted
+    Who has read a part writes its rows, threads and processes alike; what a killed run leaves is
+    removed by the next one. The file takes all its space at once: InputError if there is no room.
+    """
+
+    def __init__(self, n_rows: int, n_columns: int) -> None:
+        self._row_bytes, self._n_columns = 8 * n_columns, n_columns
+        self._spool = spool_folder()
+        self._path = self._spool.path / "rows"
+        require_disk(self._spool.path, n_rows * self._row_bytes, f"A table of {n_rows:,} rows")
+        try:
+            with self._path.open("xb") as file:
+                # Without space of its own, a full disk would end the run half way.
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, n_rows * self._row_bytes)
+        except OSError as error:
+            raise unusable(error) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the removal to the process that made the file."""
+        return {name: value for name, value in self.__dict__.items() if name != "_spool"}
+
+    def write(self, start: int, rows: FloatArray) -> None:
+        """Write rows (k, d) to their place, from 0."""
+        try:
+            with self._path.open("r+b") as file:
+                file.seek(start * self._row_bytes)
+                file.write(np.ascontiguousarray(rows).data)
+        except OSError as error:
+            raise unusable(error) from None
 
     def rows(self, start: int, stop: int) -> FloatArray:
-        """Return the rows, which are those of the part."""
+        """Read the rows from `start` to `stop` - 1, shape (k, d)."""
+        count, offset = (stop - start) * self._n_columns, start * self._row_bytes
+        # Read and not mapped: pages of a map count as memory of the process.
+        try:
+            read = np.fromfile(self._path, dtype=np.float64, count=count, offset=offset)
+        except OSError:
+            read = np.empty(0)
+        if len(read) < count:
+            raise InputError(
+                f"{one_line(str(self._path), 200)}: the encoded rows are no longer there; leave "
+                "temporary files alone while a table is worked on, and run again."
+            )
+        return read.reshape(stop - start, self._n_columns)
+
+
+class _EncodedPart(NamedTuple):
+    """The rows of a part, and what their cells hold."""
+
+    matrix: FloatArray  # (n, d); kept by a worker of Dask, or empty once it is in a file
+    faults: CellFaults
+    hashes: HashArray  # (n,), of the rows
+
+    def rows(self, start: int, stop: int) -> FloatArray:
+        """Return the rows, which are those of the part: as `EncodedFile` does."""
         return self.matrix
 
 
-class _Rows(Protocol):
-    """Where encoded rows are read."""
+@dataclass(frozen=True)
+class _PartEncoder:
+    encoder: TableEncoder
+    rules: tuple[CellRule, ...]
 
-    def rows(self, start: int, stop: int) -> FloatArray: ...
+    def __call__(self, part: TablePart) -> _EncodedPart:
+        table = part.read()
+        faults = CellFaults.of(table, self.encoder.plan, self.rules, part.start)
+        return _EncodedPart(self.encoder.matrix(table), faults, hash_rows(table, self.encoder))
 
 
-def _encode_part(part: TablePart, encoder: TableEncoder, rules: CellRules) -> _EncodedPart:
-    table = part.read()
-    return _EncodedPart(encoder.matrix(table), encoder.note(table, rules, part.start))
+def _encode_part(part: TablePart, encode: _PartEncoder) -> _EncodedPart:
+    return encode(part)
 
 
-def _write_part(task: _Task, file: EncodedFile, encoder: TableEncoder, rules: CellRules) -> Noted:
-    encoded = _encode_part(task.part, encoder, rules)
+def _write_part(task: _Task, file: EncodedFile, encode: _PartEncoder) -> _EncodedPart:
+    encoded = encode(task.part)
     file.write(task.part.start, encoded.matrix)
-    return encoded.noted
+    return _without_rows(task, encoded)
 
 
-def _noted_of(task: _Task, encoded: _EncodedPart) -> Noted:
-    return encoded.noted
+def _without_rows(task: _Task, encoded: _EncodedPart) -> _EncodedPart:
+    return encoded._replace(matrix=np.empty((0, 0)))
 
 
-def _map_part(task: _Task, rows: _Rows, function: RowFunction) -> FloatArray:
-    return map_rows(function, rows.rows(task.part.start, task.part.stop), task.in_use)
+def _use_part(
+    task: _Task,
+    encoded: EncodedFile | _EncodedPart,
+    function: Callable[[FloatArray, BoolArray | None], Result],
+) -> Result:
+    return function(encoded.rows(task.part.start, task.part.stop), task.in_use)
 
 
-def _sum_part(task: _Task, rows: _Rows, function: RowSums[Sums]) -> Sums:
-    return sum_rows(function, rows.rows(task.part.start, task.part.stop), task.in_use)
-
-
-def _pick_part(task: _Task, rows: _Rows) -> FloatArray:
+def _pick_part(task: _Task, encoded: EncodedFile | _EncodedPart) -> FloatArray:
     if not len(task.places):
         return np.empty((0, 0))
-    return rows.rows(task.part.start, task.part.stop)[task.places]
+    return encoded.rows(task.part.start, task.part.stop)[task.places]
 
 
 def _find_part(task: _Task, query: RowQuery) -> IntArray:
@@ -214,31 +241,16 @@ def _take_part(task: _Task) -> Table:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a table that are held in memory: all, or drawn.
+    """Rows of a table that are held in memory: all, or drawn."""
 
-    Attributes
-    ----------
-    table : Table
-        They as they stand, in the order of the table.
-    index : (s,) int array
-        Their positions, increasing.
-    """
-
-    table: Table
-    index: IntArray
+    table: Table  # they as they stand, in the order of the table
+    index: IntArray  # (s,), their positions, increasing
 
 
 def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
     """Draw the rows that columns, scalings and landmarks are learned from.
 
-    Parameters
-    ----------
-    table : Table or PartedTable
-        A table in memory is its own sample.
-    seed : int
-        Of the draw.
-    execution : Execution
-        Who reads.
+    A table in memory is its own sample.
     """
     if isinstance(table, Table):
         return Sample(table, np.arange(table.frame.height))
@@ -251,35 +263,22 @@ def table_rows(
     encoder: TableEncoder,
     table: AnyTable,
     *,
-    seed: int,
-    n_jobs: int | None,
-    execution: Execution,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    execution: Execution | None = None,
     sample: Sample | None = None,
 ) -> TableRows:
     """Look at the rows of a table through an encoder.
 
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Makes numbers of its cells.
-    table : Table or PartedTable
-        The table.
-    seed : int
-        Draws the sample of a table in parts.
-    n_jobs : int or None
-        Threads for a table in memory.
-    execution : Execution
-        Who works on a table in parts.
-    sample : Sample, optional
-        Of this very table, where the encoder was fitted on it.
-
-    Raises
-    ------
-    InputError
-        If a column the encoder uses is missing, or most of its cells cannot be read.
+    A table in memory is worked on by `n_jobs` threads. Of one in parts, rows are drawn by the
+    `seed`, unless the `sample` is given that the encoder was fitted on. InputError if a column the
+    encoder uses is missing, or, of a table in memory, if most of its cells cannot be read.
     """
     if isinstance(table, Table):
-        return WholeTableRows(encoder, table, n_jobs=n_jobs)
+        rows = TableRows(encoder, table, n_jobs=n_jobs)
+        rows.warnings()  # a table that cannot be read is refused before it is scored
+        return rows
+    execution = execution or Execution()
     found = sample or draw_sample(table, seed, execution)
     return PartedRows(encoder, table, found, execution, drawn=sample is not None)
 
@@ -292,21 +291,7 @@ def in_parts(table: AnyTable) -> AnyTable:
 
 
 class PartedRows(TableRows):
-    """The rows of a table that is read in parts, and encoded once.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Makes numbers of the cells.
-    table : PartedTable
-        The table.
-    sample : Sample
-        Rows drawn from it.
-    execution : Execution
-        Who works on the parts.
-    drawn : bool
-        Whether the encoder was fitted on the sample.
-    """
+    """The rows of a table that is read in parts, and encoded once."""
 
     def __init__(
         self,
@@ -317,25 +302,25 @@ class PartedRows(TableRows):
         *,
         drawn: bool,
     ) -> None:
-        super().__init__(
-            encoder, table.source, table.columns, sample.table, sample.index, drawn=drawn
-        )
+        super().__init__(encoder, sample.table)
+        self.n_rows, self.sample_index, self._drawn = table.n_rows, sample.index, drawn
         self._table, self._execution = table, execution
-        first = table.parts[0]
-        self.size_of_parts = first.stop - first.start
+        self.size_of_parts = table.parts[0].stop - table.parts[0].start
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
         """Return one number a row, shape (n,), mapped from a temporary file."""
         values: FloatArray = row_values(self.n_rows, np.float64)
         start = 0
-        for part in self._pass(function.purpose, _map_part, self._tasks(in_use), function):
+        work = partial(map_rows, function)
+        for part in self._pass(function.purpose, _use_part, self._tasks(in_use), work):
             values[start : start + len(part)] = part
             start += len(part)
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the rows in use."""
-        found = self._pass("Learning from rows", _sum_part, self._tasks(in_use), function)
+        work = partial(sum_rows, function)
+        found = self._pass("Learning from rows", _use_part, self._tasks(in_use), work)
         total: Sums = tree_reduce(add, found)
         return total
 
@@ -345,8 +330,7 @@ class PartedRows(TableRows):
 
     def encoded(self, positions: IntArray) -> FloatArray:
         """Return some rows encoded, shape (k, d), in the order asked for."""
-        inside, back = np.unique(positions, return_inverse=True)
-        tasks = _tasks_of(self._table, inside)
+        tasks, back = _tasks_of(self._table, positions)
         pieces = [piece for piece in self._pass("Fetching rows", _pick_part, tasks) if len(piece)]
         return np.concatenate(pieces)[back] if pieces else self.sample[:0]
 
@@ -356,10 +340,15 @@ class PartedRows(TableRows):
         found = self._execution.over("Looking for rows", _find_part, tasks, self.n_rows, query)
         return np.concatenate(list(found))
 
-    @property
-    def noted(self) -> Noted:
-        """What all cells of all rows hold."""
+    @cached_property
+    def faults(self) -> CellFaults:
+        """What is wrong with the cells of all rows."""
         return self._encoded[1]
+
+    @cached_property
+    def hashes(self) -> HashArray:
+        """A hash of the used cells of each row."""
+        return self._encoded[2]
 
     def _tasks(self, in_use: BoolArray | None = None) -> Iterator[_Task]:
         for part in self._table.parts:
@@ -370,44 +359,48 @@ class PartedRows(TableRows):
         self, what: str, function: Callable[..., Result], tasks: Iterable[_Task], *shared: object
     ) -> Iterator[Result]:
         """Go over the encoded rows of all parts, which are encoded here if they are not yet."""
-        kept, _ = self._encoded
+        kept = self._encoded[0]
         if isinstance(kept, Kept):
             return self._execution.over(what, function, tasks, self.n_rows, *shared, kept=kept)
         return self._execution.over(what, function, tasks, self.n_rows, kept, *shared)
 
     @cached_property
-    def _encoded(self) -> tuple[EncodedFile | Kept, Noted]:
+    def _encoded(self) -> tuple[EncodedFile | Kept, CellFaults, HashArray]:
         """Encode all rows, once: into a file, or where Dask's workers keep them."""
-        work, of_cells = self._execution, (self.encoder, self.rules)
+        work, encode = self._execution, _PartEncoder(self.encoder, self.rules)
         where: EncodedFile | Kept
         if work.workers.executor == "dask":
-            where = work.workers.keep(_encode_part, self._table.parts, *of_cells)
-            found = work.over("Reading rows", _noted_of, self._tasks(), self.n_rows, kept=where)
+            where = work.workers.keep(_encode_part, self._table.parts, encode)
+            parts = work.over("Reading rows", _without_rows, self._tasks(), self.n_rows, kept=where)
         else:
-            where = EncodedFile(self.n_rows, self.encoder.width)
+            where = EncodedFile(self.n_rows, sum(coder.width for coder in self.encoder.coders))
             tasks = self._tasks()
-            found = work.over("Reading rows", _write_part, tasks, self.n_rows, where, *of_cells)
+            parts = work.over("Reading rows", _write_part, tasks, self.n_rows, where, encode)
         faults: CellFaults | None = None
         hashes, start = row_values(self.n_rows, np.uint64), 0
-        for part in found:
+        for part in parts:
             faults = part.faults if faults is None else faults + part.faults
             hashes[start : start + len(part.hashes)] = part.hashes
             start += len(part.hashes)
         assert faults is not None
-        return where, Noted(faults, hashes)
+        return where, faults, hashes
 
 
-def _tasks_of(table: PartedTable, inside: IntArray) -> Iterator[_Task]:
-    """Yield a task for each part, with those of increasing positions that lie in it."""
+def _tasks_of(table: PartedTable, positions: IntArray) -> tuple[list[_Task], IntArray]:
+    """Return a task for each part, with the places of some rows, and the order asked for."""
+    inside, back = np.unique(positions, return_inverse=True)
     cuts = np.searchsorted(inside, [part.start for part in table.parts] + [table.n_rows])
-    for part, start, stop in zip(table.parts, cuts, cuts[1:], strict=False):
-        yield _Task(part, positions=inside[start:stop])
+    tasks = [
+        _Task(part, places=inside[start:stop] - part.start)
+        for part, start, stop in zip(table.parts, cuts, cuts[1:], strict=False)
+    ]
+    return tasks, back
 
 
 def _take(table: PartedTable, positions: IntArray, execution: Execution, what: str) -> Table:
     """Read some rows, by whoever reads the parts, in the order asked for."""
-    inside, back = np.unique(positions, return_inverse=True)
-    tasks = [task for task in _tasks_of(table, inside) if len(task.places)]
+    tasks, back = _tasks_of(table, positions)
+    tasks = [task for task in tasks if len(task.places)]
     n_rows = sum(task.n_rows for task in tasks)
     pieces = list(execution.over(what, _take_part, tasks, n_rows))
     lines = None

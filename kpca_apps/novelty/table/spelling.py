@@ -8,7 +8,7 @@ for nothing, nor one in a short word, nor any edit in a column whose common leve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["SpellingRule", "folded", "one_edit_apart"]
@@ -27,30 +27,12 @@ MAX_COMMON = 1_000
 
 @dataclass(frozen=True)
 class SpellingRule:
-    """What the common levels of a column are, to recognise them mistyped.
+    """What the common levels of a column are, to recognise them mistyped."""
 
-    Attributes
-    ----------
-    rare : float
-        Levels in more cells than these are not misspelt.
-    counts : mapping of str to int
-        Cells of each level, where they are more than one.
-    nearby : mapping of str to tuple of str
-        Common levels by what remains of them with one letter left out, or none.
-    folded : mapping of str to str
-        The most frequent level by its letters in lower case without space.
-
-    Examples
-    --------
-    >>> rule = SpellingRule.fit({"Office Supplies": 900, "Furniture": 500, "Office Suplies": 1})
-    >>> rule.meant("Office Suplies"), rule.meant("furniture"), rule.meant("Paper")
-    ('Office Supplies', 'Furniture', None)
-    """
-
-    rare: float
-    counts: Mapping[str, int]
-    nearby: Mapping[str, tuple[str, ...]]
-    folded: Mapping[str, str]
+    rare: float  # levels in more cells than these are not misspelt
+    counts: Mapping[str, int]  # cells of each level, where they are more than one
+    nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
+    folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
@@ -58,8 +40,13 @@ class SpellingRule:
         rare = max(RARE_CELLS, RARE_SHARE * sum(counts.values()))
         ordered = sorted(counts, key=lambda level: (-counts[level], level))
         common = [level for level in ordered if counts[level] >= TIMES_RARER][:MAX_COMMON]
-        words = [level for level in common if _is_word(level)]
         nearby: defaultdict[str, list[str]] = defaultdict(list)
+        words = []
+        for level in common:
+            n_letters = sum(letter.isalpha() for letter in level)
+            is_code = level.isupper() and len(level) <= CODE_LETTERS
+            if MIN_LETTERS <= n_letters and len(level) <= MAX_LETTERS and not is_code:
+                words.append(level)
         for level in words:
             for key in _shortened(level):
                 nearby[key].append(level)
@@ -69,12 +56,8 @@ class SpellingRule:
         by_letters: dict[str, str] = {}
         for level in common:
             by_letters.setdefault(folded(level), level)
-        return cls(
-            rare,
-            {level: count for level, count in counts.items() if count > 1},
-            {key: tuple(levels) for key, levels in nearby.items()},
-            by_letters,
-        )
+        seen = {level: count for level, count in counts.items() if count > 1}
+        return cls(rare, seen, dict(nearby), by_letters)
 
     def meant(self, level: str) -> str | None:
         """Return the common level that a level is likely to stand for; ``None`` without one."""
@@ -91,49 +74,29 @@ class SpellingRule:
 
 
 def one_edit_apart(a: str, b: str) -> bool:
-    """Whether one letter left out, added or replaced, or two exchanged, makes one of the other.
-
-    Examples
-    --------
-    >>> one_edit_apart("form", "from"), one_edit_apart("male", "female")
-    (True, False)
-    """
-    if a == b or abs(len(a) - len(b)) > 1:
-        return False
-    start, end = _differing(a, b)
-    ours, theirs = a[start : len(a) - end], b[start : len(b) - end]
-    if max(len(ours), len(theirs)) == 1:
-        return True
-    return len(ours) == len(theirs) == 2 and ours == theirs[::-1]
+    """Whether one letter left out, added or replaced, or two exchanged, makes one of the other."""
+    _, ours, theirs = _difference(a, b)
+    exchanged = len(ours) == len(theirs) == 2 and ours == theirs[::-1]
+    return exchanged or max(len(ours), len(theirs)) == 1
 
 
-def _differing(a: str, b: str) -> tuple[int, int]:
-    """Lengths of what two texts share at their start, and at their end."""
+def _difference(a: str, b: str) -> tuple[int, str, str]:
+    """Where two texts begin to differ, and the parts of each that do."""
     shortest = min(len(a), len(b))
     start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
     rest = shortest - start
     end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
-    return start, end
+    return start, a[start : len(a) - end], b[start : len(b) - end]
 
 
 def _is_typing_error(level: str, common: str) -> bool:
     """Whether the letters that differ are ones people mistype: no digits, no capitals inside."""
-    start, end = _differing(level, common)
-    for text in (level, common):
-        edited = text[start : len(text) - end]
-        if any(letter.isdigit() for letter in edited):
-            return False
+    start, ours, theirs = _difference(level, common)
+    for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
-        if inside and any(letter.isupper() for letter in edited):
+        if any(letter.isdigit() or (inside and letter.isupper()) for letter in edited):
             return False
     return True
-
-
-def _is_word(level: str) -> bool:
-    """Whether a level is long enough, and no code in capitals."""
-    letters = sum(letter.isalpha() for letter in level)
-    is_code = level.isupper() and len(level) <= CODE_LETTERS
-    return MIN_LETTERS <= letters and len(level) <= MAX_LETTERS and not is_code
 
 
 def _shortened(level: str) -> set[str]:
@@ -151,11 +114,5 @@ def _matches(
 
 
 def folded(level: str) -> str:
-    """Return the letters of a level in lower case, without space.
-
-    Examples
-    --------
-    >>> folded("Office  Supplies ")
-    'officesupplies'
-    """
+    """Return the letters of a level in lower case, without space."""
     return "".join(level.casefold().split())

@@ -1,13 +1,10 @@
 """The cassini problem: linear components, and eight of a Gaussian kernel (Figs. 2 and 3).
 
-Aguilera and Antonanzas (2019). Fig. 2: the linear kernel against PCA. Fig. 3: the isolines of
-exp(-0.2 |x - y|^2), and what its caption says of each component, on 20 draws of 500 rows. The
-caption gives no number of rows; 500, of which the beans hold 2/5 each, are from the authors' public
-script.
-
-The caption has the first component separate the beans from the circle. It is odd under reflection
-in the horizontal axis: it separates the two beans from each other, and the circle lies between
-them. The circle is found by the third.
+Aguilera and Antonanzas (2019). What the caption of Fig. 3 says of each component is judged on 20
+draws of 500 rows: the number of rows, and that the beans hold 2/5 each, are from the authors'
+public script. The caption has the first component separate the beans from the circle. It is odd
+under reflection in the horizontal axis: it separates the two beans from each other, the circle lies
+between them. The circle is found by the third.
 """
 
 from __future__ import annotations
@@ -24,12 +21,8 @@ from kpca_apps.papers.measuring import components, isolines, scree
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 DRAWS = 20
-ODD = -0.8
-"""Parity below which a component counts as odd; exact symmetry would give -1."""
+ODD = -0.8  # parity below which a component counts as odd; exact symmetry would give -1
 
 
 def run(data: PaperData) -> Outcome:

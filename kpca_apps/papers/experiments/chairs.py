@@ -1,10 +1,9 @@
 """The MPI chairs, Table 1 and Fig. 3: the images cannot be had, so it is not run.
 
-Scholkopf, Smola and Muller (1996), 6.2: 25 chairs, 16 x 16 pixels, 89 views of each (2,225) to
-train on and 100 (2,500) to test; components of (x.y)^d from all training images, a linear support
-vector machine on them; Fig. 3 is one of the images. The address the report gives, an ftp server of
-the institute, could not be reached, and no copy was found. Table 2, the same experiment on digits,
-is run as ``usps``; its protocol would serve here as it stands.
+Scholkopf, Smola and Muller (1996), 6.2: 25 chairs, 16 x 16 pixels, 89 views of each to train on and
+100 to test; components of (x.y)^d from all training images, a linear support vector machine on
+them; Fig. 3 is one of the images. The ftp server the report names could not be reached, and no copy
+was found. Table 2, the same experiment on digits, is run as ``usps``.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from kpca_apps.papers.figures import Table
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome
 
-__all__ = ["EXPERIMENT"]
-
+# Test error in per cent by number of components, for degrees 1 to 7.
 PAPER = {
     64: ("23.0", "21.0", "17.6", "16.8", "16.5", "16.7", "16.6"),
     128: ("17.6", "9.9", "7.9", "7.1", "6.2", "6.0", "5.8"),
@@ -24,7 +22,6 @@ PAPER = {
     1024: ("n.a.", "4.1", "3.0", "2.8", "2.6", "2.6", "2.4"),
     2048: ("n.a.", "4.1", "2.9", "2.6", "2.5", "2.4", "2.2"),
 }
-"""Test error in per cent by number of components, for degrees 1 to 7."""
 
 
 def run(data: PaperData) -> Outcome:

@@ -1,12 +1,10 @@
 """Three Gaussian clusters: the isolines of eight components (Aguilera and Antonanzas, Fig. 1).
 
-500 rows around three points of a circle of radius 4, standard deviation .8, and the kernel
-exp(-0.3 |x - y|^2): the paper's sigma is an inverse width. The number of rows is from the authors'
-public script. What the caption says is judged on 20 draws, the figure shows one.
-
-The caption has components 3 to 5 halve the clusters and 6 to 8 halve them again at right angles.
-Those six eigenvalues lie so close together that only the block of six is stable: another draw of
-the rows turns the components in it.
+500 rows, which is from the authors' public script, around three points of a circle of radius 4,
+standard deviation .8, and the kernel exp(-0.3 |x - y|^2): the paper's sigma is an inverse width.
+What the caption says is judged on 20 draws. It has components 3 to 5 halve the clusters and 6 to 8
+halve them again at right angles. Those six eigenvalues lie so close together that only the block of
+six is stable: another draw of the rows turns the components in it.
 """
 
 from __future__ import annotations
@@ -25,10 +23,7 @@ from kpca_apps.papers.measuring import (
     within_share,
 )
 from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, stated
-
-__all__ = ["EXPERIMENT"]
-
+from kpca_apps.papers.result import Outcome, stated
 
 DRAWS = 20
 KERNEL = "exp(-0.3 |x - y|^2)"
@@ -42,18 +37,15 @@ def run(data: PaperData) -> Outcome:
         isolines(f"Isolines of {KERNEL}, eight components", subspace.leading(8), X, labels),
         scree("Variances", {KERNEL: subspace}),
     )
-    return Outcome(_judge(), figures)
-
-
-def _judge() -> tuple[Claim, ...]:
     draws = [_drawn(np.random.default_rng(draw)) for draw in range(DRAWS)]
     right, apart, before, inside, fifth, eighth, pair, three, six = np.transpose(draws)
-    return (
+    least = "all" if right.min() == 1.0 else f"at least {right.min():.3f}"
+    claims = (
         stated(
             "components 1 and 2 separate the three clusters",
             "nicely",
-            f"{_share(right.min())} of the rows are nearest to their own mean, the ratio of "
-            f"eigenvalues 2 and 3 is at least {apart.min():.1f}, in {DRAWS} draws",
+            f"{least} of the rows are nearest to their own mean, the ratio of eigenvalues 2 and 3 "
+            f"is at least {apart.min():.1f}, in {DRAWS} draws",
             bool(right.min() == 1.0 and apart.min() > 2.5),
         ),
         stated(
@@ -68,20 +60,15 @@ def _judge() -> tuple[Claim, ...]:
             f"{pair.mean():.0f}",
         ),
     )
-
-
-def _share(least: float) -> str:
-    return "all" if least == 1.0 else f"at least {least:.3f}"
+    return Outcome(claims, figures)
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    """Return what is judged, of one draw.
-
-    The share of rows nearest to their own mean on components 1 and 2; eigenvalue 2 over 3; the
-    largest share of variance within clusters of components 1 and 2 and the smallest of 3 to 8;
-    eigenvalues 5 over 6 and 8 over 9; and the angles, in degrees, by which another draw of the rows
-    turns the spaces of components 1 and 2, 3 to 5, and 3 to 8.
-    """
+    """Return what is judged, of one draw."""
+    # The share of rows nearest to their own mean on components 1 and 2; eigenvalue 2 over 3; the
+    # largest share of variance within clusters of components 1 and 2 and the smallest of 3 to 8;
+    # eigenvalues 5 over 6 and 8 over 9; and the angles, in degrees, by which another draw of the
+    # rows turns the spaces of components 1 and 2, 3 to 5, and 3 to 8.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -98,14 +85,7 @@ def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def largest_angle(first: KernelSubspace, second: KernelSubspace, part: slice) -> float:
-    """Return the largest angle in feature space between some components of two fits, in degrees.
-
-    Examples
-    --------
-    >>> fits = [components(RBF(0.3), three_clusters(np.random.default_rng(0))[0], 3)] * 2
-    >>> round(largest_angle(*fits, slice(2)), 3)
-    0.0
-    """
+    """Return the largest angle in feature space between some components of two fits, in degrees."""
     K = first.kernel(first.points, second.points)
     cross = first.weights[:, part].T @ K @ second.weights[:, part]
     cosine = np.linalg.svd(cross, compute_uv=False).min()

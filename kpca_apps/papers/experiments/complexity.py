@@ -1,11 +1,11 @@
 """What kernel PCA costs: time and memory of a fit, time of a projection (complexity claims).
 
-Aguilera and Antonanzas (2019, VII) put a fit to n rows at O(n^3) time and O(n^2) memory. Of a
-projection of m new rows of p attributes they put the kernel at O(p m n) and the whole, on all n
-components, at O(n^2 m), "which can be reduced projecting into l < n components"; approximations
-from a subset of the rows and iterations cost less. Scholkopf, Smola and Muller (1996, 4.4) suggest
-the leading eigenpairs only, or a subset, and name what a projection costs against linear PCA: a
-kernel value for each training row, where that has one inner product a component.
+Aguilera and Antonanzas (2019, VII): a fit to n rows is O(n^3) time and O(n^2) memory; of a
+projection of m new rows of p attributes the kernel is O(p m n) and the whole, on all n components,
+O(n^2 m), "which can be reduced projecting into l < n components"; approximations from a subset of
+the rows and iterations cost less. Scholkopf, Smola and Muller (1996, 4.4) suggest the leading
+eigenpairs only, or a subset, and name what a projection costs against linear PCA: a kernel value
+for each training row, where that has one inner product a component.
 
 Measured on Gaussian rows of ten attributes: all components by LAPACK; ten by Krylov iteration with
 the Gram matrix recomputed for every product; ten through 100 landmarks. Memory is the peak of what
@@ -33,8 +33,6 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT", "exponent", "peak_bytes", "series_of"]
-
 Job = Callable[[int], object]
 
 ROWS = (500, 1000, 2000, 4000)
@@ -57,12 +55,16 @@ def run(data: PaperData) -> Outcome:
         "10 components, 100 landmarks": (_landmarks(X), ROWS),
     }
     seconds = {name: series_of(_seconds, *job) for name, job in jobs.items()}
-    memory = {name: series_of(_megabytes, *job) for name, job in jobs.items()}
+    held = {name: series_of(peak_bytes, *job) for name, job in jobs.items()}
+    memory = {name: (sizes, peaks / 1e6) for name, (sizes, peaks) in held.items()}
     projections = {name: series_of(_seconds, *job) for name, job in _projections(X).items()}
-    figures = (
-        _curves("Time of a fit", "rows", "processor seconds", seconds),
-        _curves("Memory of a fit", "rows", "megabytes", memory),
-        _curves("Time of a projection", "m, n, p or l", "processor seconds", projections),
+    figures = tuple(
+        Curves(*words, series, log_x=True, log_y=True)
+        for words, series in (
+            (("Time of a fit", "rows", "processor seconds"), seconds),
+            (("Memory of a fit", "rows", "megabytes"), memory),
+            (("Time of a projection", "m, n, p or l", "processor seconds"), projections),
+        )
     )
     claims = (*_judge_fits(seconds, memory), *_judge_projections(projections))
     return Outcome(claims, figures)
@@ -112,13 +114,7 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
 def series_of(
     measure: Callable[[Callable[[], object]], float], job: Job, sizes: tuple[int, ...]
 ) -> tuple[Matrix, Matrix]:
-    """Return sizes and what is measured of the job at each.
-
-    Examples
-    --------
-    >>> series_of(lambda job: float(job()), lambda n: 2 * n, (1, 3))[1]
-    array([2., 6.])
-    """
+    """Return sizes and what is measured of the job at each."""
     values = [measure(lambda size=size: job(size)) for size in sizes]  # type: ignore[misc]
     return np.array(sizes, dtype=np.float64), np.array(values)
 
@@ -134,13 +130,7 @@ def _seconds(job: Callable[[], object]) -> float:
 
 
 def peak_bytes(job: Callable[[], object]) -> float:
-    """Return the most memory that a job held at a time, beyond what was held before.
-
-    Examples
-    --------
-    >>> 8000 <= peak_bytes(lambda: np.ones(1000)) < 9000
-    True
-    """
+    """Return the most memory that a job held at a time, beyond what was held before."""
     tracing = tracemalloc.is_tracing()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -152,25 +142,9 @@ def peak_bytes(job: Callable[[], object]) -> float:
     return float(peak - before)
 
 
-def _megabytes(job: Callable[[], object]) -> float:
-    return peak_bytes(job) / 1e6
-
-
 def exponent(x: Matrix, y: Matrix) -> float:
-    """Return the slope between the last two points, both axes logarithmic.
-
-    Examples
-    --------
-    >>> exponent(np.array([1.0, 2.0, 4.0]), np.array([7.0, 4.0, 16.0]))
-    2.0
-    """
+    """Return the slope between the last two points, both axes logarithmic."""
     return float(np.log(y[-1] / y[-2]) / np.log(x[-1] / x[-2]))
-
-
-def _curves(
-    title: str, x_label: str, y_label: str, series: dict[str, tuple[Matrix, Matrix]]
-) -> Curves:
-    return Curves(title, x_label, y_label, series, log_x=True, log_y=True)
 
 
 def _judge_fits(

@@ -2,13 +2,12 @@
 
 The article gives neither the radii of its clouds nor the width of its Gaussian kernel. Three sets
 of radii are tried here, 150 rows a cloud, and widths from a fifteenth of the largest radius to the
-whole; its pictures are drawn for radii .1, .5 and 1 and sigma .4, and sigma .3 and .5 are judged
-with it. The first two components of (x.y + 1)^2 look like the rows themselves: the third beside the
-first shows what it does, for radii 1, 3 and 6. A component counts as enough if two cuts of it put
-99 % of the rows into their clouds.
+whole. The first two components of (x.y + 1)^2 look like the rows themselves: the third beside the
+first shows what it does. A component counts as enough if two cuts of it put 99 % of the rows into
+their clouds.
 
-The article says that the first component of a Gaussian kernel is enough to tell the three groups
-apart. It is for radii and widths that fit each other. Its sentence that no ranking of components
+The article says that the first component of a Gaussian kernel is enough to distinguish the three
+groups. It is for radii and widths that fit each other. Its sentence that no ranking of components
 exists does not hold: eigenvalues over n are variances in feature space and rank them exactly,
 though not between kernels.
 """
@@ -33,15 +32,9 @@ from kpca_apps.papers.measuring import (
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
+# Radii, and standard deviation of the noise; sigmas tried, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
-"""Radii, and standard deviation of the noise."""
-
 WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
-"""Sigmas tried, over the largest radius."""
-
 SIGMA = 0.4
 AROUND = (0.3, SIGMA, 0.5)
 ENOUGH = 0.99
@@ -103,10 +96,8 @@ class _Tried:
 
     radii: tuple[float, ...]
     linear: float
-    square: tuple[float, float, float]
-    """Of (x.y + 1)^2: component 1, the best of its five, the nearest mean on three."""
-    gaussian: Matrix
-    """Component 1, at each of `WIDTHS`."""
+    square: tuple[float, float, float]  # component 1, best of its five, nearest mean on three
+    gaussian: Matrix  # component 1, at each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Tried:
@@ -124,9 +115,9 @@ def _table(tried: list[_Tried]) -> Table:
     rows = []
     for one in tried:
         good = WIDTHS[one.gaussian >= ENOUGH] * max(one.radii)
-        told = f"{good.min():.2g} to {good.max():.2g}" if len(good) else "none tried"
+        sigmas = f"{good.min():.2g} to {good.max():.2g}" if len(good) else "none tried"
         shares = (one.linear, *one.square, one.gaussian.max())
-        rows.append((_listed(one.radii), *(f"{share:.3f}" for share in shares), told))
+        rows.append((_listed(one.radii), *(f"{share:.3f}" for share in shares), sigmas))
     heads = (
         "radii",
         "linear, component 1",

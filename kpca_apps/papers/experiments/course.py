@@ -14,6 +14,8 @@ kept is high, and what is left over low. Errors are those of the rows the means 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.optimize import linprog
 
@@ -27,15 +29,13 @@ from kpca_apps.papers.measuring import (
     line_accuracy,
     plane_grid,
 )
-from kpca_apps.papers.methods.class_means import class_means
-from kpca_apps.papers.methods.component_regression import regress_on_components
+from kpca_apps.papers.methods.means_and_neighbours import class_means
+from kpca_apps.papers.methods.on_components import regress_on_components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
-ENGLISH, SPANISH = "the notes in English", "the notes in Spanish"
+english = partial(stated, source="the notes in English")
+spanish = partial(stated, source="the notes in Spanish")
 
 
 def run(data: PaperData) -> Outcome:
@@ -59,22 +59,20 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
     values = np.diff(model.decision(X))[:, 0]
     b = float(0.5 * (model.norms[0] - model.norms[1]))
     printed = float(np.mean((values - 2.0 * b > 0.0) != (sides == 1)))
-    half = 0.5 * np.diff(model.weights.T @ X, axis=0)
+    half = 0.5 * np.diff(model.gamma @ X, axis=0)
     claims = [
-        stated(
+        spanish(
             "Fig. 3.2: two clouds, nearest class mean",
             "works reasonably well",
             f"{wrong:.3f} of the rows wrong, which are those the means were taken of",
             wrong < 0.05,
-            source=SPANISH,
         ),
-        stated(
+        spanish(
             "eq. (3.3): the offset b",
             "as defined before it",
             f"{wrong:.3f} of the rows wrong with b as defined, {printed:.3f} with b as printed",
             wrong < 0.05 and printed > 0.3,
             condition="as corrected: b is half of |c-|^2 - |c+|^2; its sign is reversed in print",
-            source=SPANISH,
         ),
     ]
     title = "Fig. 3.2: two clouds; w connects their means"
@@ -98,21 +96,19 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
     )
     square, cube = (components(Polynomial(degree), X).project(X) for degree in (2, 3))
     claims = [
-        stated(
+        spanish(
             "Fig. 3.3: means that coincide",
             "fails; a kernel can part them",
             f"{plain:.3f} wrong with the inner product, {parted:.3f} with (x.y)^2",
             plain > 0.3 and parted < 0.05,
-            source=SPANISH,
         ),
-        stated(
+        english(
             "Fig. 2: no single line keeps the information of rings",
             "none exists",
             f"{line:.3f} right at most, by the best cut of the rows along 180 lines",
             line < 0.75,
-            source=ENGLISH,
         ),
-        stated(
+        english(
             "a kernel makes the rows linearly separable",
             "makes",
             f"{'a' if separable(square, labels) else 'no'} plane through the components of (x.y)^2 "
@@ -121,7 +117,6 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
             condition="with kernels that suit the rows: no plane does with (x.y)^3, whose "
             "monomials change sign with x; that of least squares has "
             f"{line_accuracy(cube, labels):.3f} right",
-            source=ENGLISH,
         ),
     ]
     title = "Fig. 3.3: values of the rule (3.2), and where its sign changes"
@@ -132,13 +127,7 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def separable(T: Matrix, labels: Labels) -> bool:
-    """Return whether a hyperplane parts two groups, 0 and 1: whether margins of 1 can be had.
-
-    Examples
-    --------
-    >>> separable(np.array([[0.0], [1.0], [4.0]]), np.array([0, 0, 1]))
-    True
-    """
+    """Return whether a hyperplane parts two groups, 0 and 1: whether margins of 1 can be had."""
     sides = 2.0 * labels - 1.0
     margins = sides[:, None] * np.column_stack([T / np.abs(T).max(), np.ones(len(T))])
     found = linprog(
@@ -175,13 +164,12 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     gap = float(np.abs(fitted - np.polyval(np.polyfit(x, y, 2), place)).max())
     straight = np.polyval(np.polyfit(x, y, 1), place).astype(np.float64)
     left = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
-    claim = stated(
+    claim = spanish(
         "y ~ x + x^2 comes nearer to the data than y ~ x",
         "may",
         f"residuals of standard deviation {left[1]:.3f} against {left[0]:.3f}; regression on the "
         f"components of (x.y + 1)^2 is the same curve to {gap:.0e}",
         left[1] < 0.5 * left[0] and gap < 1e-8,
-        source=SPANISH,
     )
     series = {"components of (x.y + 1)^2": (place, fitted), "straight line": (place, straight)}
     points = np.column_stack([x, y])

@@ -6,10 +6,9 @@ exp(-|x - y|^2 / c) with c = 0.5 * 256, pre-images by the fixed point begun at t
 number is the mean squared distance to the clean digit.
 
 The paper's text could not be opened: these settings, and by what factor kernel PCA is better at the
-best numbers of components, are remembered; which digits it took and its draws of noise are not
-known. Every number is compared with an independent implementation's, whose noise is another draw.
-For few components linear PCA is better: kernel PCA wins by having more of them than there are
-pixels.
+best numbers of components, are remembered; its digits and draws of noise are not known. Every
+number is compared with an independent implementation's, whose noise is another draw. For few
+components linear PCA is better: kernel PCA wins by having more of them than there are pixels.
 """
 
 from __future__ import annotations
@@ -25,11 +24,9 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
+# Mean squared distances of an independent implementation, by number of components.
 NOISY = {"Gaussian": 63.74, "Speckle": 187.66}
 LINEAR = {
     "Gaussian": (106.4, 81.2, 45.7, 32.6, 27.0, 35.4, 63.7),
@@ -39,15 +36,11 @@ KERNEL = {
     "Gaussian": (111.5, 87.9, 58.5, 46.7, 37.0, 29.6, 24.8, 21.6, 19.8),
     "Speckle": (119.5, 107.5, 87.8, 80.1, 74.3, 69.9, 67.5, 66.3, 65.8),
 }
-"""Mean squared distances of an independent implementation, by number of components."""
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
-SHOWN = 150
-"""The digit shown at each of them: the first 3 of the test digits."""
-
+SHOWN = 150  # the digit shown at each of them: the first 3 of the test digits
 WITHIN = 0.05
-FACTORS = {"Gaussian": 1.6, "Speckle": 1.1}
-"""The paper's: linear over kernel, each at its best, as they are remembered."""
+FACTORS = {"Gaussian": 1.6, "Speckle": 1.1}  # linear over kernel, each at its best, as remembered
 
 
 def run(data: PaperData) -> Outcome:
@@ -66,13 +59,13 @@ def run(data: PaperData) -> Outcome:
         by_kernel = [_distance(cleaned[q], clean) for q in KERNEL_COUNTS]
         claims += _judge(kind, _distance(noisy, clean), by_linear, by_kernel)
         columns += [(LINEAR[kind], by_linear), (KERNEL[kind], by_kernel)]
-        figures.append(_curves(kind, by_linear, by_kernel))
         best = LINEAR_COUNTS[int(np.argmin(by_linear))]
-        few = slice(0, 500, 50)
-        one = slice(SHOWN, SHOWN + 1)
-        figures.append(_by_count(kind, *({q: p[q][one] for q in p} for p in (flat, cleaned))))
-        shown = [clean[few], noisy[few], flat[best][few], cleaned[KERNEL_COUNTS[-1]][few]]
-        figures.append(_pictures(kind, shown))
+        rows = [clean, noisy, flat[best], cleaned[KERNEL_COUNTS[-1]]]
+        figures += [
+            _curves(kind, by_linear, by_kernel),
+            _by_count(kind, flat, cleaned),
+            _pictures(kind, [part[::50] for part in rows]),
+        ]
     return Outcome(tuple(claims), tuple(figures), (_table(columns),))
 
 
@@ -190,7 +183,7 @@ def _by_count(kind: str, flat: dict[int, Matrix], cleaned: dict[int, Matrix]) ->
     for row, by in enumerate((flat, cleaned)):
         for column, count in enumerate(SHOWN_COUNTS):
             if count in by:
-                image = np.clip((by[count] + 1.0) / 2.0, 0.0, 1.0)
+                image = np.clip((by[count][SHOWN] + 1.0) / 2.0, 0.0, 1.0)
                 images[row, column] = image.reshape(16, 16)
     title = f"{kind} noise: one digit by number of components"
     return Pictures(title, images, ("linear PCA", "kernel PCA"), tuple(map(str, SHOWN_COUNTS)))

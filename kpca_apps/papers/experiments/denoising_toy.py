@@ -12,6 +12,8 @@ than it began, at the stored points nearest to the projection.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from joblib import Parallel, delayed
 
@@ -24,10 +26,9 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
 
-__all__ = ["EXPERIMENT"]
-
-
 COUNTS = tuple(range(1, 10))
+# Ratios for 1 to 9 components, as they are remembered; then the same, medians of five draws by an
+# independent implementation.
 PAPER = {
     0.05: (2058, 1238, 846, 565, 310, 170, 126, 104, 92),
     0.1: (10, 31, 22, 29, 28, 24, 30, 40, 63),
@@ -35,21 +36,17 @@ PAPER = {
     0.4: (1.07, 1.26, 1.44, 1.64, 1.91, 2.08, 2.34, 2.47, 2.22),
     0.8: (1.23, 1.39, 1.54, 1.70, 1.80, 1.96, 2.10, 2.25, 2.39),
 }
-"""Ratios for 1 to 9 components, as they are remembered."""
-
 INDEPENDENT = {
     0.05: (784, 501, 323, 185, 86, 47, 22, 11, 7.1),
     0.1: (197, 127, 83, 49, 25, 15, 9.9, 6.9, 6.3),
     0.2: (50, 34, 23, 15, 9.2, 7.1, 6.2, 5.8, 6.1),
     0.4: (5.8, 4.4, 3.2, 2.9, 2.5, 2.6, 2.8, 3.0, 3.4),
 }
-"""The same, medians of five draws by an independent implementation."""
 
-MUCH = 100.0
-"""Ratio from which kernel PCA counts as very much better."""
-
+MUCH = 100.0  # ratio from which kernel PCA counts as very much better
 DRAWS = 5
 THREADS = 2
+remembered = partial(stated, origin="quoted from memory")
 
 
 def run(data: PaperData) -> Outcome:
@@ -71,18 +68,15 @@ def run(data: PaperData) -> Outcome:
         if len(values)
     )
     heads = ("sigma", "", *(f"n = {count}" for count in COUNTS))
-    note = _begun_again(int(np.sum(restarts)), int(np.sum(tries)))
+    n_tries, n_restarts = int(np.sum(tries)), int(np.sum(restarts))
+    note = f"None of {n_tries:,} fixed points had to be begun again."
+    if n_restarts:
+        note = (
+            f"Of {n_tries:,} fixed points {n_restarts:,} were begun again: the denominator had "
+            "vanished, or they had ended farther off than they began."
+        )
     table = Table("Squared distance, linear over kernel", heads, rows)
     return Outcome(_judge(median), (), (table,), (note,))
-
-
-def _begun_again(restarts: int, tries: int) -> str:
-    if not restarts:
-        return f"None of {tries:,} fixed points had to be begun again."
-    return (
-        f"Of {tries:,} fixed points {restarts:,} were begun again: the denominator had vanished, "
-        "or they had ended farther off than they began."
-    )
 
 
 def _cell(ratio: float) -> str:
@@ -96,38 +90,34 @@ def _judge(median: Matrix) -> tuple[Claim, ...]:
     off = float(np.abs(np.log(small / known)).max())
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
     return (
-        stated(
+        remembered(
             "kernel PCA cleans better than linear PCA for sigma up to 0.4",
             "ratios above 1, but for one of 0.99",
             f"smallest ratio {small.min():.2f}",
             bool((small > 1.0).all()),
-            origin="quoted from memory",
         ),
-        stated(
+        remembered(
             "kernel PCA cleans very much better for the smallest width",
             "2058 at sigma 0.05, one component",
             f"{median[0, 0]:.0f}; a ratio above {MUCH:g} is taken for very much",
             bool(median[0, 0] > MUCH),
-            origin="quoted from memory",
         ),
         _growth(median),
-        stated(
+        remembered(
             "kernel PCA cleans better than linear PCA for sigma 0.8",
             f"{paper[-1].min():.2f} to {paper[-1].max():.2f}",
             f"{wide.min():.2f} to {wide.max():.2f}",
             not below,
             reason=f"linear PCA is better with {' or '.join(map(str, below))} components",
-            origin="quoted from memory",
         ),
-        stated(
+        remembered(
             f"each of the {paper.size} numbers",
             "as in the table",
             f"{near} within a factor of 2",
             near == paper.size,
             reason="the paper's protocol is not known",
-            origin="quoted from memory",
         ),
-        stated(
+        remembered(
             f"each of the {known.size} numbers for sigma up to 0.4, within a factor of 2",
             f"{known[0, 0]:.0f} to {known.min():.1f}",
             f"{small[0, 0]:.0f} to {small.min():.1f}; a factor of {np.exp(off):.2f} apart at most",
@@ -142,17 +132,16 @@ def _growth(median: Matrix) -> Claim:
     middle = (0.1, 0.2)
     ours = [median[list(PAPER).index(sigma)] for sigma in middle]
     paper = [np.array(PAPER[sigma]) for sigma in middle]
-    told = [
+    ranges = [
         "; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in (paper, ours)
     ]
-    return stated(
+    return remembered(
         "the ratio for sigma 0.1 and 0.2 grows from 1 to 9 components",
-        told[0],
-        told[1],
+        ranges[0],
+        ranges[1],
         all(row[-1] > row[0] for row in ours),
         reason="the trend is the reverse here, as in an independent implementation; the remembered "
         "table or another protocol may be the cause",
-        origin="quoted from memory",
     )
 
 

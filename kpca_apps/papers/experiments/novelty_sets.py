@@ -3,15 +3,16 @@
 A Gaussian kernel, exp(-|x - y|^2 / (2 sigma^2)), and q components; a new point is novel if it lies
 farther from the subspace in feature space than the training rows do. The paper's text and figures
 could not be opened. The sets are those its author published; sigma .4 and 40 components are his
-for the set ring-line-square and assumed for the others, but sigma .3 and 20 components for the
-square with noise, with which an independent implementation found the noise best. That
-implementation's errors and areas are the numbers to come near; that the contours follow the shapes,
-and that noise is found better than by a Parzen density (q = 0), is what is remembered of the paper.
+for ring-line-square and assumed for the others, but .3 and 20 for the square with noise, with
+which an independent implementation found the noise best. That implementation's errors and areas
+are the numbers to come near; that contours follow the shapes, and that noise is found better than
+by a Parzen density (q = 0), is what is remembered of the paper.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,6 @@ from kpca_apps.papers.figures import Isolines, Table
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
-
-__all__ = ["EXPERIMENT"]
 
 Flags = NDArray[np.bool_]
 
@@ -47,19 +46,19 @@ SETS = {
     "sine-noise": _Set(200),
 }
 
+# Training reconstruction errors of an independent implementation, to six decimals; and its areas
+# under the ROC curve of noise against shape, the second with q = 0.
 ERRORS = {
     "ring-line-square": {"min": 0.002264, "mean": 0.014007, "max": 0.084670, "sum": 11.905578},
     "spiral": {"max": 0.006211},
     "square": {"max": 0.003016},
 }
-"""Training reconstruction errors of an independent implementation, to six decimals."""
+AREAS = {"sine-noise": (0.9701, 0.8669), "square-noise": (0.9642, 0.9104)}
 
 LAST_DIGIT = 1e-6
 CLEARLY = 0.02
-
-AREAS = {"sine-noise": (0.9701, 0.8669), "square-noise": (0.9642, 0.9104)}
-"""Area under the ROC curve of noise against shape, and with q = 0; of the same implementation."""
-
+again = partial(close_to, origin="another implementation")
+remembered = partial(stated, origin="quoted from memory")
 NAMES = {"min": "smallest", "mean": "mean", "max": "largest", "sum": "sum of the"}
 FINE = 150  # points of a grid along each side: the wave is narrow
 
@@ -95,12 +94,11 @@ def _errors(name: str, errors: Matrix) -> list[Claim]:
         "min": errors.min(), "mean": errors.mean(), "max": errors.max(), "sum": errors.sum()
     }  # fmt: skip
     return [
-        close_to(
+        again(
             f"{name}: {NAMES[which]} training error{'s' if which == 'sum' else ''}",
             value,
             float(found[which]),
             LAST_DIGIT,
-            origin="another implementation",
         )
         for which, value in ERRORS.get(name, {}).items()
     ]
@@ -115,21 +113,14 @@ def _areas(subspace: KernelSubspace, X: Matrix, noise: Flags) -> tuple[float, fl
 def _found(name: str, area: float, parzen: float) -> list[Claim]:
     known = AREAS[name]
     return [
-        close_to(f"{name}: AUC of noise", known[0], area, 1e-4, origin="another implementation"),
-        close_to(
-            f"{name}: AUC of noise, Parzen density",
-            known[1],
-            parzen,
-            1e-4,
-            origin="another implementation",
-        ),
-        stated(
+        again(f"{name}: AUC of noise", known[0], area, 1e-4),
+        again(f"{name}: AUC of noise, Parzen density", known[1], parzen, 1e-4),
+        remembered(
             f"{name}: noise is told from shape better than by a Parzen density, by {CLEARLY} or "
             "more",
             "better",
             f"AUC {area:.4f}, Parzen {parzen:.4f}",
             area > parzen + CLEARLY,
-            origin="quoted from memory",
         ),
     ]
 
@@ -158,13 +149,12 @@ def _shape(data: PaperData) -> Claim:
     inside = subspace.reconstruction_error(places) <= threshold
     nearest = np.sqrt(((places[:, None] - X) ** 2).sum(axis=2).min(axis=1))
     far = float(nearest[inside].max())
-    return stated(
+    return remembered(
         "ring-line-square: the threshold's contour encloses the shape closely",
         "follows ring, line and square",
         f"no place within the contour is farther than {far:.2f} from a row, sigma is "
         f"{known.sigma}; {np.mean(inside):.0%} of the rectangle around the rows lies within",
         far < known.sigma,
-        origin="quoted from memory",
     )
 
 

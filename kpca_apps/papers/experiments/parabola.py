@@ -21,20 +21,14 @@ from kpca_apps.papers.measuring import components, isolines
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT"]
-
-
+# Shares of the eigenvalues in the journal's version of the figure, as they are remembered.
 JOURNAL = {
     1: (0.709, 0.291),
     2: (0.621, 0.345, 0.034),
     3: (0.570, 0.395, 0.026),
     4: (0.552, 0.418, 0.021),
 }
-"""Shares of the eigenvalues in the journal's version of the figure, as they are remembered."""
-
-WITHIN = 1.2
-"""Standard deviations, of one draw, that a published share may lie from our mean."""
-
+WITHIN = 1.2  # standard deviations of one draw that a published share may lie from our mean
 DEGREES = (1, 2, 3, 4)
 DRAWS = 100
 
@@ -69,10 +63,7 @@ def run(data: PaperData) -> Outcome:
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return shares of three eigenvalues for each degree, and what the third follows.
-
-    Shapes ``(4, 3)``, and the correlation of degree 2's third component with the noise.
-    """
+    """Return shares (4, 3) of eigenvalues by degree; how degree 2's third follows the noise."""
     shares = np.zeros((len(DEGREES), 3))
     for row, degree in enumerate(DEGREES):
         fit = components(Polynomial(degree), X)
@@ -87,15 +78,15 @@ def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
     known = np.array(JOURNAL[degree])
     mean, spread = mean[: len(known)], spread[: len(known)]
     off = float(np.max(np.abs(mean - known) / spread))
+    one_draw = "the published figure is one draw: it lies"
+    away = f"{off:.3f} standard deviations of a draw of 100 rows away, where {WITHIN} are allowed"
     return stated(
         f"degree {degree}: shares of the eigenvalues",
         _listed(known),
         f"{_listed(mean)}, mean of {DRAWS} draws",
         off <= WITHIN,
-        condition=f"the published figure is one draw: it lies at most {off:.3f} standard "
-        f"deviations of a draw of 100 rows away, where {WITHIN} are allowed",
-        reason=f"the published figure is one draw: it lies {off:.3f} standard deviations of a draw "
-        f"of 100 rows away, where {WITHIN} are allowed",
+        condition=f"{one_draw} at most {away}",
+        reason=f"{one_draw} {away}",
         origin="quoted from memory",
         source="the journal version, 1998",
     )

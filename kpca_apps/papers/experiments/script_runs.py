@@ -6,7 +6,7 @@ Muller (1996, B.2) say; they are features, but no distance belongs to them. The 
 negative ones. What is judged is said by that report. That such components are useful features is
 not judged: these clusters lie so far apart that plain rows tell them as well. Two of the script's
 runs are left out: iris, which shows nothing that is not shown elsewhere, and times beside two
-packages of R, which do not run here; what fits take is told by the experiment complexity.
+packages of R, which do not run here; what fits take is in the experiment complexity.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from kpca_apps.papers.measuring import components, isolines
 from kpca_apps.papers.methods.mercer import mercer_check
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
-
-__all__ = ["EXPERIMENT"]
 
 
 def run(data: PaperData) -> Outcome:

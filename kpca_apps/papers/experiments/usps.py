@@ -1,4 +1,6 @@
-"""USPS digits: linear SVM on polynomial components (Scholkopf, Smola and Muller, Table 2).
+"""USPS digits: linear SVM on polynomial components, and virtual examples (1996 report, 6.3).
+
+Scholkopf, Smola and Muller (1996), Table 2.
 
 Components of (x.y / 256)^d from the first 3,000 training digits, all 7,291 projected on them, a
 linear support vector machine for each digit against the rest, errors on the 2,007 test digits. (The
@@ -10,11 +12,17 @@ Gaussian of width 0.75 pixels, as is remembered of the same authors' other work;
 components are scaled by one number, to a mean squared length of 1 over the training rows. So the
 table comes out to a few tenths. Without smoothing it does not: two columns of it are measured on
 raw pixels, beside those of an independent implementation.
+
+The report believes that local translation invariance would improve its results, by examples or by
+a kernel, and does not try. Tried here with examples: every training digit again, moved by one pixel
+up, down, left and right, degree 3, 512 components, the rest as above. Five times the rows weigh as
+a larger C would, so a smaller one is run beside it. The report gives no number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -29,10 +37,9 @@ from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
-__all__ = ["EXPERIMENT", "FITTED_ROWS", "Digits", "errors", "smoothed_digits"]
-
-
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
+# Test error in per cent by number of components, for degrees 1 to 7; and on raw pixels, of an
+# independent implementation, for two degrees.
 PAPER = {
     32: (9.6, 8.8, 8.1, 8.5, 9.1, 9.3, 10.8),
     64: (8.8, 7.3, 6.8, 6.7, 6.7, 7.2, 7.5),
@@ -42,22 +49,24 @@ PAPER = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-"""Test error in per cent by number of components, for degrees 1 to 7."""
-
 RAW = {
     1: {32: 9.87, 64: 9.12, 128: 8.87, 256: 8.82},
     3: {32: 10.26, 64: 7.87, 128: 6.18, 256: 5.38},
 }
-"""The same on raw pixels, of an independent implementation, for two degrees."""
 
 FITTED_ROWS = 3000
 SMOOTHING = 0.75
+DEGREE, COMPONENTS = 3, 512  # with virtual examples
+LEAST_GAIN = 0.25  # per cent, five digits
+MACHINE_C = (10.0, 2.0)
+SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
 THREADS = 2
 CONDITION = (
     "images smoothed over 0.75 pixels, C = 10 and one scale for all components, which the report "
     "does not name: settled by looking at the test errors"
 )
+smoothed = partial(stated, condition=CONDITION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +101,7 @@ def run(data: PaperData) -> Outcome:
         {f"degree {d}": (np.array(counts, dtype=np.float64), ours[:, d - 1]) for d in DEGREES},
         log_x=True,
     )
-    tables = (_table(paper, ours), _raw_table(plain))
+    tables = (_table(ours), _raw_table(plain))
     return Outcome((*_judge(paper, ours), *_judge_raw(plain)), (figure,), tables)
 
 
@@ -109,13 +118,7 @@ def errors(
 ) -> list[float]:
     """Return test errors in per cent for each number of components; NaN where too few.
 
-    Parameters
-    ----------
-    degree : int
-    digits : Digits
-    counts : tuple of int
-    fitted_rows : int
-        Training digits, the first, from which components are taken.
+    Components are those of the first ``fitted_rows`` training digits.
     """
     kernel = Polynomial(degree, 1.0 / 256.0)
     subspace = components(kernel, digits.train[:fitted_rows], max(counts))
@@ -129,23 +132,25 @@ def errors(
         if count > train.shape[1]:
             found.append(float("nan"))
             continue
-        machine = LinearSVC(C=10.0, dual=False).fit(train[:, :count], digits.labels)
-        wrong = machine.predict(test[:, :count]) != digits.truth
-        found.append(100.0 * float(np.mean(wrong)))
+        parts = train[:, :count], digits.labels, test[:, :count], digits.truth
+        found.append(machine_error(10.0, *parts))
     return found
 
 
-def _table(paper: Matrix, ours: Matrix) -> Table:
+def machine_error(C: float, train: Matrix, labels: Labels, test: Matrix, truth: Labels) -> float:
+    """Return the test error, in per cent, of linear machines for each digit against the rest."""
+    machine = LinearSVC(C=C, dual=False).fit(train, labels)
+    return 100.0 * float(np.mean(machine.predict(test) != truth))
+
+
+def _table(ours: Matrix) -> Table:
     heads = ("components", *(f"degree {d}" for d in DEGREES))
-    rows = tuple(
-        (str(count), *(_cell(a, b) for a, b in zip(paper[i], ours[i], strict=True)))
-        for i, count in enumerate(PAPER)
-    )
-    return Table("Test error, per cent: paper / ours", heads, rows)
-
-
-def _cell(paper: float, ours: float) -> str:
-    return "n.a." if np.isnan(paper) else f"{paper:.1f} / {ours:.2f}"
+    rows = []
+    for (count, paper), found in zip(PAPER.items(), ours, strict=True):
+        pairs = zip(paper, found, strict=True)
+        cells = ("n.a." if np.isnan(a) else f"{a:.1f} / {b:.2f}" for a, b in pairs)
+        rows.append((str(count), *cells))
+    return Table("Test error, per cent: paper / ours", heads, tuple(rows))
 
 
 def _raw_table(plain: dict[int, list[float]]) -> Table:
@@ -166,13 +171,12 @@ def _judge(paper: Matrix, ours: Matrix) -> tuple[Claim, ...]:
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
         part = gap[:, columns][~np.isnan(gap[:, columns])]
         claims.append(
-            stated(
+            smoothed(
                 f"{name}: each of {part.size} cells within {TOLERANCE[name]} of a point",
                 "Table 2",
                 f"{part.mean():.2f} off on average, {part.max():.2f} at most; chance alone has a "
                 "standard deviation of 0.5",
                 bool(part.max() <= TOLERANCE[name]),
-                condition=CONDITION,
             )
         )
     return (*claims, *_advantages(ours))
@@ -184,33 +188,29 @@ def _advantages(ours: Matrix) -> tuple[Claim, ...]:
     same = ours[1:4, 1:] < ours[1:4, :1]
     falls = bool((ours[4, 1:] < ours[1, 1:]).all())
     return (
-        stated(
+        smoothed(
             "nonlinear components do better than linear ones",
             "4.0 % at best against 8.6 %",
             f"{best:.2f} % at best against {linear:.2f} %",
             best <= 5.0 and linear >= 8.0,
-            condition=CONDITION,
         ),
-        stated(
+        smoothed(
             "and better than as many linear ones, from 64 on",
             "in all 18 cells",
             f"in {int(same.sum())} of {same.size}",
             bool(same.all()),
-            condition=CONDITION,
         ),
-        stated(
+        smoothed(
             "more components than pixels help further",
             "error falls from 64 to 512 components",
             "it does for every degree from 2 on" if falls else "not for every degree",
             falls,
-            condition=CONDITION,
         ),
-        stated(
+        smoothed(
             "fewer nonlinear components do what all linear ones do (section 8)",
             "fewer",
             f"64 of degree 3 make {ours[1, 2]:.2f} % errors, 256 linear ones {ours[3, 0]:.2f} %",
             bool(ours[1, 2] < ours[3, 0]),
-            condition=CONDITION,
         ),
     )
 
@@ -256,6 +256,41 @@ def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
     )
 
 
+def run_virtual_examples(data: PaperData) -> Outcome:
+    """Train with and without the moved digits; test on the same 2,007."""
+    X, y, new, truth = data.usps()
+    subspace = components(
+        Polynomial(DEGREE, 1.0 / 256.0), smoothed_digits(X[:FITTED_ROWS]), COMPONENTS
+    )
+    plain, test = (subspace.project(smoothed_digits(rows)) for rows in (X, new))
+    copies = [subspace.project(smoothed_digits(moved(X, *shift))) for shift in SHIFTS]
+    scale = np.sqrt((plain**2).sum(axis=1).mean())
+    plain, test, more = plain / scale, test / scale, np.vstack([plain, *copies]) / scale
+    many = np.tile(y, 1 + len(SHIFTS))
+
+    (with_them, without), other = (
+        (machine_error(C, more, many, test, truth), machine_error(C, plain, y, test, truth))
+        for C in MACHINE_C
+    )
+    claim = stated(
+        "virtual translated examples improve the result",
+        "believed",
+        f"{with_them:.2f} % errors with them, {without:.2f} % without, degree {DEGREE}, "
+        f"{COMPONENTS} components",
+        with_them < min(without, other[1]) - LEAST_GAIN and other[0] < other[1] - LEAST_GAIN,
+        condition=f"images smoothed over 0.75 pixels, C = {MACHINE_C[0]:g}, as in the experiment "
+        f"usps; with C = {MACHINE_C[1]:g} {other[0]:.2f} % and {other[1]:.2f} %",
+    )
+    return Outcome((claim,))
+
+
+def moved(X: Matrix, down: int, right: int) -> Matrix:
+    """Return images of 16 x 16 pixels moved by whole pixels, paper (-1) coming in."""
+    wide = np.pad(X.reshape(-1, 16, 16), ((0, 0), (1, 1), (1, 1)), constant_values=-1.0)
+    part = wide[:, 1 - down : 17 - down, 1 - right : 17 - right]
+    return part.reshape(len(X), 256)
+
+
 EXPERIMENT = Experiment(
     "usps",
     "Scholkopf, Smola and Muller (1996), Table 2",
@@ -265,4 +300,14 @@ EXPERIMENT = Experiment(
     "Components of (x.y / 256)^d from the first 3,000 training digits, one-vs-rest linear support "
     "vector machines on all 7,291. Smoothing over 0.75 pixels, C = 10 and one scale for all "
     "components are assumed beyond the report, and were settled by looking at the test errors.",
+)
+
+VIRTUAL_EXAMPLES = Experiment(
+    "virtual-examples",
+    "Scholkopf, Smola and Muller (1996), 6.3, suggested",
+    "USPS digits: translated copies as further examples",
+    ("usps",),
+    run_virtual_examples,
+    "Every training digit again, moved by one pixel up, down, left and right. Smoothing, C = 10 "
+    "and scale are assumed as in the experiment usps, and a smaller C is run beside it.",
 )

@@ -1,16 +1,11 @@
 """Kernels that know their rows to be images: seen at a resolution, smoothed, or part by part.
 
-A row holds the pixels of one image, row of the image after row. Products of pixels far apart say
-little; these kernels take into account which pixels are near each other, and combine:
+A row holds the pixels of one image, row of the image after row. Kernels combine:
 ``SmoothedImage(OverRegions(Polynomial(3), 4, 4, 2, 2), 4, 4, 0.75)`` is the sum, over the parts
 of smoothed images, of local correlations of three pixels.
-
-References
-----------
-.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
-   problem, MPI technical report 44, eq. 64-68 and 70-72.
 """
 
+# Equations are those of Scholkopf, Smola and Muller (1996), MPI technical report 44.
 # What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
@@ -21,34 +16,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.engine.kernels import (
-    Kernel,
-    KernelRows,
-    LinearlyMapped,
-    Wrapped,
-)
-from kpca_apps.engine.kernels.base import (
-    Values,
-    WeightedGradient,
-    as_integer,
-    as_number,
-)
+from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
+from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_integer, as_number
+from kpca_apps.papers.data import Labels, Matrix
 
-__all__ = ["ImageIntensity", "OverRegions", "SmoothedImage"]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
-
+# Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made in
+# seconds for so many, and in minutes for three times as many.
 LONGEST_SIDE = 2048
-"""Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made
-in seconds for so many, and in minutes for three times as many."""
 
+# Points of comparison for each pixel along a side, at most: between pixels an image is linear, so
+# that more of them add next to nothing.
 FINEST = 4
-"""Points of comparison for each pixel along a side, at most: between pixels an image is linear, so
-that more of them add next to nothing."""
 
 
 class _ImageMap(LinearlyMapped):
@@ -68,7 +49,7 @@ class _ImageMap(LinearlyMapped):
     def map_rows(self, X: Matrix) -> Matrix:
         _check_pixels(X, self.height, self.width)
         R, C = self._factors()
-        # Values too large are told by whoever uses them, with the name of the kernel.
+        # Values too large are reported by whoever uses them, with the name of the kernel.
         with np.errstate(over="ignore", invalid="ignore"):
             mapped: Matrix = R @ X.reshape(len(X), self.height, self.width) @ C.T
         return mapped.reshape(len(X), -1)
@@ -90,40 +71,16 @@ class _ImageMap(LinearlyMapped):
 
 @dataclass(frozen=True)
 class ImageIntensity(_ImageMap):
-    """A kernel of images as intensity distributions, compared at a resolution of one's choice.
+    """A kernel of images as intensity distributions, compared at q x q points of one's choice.
 
-    A row becomes a function f on the unit square, linear between the centres of pixels. For a
-    kernel of the inner product, that product is the midpoint sum of the integral,
-
-        height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q),
-
-    so that it stays of one size as q changes, and for height = width = q is the product x.y of
-    pixels. (Eq. 68 is the sum; the factor before it is ours.)
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Of the sampled images; `Polynomial(d)` for the report's (f_x.f_y)^d.
-    height, width : int in [1, 2048]
-        Pixels of an image.
-    resolution : int >= 1
-        q: points of comparison along each side; at most 4 sqrt(height width), or of a signal 4
-        for each of its pixels. A side of one pixel is constant, and one point tells as much as q.
-
-    References
-    ----------
-    .. [1] Scholkopf, Smola and Muller (1996), MPI technical report 44, eq. 66-68 and B.5.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Linear
-    >>> image = np.array([[1.0, 2.0, 3.0, 4.0]])
-    >>> float(ImageIntensity(Linear(), 2, 2, 2)(image)[0, 0])
-    30.0
-    >>> round(float(ImageIntensity(Linear(), 2, 2, 1)(image)[0, 0]), 6)
-    25.0
+    It stays of one size as q changes, and for height = width = q is that of the product of pixels.
+    ``resolution``, q, is at most 4 sqrt(height width), or of a signal 4 for each of its pixels.
     """
 
+    # A row becomes a function f on the unit square, linear between the centres of pixels, and the
+    # inner product the midpoint sum of the integral, with Polynomial(d) (f_x.f_y)^d:
+    #     height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q).
+    # Eq. 66-68 and B.5; eq. 68 is the sum, the factor before it is ours.
     kernel: Kernel
     height: int
     width: int
@@ -155,33 +112,13 @@ class ImageIntensity(_ImageMap):
 class SmoothedImage(_ImageMap):
     """A kernel of smoothed images: the product of pixels x.y becomes sum_uv x_u c(u, v) y_v.
 
-    c is the Gaussian of the distance between pixels u and v, scaled so that far from the border
-    the weights of a pixel sum to 1; as ``sigma`` goes to 0 the kernel becomes the one inside. Along
-    a side of one pixel nothing is smoothed: such a row is a signal.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Of images whose inner product is the one above.
-    height, width : int in [1, 2048]
-        Pixels of an image.
-    sigma : float > 0
-        Standard deviation of c, in pixels. Images filtered with a Gaussian of width s before
-        they are compared have c of width s sqrt(2).
-
-    References
-    ----------
-    .. [1] Scholkopf, Smola and Muller (1996), MPI technical report 44, eq. 70.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Linear
-    >>> pixels = np.eye(3)[1:]
-    >>> SmoothedImage(Linear(), 1, 3, 1.0)(pixels).round(3)
-    array([[0.399, 0.242],
-           [0.242, 0.399]])
+    ``sigma`` is the standard deviation of c in pixels: s sqrt(2) for images filtered with a
+    Gaussian of width s before they are compared; as it goes to 0 this is the kernel inside.
     """
 
+    # c is the Gaussian of the distance between pixels u and v, scaled so that far from the border
+    # the weights of a pixel sum to 1 (eq. 70). Along a side of one pixel nothing is smoothed: such
+    # a row is a signal.
     kernel: Kernel
     height: int
     width: int
@@ -205,31 +142,8 @@ class SmoothedImage(_ImageMap):
 class OverRegions(Wrapped):
     """The sum of a kernel over square regions of an image: k = sum_i k(x_i, y_i).
 
-    With `Polynomial(d)` inside, this is the sum of k_i^d: correlations of d pixels, but only of
-    pixels that lie in one region.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Of one region's pixels.
-    height, width : int >= 1
-        Pixels of an image.
-    size : int >= 1
-        Side of a region.
-    step : int in [1, size]
-        From one region to the next: ``size`` for regions side by side, less for overlapping
-        ones. Regions must end with the image.
-
-    References
-    ----------
-    .. [1] Scholkopf, Smola and Muller (1996), MPI technical report 44, eq. 71-72.
-
-    Examples
-    --------
-    >>> from kpca_apps.engine.kernels import Polynomial
-    >>> image = np.array([[1.0, 2.0, 3.0, 4.0]])
-    >>> float(OverRegions(Polynomial(2), 1, 4, 1, 1)(image)[0, 0])
-    354.0
+    With `Polynomial(d)` inside: correlations of d pixels, but only of pixels in one region. They
+    begin every ``step`` pixels, at most ``size``, and must end with the image (eq. 71-72).
     """
 
     kernel: Kernel
@@ -270,7 +184,7 @@ class OverRegions(Wrapped):
             total += self.kernel.diagonal(X[:, region])
         return total
 
-    def regions(self) -> list[Index]:
+    def regions(self) -> list[Labels]:
         """Return the pixel numbers of each region."""
         pixels = np.arange(self.height * self.width).reshape(self.height, self.width)
         tops = range(0, self.height - self.size + 1, self.step)

@@ -1,1 +1,1 @@
-"""Algorithms of historical or didactic interest; each says which of ours to prefer, and why."""
+"""Methods of the papers; ``kpca papers run methods`` has each beside what to prefer."""

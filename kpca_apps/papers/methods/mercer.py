@@ -1,26 +1,14 @@
-"""Is it a kernel? A check of symmetry and positive semi-definiteness on given rows.
+"""Is it a kernel? A check of symmetry and positive semi-definiteness on given rows."""
 
-A function k is an inner product in some feature space if and only if each of its Gram matrices is
-symmetric and positive semi-definite,
-
-    k(x, y) = k(y, x),    sum_ij c_i k(x_i, x_j) c_j >= 0  for all n, x_1, ..., x_n and c;
-
-on a finite measure it is then a series with coefficients that are not negative (Mercer), whose
-terms are the coordinates of an image:
-
-    k(x, y) = sum_i lambda_i phi_i(x) phi_i(y),    phi(x) = (sqrt(lambda_i) phi_i(x))_i.
-
-No finite check proves that; one Gram matrix with a negative eigenvalue refutes it, and the check
-returns the combination of rows that does. Kernel PCA about the mean asks for less, a centred Gram
-matrix without negative eigenvalues: -|x - y|^2 passes.
-
-References
-----------
-.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
-   problem, MPI technical report 44, eq. 55-60.
-.. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 1-2, where the
-   set in definition 1 is meant to be not empty.
-"""
+# k is an inner product in some feature space if and only if each of its Gram matrices is symmetric
+# and positive semi-definite, k(x, y) = k(y, x) and sum_ij c_i k(x_i, x_j) c_j >= 0 for all n, x_1,
+# ..., x_n and c; on a finite measure it is then a series with coefficients that are not negative
+# (Mercer), whose terms are the coordinates of an image,
+#     k(x, y) = sum_i lambda_i phi_i(x) phi_i(y),  phi(x) = (sqrt(lambda_i) phi_i(x))_i.
+# No finite check proves that; one Gram matrix with a negative eigenvalue refutes it. Kernel PCA
+# about the mean asks for less, a centred Gram matrix without negative eigenvalues: -|x - y|^2
+# passes. Scholkopf, Smola and Muller (1996), eq. 55-60; Aguilera and Antonanzas (2019), eq. 1-2,
+# where the set in definition 1 is meant to be not empty.
 
 from __future__ import annotations
 
@@ -33,41 +21,20 @@ from scipy.linalg import eigh, eigvalsh
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels.base import as_number
 from kpca_apps.engine.linalg.gram import centre_in_place
-
-__all__ = ["MercerCheck", "mercer_check"]
-
-Matrix = NDArray[np.float64]
+from kpca_apps.papers.data import Matrix
 
 
 @dataclass(frozen=True, eq=False)
 class MercerCheck:
-    """What a Gram matrix says about its kernel.
-
-    Attributes
-    ----------
-    n : int
-        Rows.
-    asymmetry : float
-        Largest |K_ij - K_ji|, as a share of the largest |K_ij|.
-    eigenvalues : ndarray of shape (n,)
-        Of the symmetric part of K, increasing.
-    centred_smallest : float
-        Smallest eigenvalue of the centred matrix.
-    witness : ndarray of shape (n,)
-        Unit vector c with the least c'Kc: below 0, it refutes the kernel.
-    tolerance : float
-        Size of what counts as rounding, in the units of K.
-    precision : float
-        Machine's precision of the numbers in K: 2.2e-16, or that of a coarser type.
-    """
+    """What a Gram matrix says about its kernel."""
 
     n: int
-    asymmetry: float
-    eigenvalues: Matrix
-    centred_smallest: float
-    witness: Matrix
-    tolerance: float
-    precision: float
+    asymmetry: float  # largest |K_ij - K_ji|, as a share of the largest |K_ij|
+    eigenvalues: Matrix  # (n,), of the symmetric part of K, increasing
+    centred_smallest: float  # smallest eigenvalue of the centred matrix
+    witness: Matrix  # (n,), unit vector c with the least c'Kc: below 0, it refutes the kernel
+    tolerance: float  # what counts as rounding, in the units of K
+    precision: float  # of the numbers in K: 2.2e-16, or that of a coarser type
 
     @property
     def is_symmetric(self) -> bool:
@@ -101,33 +68,10 @@ class MercerCheck:
 
 
 def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck:
-    """Check a Gram matrix for symmetry and positive semi-definiteness.
+    """Check a Gram matrix (n, n) for symmetry and positive semi-definiteness.
 
-    Parameters
-    ----------
-    K : array-like of shape (n, n), n >= 1
-        Kernel values between the same rows; `gram_matrix` makes one from a `Kernel`.
-    tolerance : float >= 0, optional
-        Negative eigenvalues down to minus this are rounding; n times the precision of K's own
-        type times the largest eigenvalue by modulus if None.
-
-    Returns
-    -------
-    MercerCheck
-
-    Raises
-    ------
-    ValueError
-        If K is not a square matrix of finite real numbers, if they are so large that eigenvalues
-        overflow, or if the tolerance is no finite number >= 0.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> mercer_check(np.exp(-((X - X.T) ** 2))).describe()
-    'positive semi-definite on these 3 rows'
-    >>> mercer_check(-((X - X.T) ** 2)).describe()
-    'conditionally positive semi-definite: smallest eigenvalue -10.25 on these 3 rows'
+    Negative eigenvalues down to minus the tolerance are rounding: n times the precision of K's own
+    type times the largest eigenvalue by modulus if None.
     """
     given = _real_matrix(K)
     precision = float(np.finfo(given.dtype).eps)

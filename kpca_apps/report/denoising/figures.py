@@ -7,21 +7,20 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome
 from kpca_apps.report.denoising.text import METHODS, compared_images
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
+    drawable,
     house_style,
     new_axes,
     plain_ticks,
-    shown,
-    to_png,
+    to_files,
 )
 from kpca_apps.report.text import count, join
-
-__all__ = ["MOST_NAMED", "denoising_drawings", "denoising_figures"]
 
 MOST_NAMED = 40  # lines that still have room for a name
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
@@ -35,60 +34,62 @@ OTHER = ("D", "green", "green")
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
-    """Draw the figures of a batch as files: ``"noise"`` and ``"psnr"``, if they apply, to PNG."""
-    return {drawing.name: to_png(drawing) for drawing in denoising_drawings(result).values()}
+    """Draw the figures of a batch as files."""
+    return to_files(denoising_drawings(result).values())
 
 
 def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
-    """Draw every figure of a batch, by name."""
-    done = [image for image in result.images if image.status == "ok"]
+    """Draw every figure of a batch that applies, by name."""
     with house_style():
-        drawings = [_noise(done)] if len(done) > 1 else []
-        compared = compared_images(result)
-        if compared:
-            drawings.append(_psnr(compared))
+        drawings = [drawing for draw in FIGURES if (drawing := draw(result))]
     return {drawing.name: drawing for drawing in drawings}
 
 
-def _psnr(compared: Sequence[tuple[ImageOutcome, Comparison]]) -> Drawing:
+def psnr(result: DenoisingResult) -> Drawing | None:
     """PSNR before, after and of rivals, the image with the highest on top."""
+    compared = compared_images(result)
+    if not compared:
+        return None
     ordered = sorted(compared, key=lambda one: (one[1].denoised.psnr, one[0].name))
     rivals = [name for name in ordered[0][1].rivals if all(name in c.rivals for _, c in ordered)]
-    names = ["noisy", *rivals, "denoised"]
-    values = {name: [_quality(comparison, name) for _, comparison in ordered] for name in names}
-    axes, drawing = _start("psnr", "PSNR of each image", [i for i, _ in ordered])
+    values = {
+        name: [_quality(comparison, name) for _, comparison in ordered]
+        for name in ("noisy", *rivals, "denoised")
+    }
+    figure, axes = _lines([image for image, _ in ordered])
     _mark(axes, values)
     axes.set_xlabel("PSNR in dB, higher is better")
     others = [METHODS.get(name, name) for name in rivals]
     beside = f", {join(others)} by the other marks" if others else ""
     caption = (
-        f"{_whose(ordered)}, from the noisy image (hollow) to the denoised (filled){beside}. "
-        "Further right is nearer to the clean image."
+        f"{'One line an image' if len(ordered) > 1 else 'The image'}, from the noisy image "
+        f"(hollow) to the denoised (filled){beside}. Further right is nearer to the clean image."
     )
-    return Drawing(drawing.name, drawing.title, caption, drawing.figure)
+    return Drawing("psnr", "PSNR of each image", caption, figure)
 
 
 def _quality(comparison: Comparison, name: str) -> float:
-    if name in ("noisy", "denoised"):
-        value = comparison.noisy.psnr if name == "noisy" else comparison.denoised.psnr
-    else:
-        value = comparison.rivals[name].psnr
+    ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}
+    value = (ours.get(name) or comparison.rivals[name]).psnr
     return value if math.isfinite(value) else math.nan
 
 
-def _noise(images: Sequence[ImageOutcome]) -> Drawing:
+def noise(result: DenoisingResult) -> Drawing | None:
     """Noise level used, and deviation of what was taken out."""
+    images = [image for image in result.images if image.status == "ok"]
+    if len(images) < 2:
+        return None
     ordered = sorted(images, key=lambda image: (_taken(image), image.name))
-    axes, drawing = _start("noise", "Noise, and what was taken out", ordered)
+    figure, axes = _lines(ordered)
     values = {"noisy": [_level(i) for i in ordered], "denoised": [_taken(i) for i in ordered]}
     _mark(axes, values, {"noisy": "noise level", "denoised": "taken out"})
     axes.set_xlabel("standard deviation in per cent of the range of values")
     axes.set_xlim(left=0)
     caption = (
-        f"{_whose(ordered)}: the noise level (hollow) and the deviation of what was taken out "
+        "One line an image: the noise level (hollow) and the deviation of what was taken out "
         "(filled). Filled far right of hollow: more than noise was taken out."
     )
-    return Drawing(drawing.name, drawing.title, caption, drawing.figure)
+    return Drawing("noise", "Noise, and what was taken out", caption, figure)
 
 
 def _level(image: ImageOutcome) -> float:
@@ -102,11 +103,7 @@ def _taken(image: ImageOutcome) -> float:
     return 100 * image.residual.sd / (image.data_range or 1.0) if image.residual else 0.0
 
 
-def _whose(images: Sequence[object]) -> str:
-    return "One line an image" if len(images) > 1 else "The image"
-
-
-def _start(name: str, title: str, images: Sequence[ImageOutcome]) -> tuple[Axes, Drawing]:
+def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
     """Start a figure with a line for each image, the last on top."""
     named = len(images) <= MOST_NAMED
     height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
@@ -114,7 +111,7 @@ def _start(name: str, title: str, images: Sequence[ImageOutcome]) -> tuple[Axes,
     places = np.arange(len(images))
     axes.set_ylim(-0.7, len(images) - 0.3)
     if named:
-        axes.set_yticks(places, [shown(image.name, 28) for image in images])
+        axes.set_yticks(places, [drawable(image.name, 28) for image in images])
         axes.hlines(
             places, 0, 1, transform=axes.get_yaxis_transform(), color=PALETTE["rule"], lw=0.6
         )
@@ -124,7 +121,7 @@ def _start(name: str, title: str, images: Sequence[ImageOutcome]) -> tuple[Axes,
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     plain_ticks(axes.xaxis)
-    return axes, Drawing(name, title, "", figure)
+    return figure, axes
 
 
 def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
@@ -155,3 +152,7 @@ def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | N
         columnspacing=1.2,
         labelcolor=PALETTE["muted"],
     )
+
+
+# Every figure of a batch; the page asks for them by name, the folder of figures has all.
+FIGURES = (noise, psnr)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from kpca_apps.denoise.result import (
@@ -17,7 +17,6 @@ from kpca_apps.denoise.result import (
     ImageOutcome,
     ImagePreviews,
     Preview,
-    Quality,
     TrialResult,
 )
 from kpca_apps.report.denoising.text import (
@@ -34,18 +33,12 @@ from kpca_apps.report.denoising.text import (
     noise_sentence,
     reason_text,
     residual_sentence,
-    similarity,
     standing_sentences,
     trial_sentence,
     trial_title,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, join, number, plain, plural
-
-if TYPE_CHECKING:
-    from kpca_apps.report.drawing import Drawing
-
-__all__ = ["MAX_TOGETHER", "denoising_pages", "render_denoising", "render_trial"]
+from kpca_apps.report.text import count, cut, join, number, plural
 
 MAX_TOGETHER = 12  # images whose pictures stand in one page
 MAX_BYTES = 4_500_000  # of the pictures in one page
@@ -76,38 +69,32 @@ TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
-def render_denoising(result: DenoisingResult, *, images: str = "../images") -> dict[str, str]:
-    """Render a batch as pages that need nothing beside themselves, by their name in the folder.
-
-    That is ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
-    image; `images` is the address of the denoised files from there.
-    """
-    return dict(denoising_pages(result, images=images))
-
-
 def denoising_pages(
     result: DenoisingResult, *, images: str = "../images"
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pages of `render_denoising` one by one: together they may be large."""
-    apart = _is_large(result)
-    views = _views(result, images, apart=apart)
-    yield "report.html", _overview(result, views, apart)
+    """Yield the pages of a batch one by one, each with its name: together they may be large.
+
+    They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
+    image. `images` is the address of the denoised files from the first.
+    """
+    done = [image for image in result.images if image.status == "ok"]
+    apart = len(done) > MAX_TOGETHER or sum(map(_n_bytes, done)) > MAX_BYTES
+    yield "report.html", _overview(result, _views(result, images, apart), apart)
     if not apart:
         return
-    inner = _views(result, f"../{images}", apart=True)
-    for place, view in enumerate(inner):
-        yield (
-            view["page"],
-            make_page(
-                "details.html.j2",
-                parts=PARTS,
-                title=view["name"],
-                view=view,
-                n_all=len(inner),
-                previous=inner[place - 1] if place else None,
-                following=inner[place + 1] if place + 1 < len(inner) else None,
-            ),
+    views = _views(result, f"../{images}", apart)
+    for place, view in enumerate(views):
+        following = views[place + 1] if place + 1 < len(views) else None
+        page = make_page(
+            "details.html.j2",
+            parts=PARTS,
+            title=view["name"],
+            view=view,
+            n_all=len(views),
+            previous=views[place - 1] if place else None,
+            following=following,
         )
+        yield view["page"], page
 
 
 def render_trial(result: TrialResult) -> str:
@@ -116,17 +103,17 @@ def render_trial(result: TrialResult) -> str:
     return make_page(
         "trial.html.j2",
         parts=PARTS,
-        title=plain(sentence),
+        title="".join(sentence),
         sentence=sentence,
         result=result,
         noise=noise_sentence(result) if result.established else "",
-        before=shown(result.before),
+        before=enlarged(result.before),
         trials=[
             {
                 "trial": trial,
                 "title": trial_title(trial),
-                "after": shown(trial.after),
-                "residual": shown(trial.residual),
+                "after": enlarged(trial.after),
+                "residual": enlarged(trial.residual),
                 "taken": in_units(result, trial.residual_sd),
             }
             for trial in result.trials
@@ -139,10 +126,16 @@ def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
     sentence = headline_parts(result)
     failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
     notes = [cut(text, MAX_SENTENCE) for text in result.notes[:MAX_NOTES]]
+    dictionary, drawings = result.dictionary, {}
+    if has_figures(result):
+        # What draws them takes most of a second to load.
+        from kpca_apps.report.denoising.figures import denoising_drawings
+
+        drawings = denoising_drawings(result)
     return make_page(
         "denoising.html.j2",
         parts=PARTS,
-        title=plain(sentence),
+        title="".join(sentence),
         sentence=sentence,
         standing=standing_sentences(result),
         failures=failures[:MAX_FAILURES_ON_TOP],
@@ -151,24 +144,26 @@ def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
         notes=notes,
         views=views,
         apart=apart,
-        extremes=_extremes(result, views),
-        likeness=_likeness(result, views),
-        total=_cells(result.mean_comparison) if result.mean_comparison else None,
-        drawings=_drawings(result),
-        dictionary=result.dictionary,
-        dictionary_words=dictionary_sentence(result.dictionary) if result.dictionary else "",
-        tiles=_tiles(result),
+        extremes=_extremes(views),
+        likeness=[view for view in views if view["cells"]],
+        total=_cells(result.mean_comparison),
+        drawings=drawings,
+        dictionary=dictionary,
+        dictionary_words=dictionary_sentence(dictionary) if dictionary else "",
+        tiles=[
+            {
+                "number": component.number,
+                "share": f"{number(100 * component.share, 2)} %",
+                "below": enlarged(component.below, TILE),
+                "above": enlarged(component.above, TILE),
+            }
+            for component in (dictionary.components if dictionary else ())
+        ],
         **_how(result),
     )
 
 
-def _is_large(result: DenoisingResult) -> bool:
-    """Tell whether the pictures of a batch are too many for one page."""
-    done = [image for image in result.images if image.previews is not None]
-    return len(done) > MAX_TOGETHER or sum(map(_size, done)) > MAX_BYTES
-
-
-def _size(image: ImageOutcome) -> int:
+def _n_bytes(image: ImageOutcome) -> int:
     """Return the bytes of an image's pictures."""
     previews = image.previews
     if previews is None:
@@ -178,34 +173,13 @@ def _size(image: ImageOutcome) -> int:
     return sum(len(picture.data) for picture in (*whole, *pieces))
 
 
-def _extremes(result: DenoisingResult, views: list[View]) -> list[tuple[str, View]]:
+def _extremes(views: list[View]) -> list[tuple[str, View]]:
     """Return the image that was changed most and the one that was changed least, if at all."""
-    done = [image for image in result.images if image.status == "ok"]
-    changed = [
-        (change_of(image), view)
-        for image, view in zip(done, views, strict=True)
-        if not is_left(image)
-    ]
+    changed = [view for view in views if not view["is_left"]]
     if len(changed) < 2:
         return []
-    most, least = max(changed, key=itemgetter(0)), min(changed, key=itemgetter(0))
-    if most is least:
-        return []
-    return [("Changed most", most[1]), ("Changed least", least[1])]
-
-
-def _tiles(result: DenoisingResult) -> list[dict[str, Any]]:
-    """Return the components of a dictionary, ready to show."""
-    components = result.dictionary.components if result.dictionary else ()
-    return [
-        {
-            "number": component.number,
-            "share": f"{number(100 * component.share, 2)} %",
-            "below": shown(component.below, TILE),
-            "above": shown(component.above, TILE),
-        }
-        for component in components
-    ]
+    most, least = (pick(changed, key=itemgetter("taken_value")) for pick in (max, min))
+    return [] if most is least else [("Changed most", most), ("Changed least", least)]
 
 
 def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
@@ -229,17 +203,7 @@ def _setting(key: str, value: object) -> str:
     return MODES.get(str(value), setting_text(value)) if key == "mode" else setting_text(value)
 
 
-def _drawings(result: DenoisingResult) -> dict[str, Drawing]:
-    """Draw figures only where there are some: what draws them takes most of a second to load."""
-    if not has_figures(result):
-        return {}
-    from kpca_apps.report.denoising.figures import denoising_drawings
-
-    return denoising_drawings(result)
-
-
-@dataclass(frozen=True)
-class Shown:
+class Picture(NamedTuple):
     """A picture and the width it is shown at; `zoomed` where each pixel becomes several."""
 
     picture: Preview
@@ -259,90 +223,68 @@ class Shown:
         return "short" if self.width > 4 * self.height or self.height < MIN_HEIGHT else "wide"
 
 
-def _views(result: DenoisingResult, images: str, *, apart: bool) -> list[View]:
-    """Return the denoised images, ready to show; `apart`, each on a page of its own."""
-    done = [image for image in result.images if image.status == "ok"]
-    return [
-        _image(image, number, images, apart, has_strength=result.dictionary is None)
-        for number, image in enumerate(done, 1)
-    ]
-
-
-def change_of(image: ImageOutcome) -> float:
-    """Return how much was taken out of an image, as a share of its range of values."""
-    if image.residual is None:
-        return 0.0
-    return image.residual.sd / (image.data_range or 1.0)
-
-
-def shown(picture: Preview, least: int = 560) -> Shown:
+def enlarged(picture: Preview, least: int = 560) -> Picture:
     """Show a picture as it is, or by a whole factor larger while it stays below `least` pixels.
 
     Examples
     --------
-    >>> [shown(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
+    >>> [enlarged(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
     [128, 400, 500]
     """
     zoom = max(1, min(least // max(picture.width, picture.height), MAX_ZOOM))
-    return Shown(picture, zoom * picture.width, zoom > 1)
+    return Picture(picture, zoom * picture.width, zoom > 1)
 
 
-def _thumb(picture: Preview) -> Shown:
+def _thumb(picture: Preview) -> Picture:
     """Show a picture small, so that screens of more pixels have something to show."""
     side = max(picture.width, picture.height)
     if side <= THUMB:
-        return shown(picture, THUMB)
-    return Shown(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
+        return enlarged(picture, THUMB)
+    return Picture(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
 
 
-def _image(
-    image: ImageOutcome, number: int, images: str, apart: bool, *, has_strength: bool
-) -> View:
-    previews = image.previews
-    address = quote(os.fsencode(image.output), safe="/")
+def _views(result: DenoisingResult, images: str, apart: bool) -> list[View]:
+    """Return the denoised images, ready to show; `apart`, each on a page of its own."""
+    done = [image for image in result.images if image.status == "ok"]
+    return [
+        _image(image, images, result.dictionary is None)
+        | {"number": number, "page": f"details/{number:04d}.html" if apart else f"#image-{number}"}
+        for number, image in enumerate(done, 1)
+    ]
+
+
+def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
+    previews, residual, sigma = image.previews, image.residual, image.sigma
+    address, data_range = quote(os.fsencode(image.output), safe="/"), image.data_range or 1.0
+    # A level that may be no noise is marked as by ``kpca denoise noise``.
+    doubt = "" if image.established else " ?"
+    looks = "left as it was" if is_left(image) else looks_like(image)
     return {
-        "number": number,
         "name": cut(image.name, MAX_NAME),
         "size": _facts(image),
-        "page": f"details/{number:04d}.html" if apart else f"#image-{number}",
         "file": f"{images.rstrip('/')}/{address}" if image.output else "",
-        "level": _level(image),
-        "taken": "" if image.residual is None else in_units(image, image.residual.sd),
-        "level_value": _share(image),
-        "taken_value": change_of(image),
-        "looks": _looks(image),
-        "is_structured": image.residual is not None and image.residual.structured,
+        "level": "" if sigma is None else level_text(image, sigma) + doubt,
+        "level_value": (sigma or 0.0) / (1.0 if image.noise == "speckle" else data_range),
+        "taken": "" if residual is None else in_units(image, residual.sd),
+        "taken_value": 0.0 if residual is None else residual.sd / data_range,
+        "looks": f"{looks}; impulses" if image.impulses else looks,
+        "is_left": is_left(image),
+        "is_structured": residual is not None and residual.structured,
         "is_doubted": not image.established,
         "has_impulses": image.impulses,
         "sentences": _sentences(image, has_strength),
         "notes": [cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]],
-        "before": shown(previews.before) if previews else None,
-        "after": shown(previews.after) if previews else None,
-        "residual": shown(previews.residual) if previews else None,
+        "before": enlarged(previews.before) if previews else None,
+        "after": enlarged(previews.after) if previews else None,
+        "residual": enlarged(previews.residual) if previews else None,
         "thumb": _thumb(previews.thumb) if previews else None,
         "crops": _crops(previews) if previews else [],
         "glance": _glance(previews) if previews else None,
+        "cells": _cells(image.comparison),
     }
 
 
-def _level(image: ImageOutcome) -> str:
-    """Write the level, with a mark where it may be no noise, as ``kpca denoise noise`` does."""
-    if image.sigma is None:
-        return ""
-    return level_text(image, image.sigma) + ("" if image.established else " ?")
-
-
-def _looks(image: ImageOutcome) -> str:
-    looks = "left as it was" if is_left(image) else looks_like(image)
-    return f"{looks}; impulses" if image.impulses else looks
-
-
-def _share(image: ImageOutcome) -> float:
-    sigma = image.sigma or 0.0
-    return sigma if image.noise == "speckle" else sigma / (image.data_range or 1.0)
-
-
-def _sentences(image: ImageOutcome, has_strength: bool) -> tuple[str, ...]:
+def _sentences(image: ImageOutcome, has_strength: bool) -> list[str]:
     sentences = [noise_sentence(image), residual_sentence(image, has_strength=has_strength)]
     if image.comparison is not None:
         sentences.insert(0, likeness_sentence(image.comparison))
@@ -353,7 +295,7 @@ def _sentences(image: ImageOutcome, has_strength: bool) -> tuple[str, ...]:
         )
     if image.previews is not None and image.previews.stretched:
         sentences.append("Values were stretched to be shown, alike before and after.")
-    return tuple(text for text in sentences if text)
+    return [text for text in sentences if text]
 
 
 def _facts(image: ImageOutcome) -> str:
@@ -374,56 +316,37 @@ def _facts(image: ImageOutcome) -> str:
 
 def _crops(previews: ImagePreviews) -> list[View]:
     """Return the crops, unless they show no more than the view of the whole."""
-    if not _is_whole(previews):
+    sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
+    if len(sizes) > 1:
         return [_crop(crop, TITLES.get(crop.kind, crop.kind)) for crop in previews.crops]
     with_reference = [crop for crop in previews.crops if crop.reference is not None]
     return [_crop(crop, "Beside the clean image") for crop in with_reference]
 
 
-def _is_whole(previews: ImagePreviews) -> bool:
-    """Tell whether the view shows every pixel and the first crop as many."""
-    sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
-    return len(sizes) == 1
-
-
 def _glance(previews: ImagePreviews) -> View | None:
     """Return the first crop without the clean image: before and after at one glance."""
-    if not previews.crops:
-        return None
-    return _crop(replace(previews.crops[0], reference=None), "A piece")
+    return _crop(replace(previews.crops[0], reference=None), "A piece") if previews.crops else None
 
 
 def _crop(crop: Crop, title: str) -> View:
     """Return a piece of an image, ready to show: (label, picture) from before to after."""
-    pieces = [("before", crop.before), ("after", crop.after)]
-    if crop.reference is not None:
-        pieces.append(("clean", crop.reference))
-    return {"title": title, "pieces": [(label, shown(piece, SMALL)) for label, piece in pieces]}
+    pieces = {"before": crop.before, "after": crop.after, "clean": crop.reference}
+    views = [(label, enlarged(piece, SMALL)) for label, piece in pieces.items() if piece]
+    return {"title": title, "pieces": views}
 
 
-def _likeness(result: DenoisingResult, views: Sequence[View]) -> list[View]:
-    """Return each image with a reference as a line of the table of PSNR and SSIM."""
-    done = [image for image in result.images if image.status == "ok"]
-    return [
-        {"name": view["name"], "page": view["page"], "cells": _cells(image.comparison)}
-        for image, view in zip(done, views, strict=True)
-        if image.comparison is not None
-    ]
-
-
-def _cells(comparison: Comparison) -> list[tuple[str, str, str, float, bool]]:
+def _cells(comparison: Comparison | None) -> list[tuple[str, str, str, float, bool]]:
     """Return for each method its name, PSNR, SSIM, the value to sort by, and whether it leads."""
-    methods: Mapping[str, Quality] = {
-        "noisy": comparison.noisy,
-        "denoised": comparison.denoised,
-        **comparison.rivals,
-    }
+    if comparison is None:
+        return []
+    ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}
+    methods = {**ours, **comparison.rivals}
     best = max(quality.psnr for quality in methods.values())
     return [
         (
             METHODS.get(name, name),
             decibels(quality.psnr),
-            similarity(quality),
+            "" if quality.ssim is None else f"{quality.ssim:.3f}",  # tiny images have none
             quality.psnr if math.isfinite(quality.psnr) else 999.0,
             quality.psnr == best,
         )

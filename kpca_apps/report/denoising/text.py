@@ -10,34 +10,19 @@ from kpca_apps.denoise.result import (
     DenoisingResult,
     DictionaryView,
     ImageOutcome,
-    Quality,
     Trial,
     TrialResult,
 )
-from kpca_apps.report.text import Verbatim, count, cut, join, number, percent, plain, plural
-
-__all__ = [
-    "METHODS",
-    "best_rival",
-    "compared_images",
-    "decibels",
-    "dictionary_sentence",
-    "has_figures",
-    "headline",
-    "headline_parts",
-    "in_units",
-    "is_left",
-    "level_text",
-    "likeness_sentence",
-    "looks_like",
-    "noise_sentence",
-    "reason_text",
-    "residual_sentence",
-    "similarity",
-    "standing_sentences",
-    "trial_sentence",
-    "trial_title",
-]
+from kpca_apps.report.text import (
+    Verbatim,
+    count,
+    cut,
+    join,
+    join_parts,
+    number,
+    percent,
+    plural,
+)
 
 METHODS = {
     "noisy": "noisy",
@@ -74,17 +59,8 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
 
 
 def headline(result: DenoisingResult) -> str:
-    """Say what became of a batch in one plain sentence.
-
-    Examples
-    --------
-    >>> def image(name, sigma):
-    ...     return ImageOutcome(name, "ok", sigma=sigma, estimated=True, data_range=255.0)
-    >>> failed = ImageOutcome("c.png", "failed", reason="c.png: is empty.")
-    >>> headline(DenoisingResult((image("a.png", 18.2), image("b.png", 25.0), failed)))
-    '2 of 3 images denoised, 1 failed: c.png; the noise was 18.2 to 25 of 255.'
-    """
-    return plain(headline_parts(result))
+    """Say what became of a batch in one plain sentence."""
+    return "".join(headline_parts(result))
 
 
 def headline_parts(result: DenoisingResult) -> list[str]:
@@ -102,11 +78,8 @@ def headline_parts(result: DenoisingResult) -> list[str]:
         return [f"{who} denoised: {where}no noise could be established", *names, "."]
     share = "" if len(changed) == n_all else f"{count(len(changed))} of "
     n_left = len(done) - len(changed)
-    left = (
-        ""
-        if not n_left
-        else f", {count(n_left)} left as {'it was' if n_left == 1 else 'they were'}"
-    )
+    as_was = "it was" if n_left == 1 else "they were"
+    left = f", {count(n_left)} left as {as_was}" if n_left else ""
     start = f"{share}{plural(n_all, 'image')} denoised{left}"
     return [start, *names, f"; {_gain(result) or _noise_range(changed)}."]
 
@@ -120,14 +93,10 @@ def is_left(image: ImageOutcome) -> bool:
 
 def _named(images: Sequence[ImageOutcome]) -> list[str]:
     """Name a few images, and say how many more there are."""
-    shown = [cut(image.name) for image in images[:MAX_NAMED]]
-    more = len(images) - len(shown)
-    last = [] if not more else [f" and {count(more)} more"]
-    parts: list[str] = []
-    for place, name in enumerate(shown):
-        is_last = place == len(shown) - 1 and not more
-        parts += [("" if place == 0 else " and " if is_last else ", "), name]
-    return parts + last
+    names: list[list[str]] = [[cut(image.name)] for image in images[:MAX_NAMED]]
+    if more := len(images) - len(names):
+        names.append([f"{count(more)} more"])
+    return join_parts(names)
 
 
 def _noise_range(images: Sequence[ImageOutcome]) -> str:
@@ -170,21 +139,16 @@ def _gain(result: DenoisingResult) -> str:
     rival = best_rival(mean)
     if rival is None:
         return text
-    ahead = mean.denoised.psnr - mean.rivals[rival].psnr
+    ahead, name = mean.denoised.psnr - mean.rivals[rival].psnr, METHODS.get(rival, rival)
     if abs(ahead) < 0.05:
-        return f"{text}, as much as with {METHODS.get(rival, rival)}"
-    side = "above" if ahead > 0 else "below"
-    return f"{text}, {abs(ahead):.1f} dB {side} {METHODS.get(rival, rival)}"
+        return f"{text}, as much as with {name}"
+    return f"{text}, {abs(ahead):.1f} dB {'above' if ahead > 0 else 'below'} {name}"
 
 
 def best_rival(comparison: Comparison) -> str | None:
     """Return the rival with the highest finite PSNR."""
-    rivals = {
-        name: quality.psnr
-        for name, quality in comparison.rivals.items()
-        if math.isfinite(quality.psnr)
-    }
-    return max(rivals, key=lambda name: rivals[name]) if rivals else None
+    psnrs = {name: one.psnr for name, one in comparison.rivals.items() if math.isfinite(one.psnr)}
+    return max(psnrs, key=lambda name: psnrs[name]) if psnrs else None
 
 
 def decibels(psnr: float, decimals: int = 2) -> str:
@@ -192,21 +156,8 @@ def decibels(psnr: float, decimals: int = 2) -> str:
     return f"{psnr:.{decimals}f}" if math.isfinite(psnr) else "equal"
 
 
-def similarity(quality: Quality) -> str:
-    """Write an SSIM, which tiny images do not have."""
-    return "" if quality.ssim is None else f"{quality.ssim:.3f}"
-
-
 def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write a level of noise on its scale.
-
-    Examples
-    --------
-    >>> level_text(ImageOutcome("a.png", "ok", noise="gaussian", data_range=255.0), 24.81)
-    '24.8 of 255'
-    >>> level_text(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 0.2)
-    '20 % of the intensity'
-    """
+    """Write a level of noise on its scale."""
     if image.noise == "speckle":
         return f"{percent(value)} of the intensity"
     where = " where brightest" if image.noise == "poisson" else ""
@@ -225,17 +176,12 @@ def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
-def kind_text(noise: str) -> str:
-    """Name a kind of noise."""
-    return KINDS.get(noise, f"{noise} noise" if noise else "noise")
-
-
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     """Say what noise was met and how that is known."""
+    what = KINDS.get(image.noise, f"{image.noise} noise".strip())
     if image.sigma is None:
-        return f"Taken as {kind_text(image.noise)}."
+        return f"Taken as {what}."
     how = "estimated from the image" if image.estimated else "as given"
-    what = kind_text(image.noise)
     level = level_text(image, image.sigma)
     if image.noise == "impulse":
         text = f"Taken as {what}; beside the impulses there is noise of {level}, {how}."
@@ -312,33 +258,31 @@ def standing_sentences(result: DenoisingResult) -> list[list[str]]:
     """Say where each rival stands, in parts; `Verbatim` parts are names of files."""
     compared = [image for image in result.images if image.comparison is not None]
     mean = result.mean_comparison
-    return [] if mean is None else [_standing(name, mean, compared) for name in mean.rivals]
+    return [] if mean is None else [_standing(rival, mean, compared) for rival in mean.rivals]
 
 
 def _standing(rival: str, mean: Comparison, images: Sequence[ImageOutcome]) -> list[str]:
-    leads = [(_lead(image, rival), image) for image in images]
-    behind = [image for lead, image in leads if lead < -TELLING]
-    overall = mean.denoised.psnr - mean.rivals[rival].psnr
-    name = METHODS.get(rival, rival)
-    if not math.isfinite(overall):
-        size = "cannot be compared on average"
-    else:
-        side = "behind" if overall < 0 else "ahead"
-        size = f"is {abs(overall):.2f} dB {side} of {name}".replace("behind of", "behind")
-    text = f"Kernel PCA {size}{' on average' if len(images) > 1 else ''}"
+    overall, name = mean.denoised.psnr - mean.rivals[rival].psnr, METHODS.get(rival, rival)
+    behind = [
+        image
+        for image in images
+        if image.comparison is not None and _lead(image.comparison, rival) < -TELLING
+    ]
+    size = "cannot be compared on average"
+    if math.isfinite(overall):
+        size = f"is {abs(overall):.2f} dB {'behind' if overall < 0 else 'ahead of'} {name}"
     if len(images) == 1:
-        return [f"{text}."]
+        return [f"Kernel PCA {size}."]
+    text = f"Kernel PCA {size} on average; {name} is ahead on"
     if not behind:
-        return [f"{text}; {name} is ahead on no image."]
-    return [f"{text}; {name} is ahead on {count(len(behind))}: ", *_named(behind), "."]
+        return [f"{text} no image."]
+    return [f"{text} {count(len(behind))}: ", *_named(behind), "."]
 
 
-def _lead(image: ImageOutcome, rival: str) -> float:
-    """Return by how many dB kernel PCA is ahead on one image."""
-    comparison = image.comparison
-    if comparison is None or comparison.denoised.psnr == comparison.rivals[rival].psnr:
-        return 0.0
-    return comparison.denoised.psnr - comparison.rivals[rival].psnr
+def _lead(comparison: Comparison, rival: str) -> float:
+    """Return by how many dB kernel PCA is ahead on one image; both may be infinite."""
+    ours, other = comparison.denoised.psnr, comparison.rivals[rival].psnr
+    return 0.0 if ours == other else ours - other
 
 
 def reason_text(image: ImageOutcome) -> Verbatim:
@@ -350,11 +294,13 @@ def dictionary_sentence(dictionary: DictionaryView) -> str:
     """Say what a dictionary learned from."""
     height, width = dictionary.shape[:2]
     colour = ", in colour" if dictionary.shape[2:] not in ((), (1,)) else ""
-    what = "patch" if dictionary.patch_size is not None else "whole image"
-    plurals = f"{what}{'' if dictionary.n_examples == 1 else 'es' if what == 'patch' else 's'}"
+    one, several = ("whole image", "whole images")
+    if dictionary.patch_size is not None:
+        one, several = ("patch", "patches")
     return (
-        f"Learned from {count(dictionary.n_examples)} {plurals} of {height} x {width} "
-        f"pixels{colour}. Each is projected on {plural(dictionary.n_components, 'component')}, "
+        f"Learned from {count(dictionary.n_examples)} "
+        f"{one if dictionary.n_examples == 1 else several} of {height} x {width} pixels{colour}. "
+        f"Each is projected on {plural(dictionary.n_components, 'component')}, "
         f"with a bandwidth of {number(dictionary.bandwidth)}."
     )
 

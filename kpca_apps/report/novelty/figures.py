@@ -1,9 +1,8 @@
-"""Figures of a screening and of a comparison."""
+"""Figures of a screening and of a comparison; the tables at the end say where each stands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,35 +14,22 @@ from kpca_apps.novelty.result import (
     ComponentMap,
     Curves,
     Evaluation,
-    ScoreContours,
     ScoreMark,
     ScreeningResult,
 )
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
+    drawable,
     house_style,
     new_axes,
     plain_ticks,
-    shown,
-    to_png,
+    to_files,
 )
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text, without_hidden
 from kpca_apps.report.text import count, join, number, percent, plural
 
-__all__ = [
-    "comparison_figures",
-    "component_map",
-    "evaluation_drawings",
-    "evenly",
-    "flagged_against_threshold",
-    "score_contours",
-    "score_distribution",
-    "scree",
-    "screening_drawings",
-    "screening_figures",
-]
-
+Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
 MAX_POINTS = 1000  # dots of rows that are not flagged
 MAX_FLAGGED = 400
@@ -55,53 +41,6 @@ WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 N_LEVELS = 7
 COLOURS = ("blue", "green", "purple", "orange", "sky", "muted")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (8, 2, 1, 1, 1, 2)))
-
-
-def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
-    """Draw every figure of a screening except those of its evaluations, by name."""
-    with house_style():
-        drawings = [
-            score_distribution(result),
-            flagged_against_threshold(result),
-            component_map(result.map),
-            scree(result.map),
-        ]
-        if result.contours is not None:
-            drawings.append(score_contours(result.contours, result.threshold.value))
-    return {drawing.name: drawing for drawing in drawings}
-
-
-def evaluation_drawings(evaluations: tuple[Evaluation, ...]) -> list[tuple[Drawing, Drawing]]:
-    """Draw the ROC and the precision-recall curves of each evaluation."""
-    with house_style():
-        return [
-            (roc(evaluation, f"roc{suffix}"), precision_recall(evaluation, f"pr{suffix}"))
-            for evaluation, suffix in zip(evaluations, _suffixes(len(evaluations)), strict=True)
-        ]
-
-
-def screening_figures(result: ScreeningResult) -> dict[str, bytes]:
-    """Draw the figures of a screening as files: name without suffix to PNG, twice screen size.
-
-    Hidden columns stay hidden.
-    """
-    shown = without_hidden(result)
-    drawings = [*screening_drawings(shown).values(), *_flat(shown.evaluations)]
-    return {drawing.name: to_png(drawing) for drawing in drawings}
-
-
-def comparison_figures(result: ComparisonResult) -> dict[str, bytes]:
-    """Draw the figures of a comparison as files: file name without suffix to PNG."""
-    return {drawing.name: to_png(drawing) for drawing in _flat(result.evaluations)}
-
-
-def _flat(evaluations: tuple[Evaluation, ...]) -> list[Drawing]:
-    return [drawing for pair in evaluation_drawings(evaluations) for drawing in pair]
-
-
-def _suffixes(n: int) -> list[str]:
-    """Return suffixes of file names: numbers only where there are several."""
-    return [""] if n == 1 else [f"-{i}" for i in range(1, n + 1)]
 
 
 def score_distribution(result: ScreeningResult) -> Drawing:
@@ -124,9 +63,14 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     plain_ticks(axes.xaxis)
     caption = (
         f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap (heights "
-        f"are square roots of counts, so that few rows show). {_what_is_marked(result)}"
-        f"{_what_is_on_top(result) if is_marked else ''}"
+        f"are square roots of counts, so that few rows show). {_threshold_words(result)}"
     )
+    if is_marked:
+        one_in = "1 in so many of the usual rows reach"
+        usual = "such a share of rows like the reference reach"
+        caption += (
+            f" The marks on top are scores that {one_in if result.p_values is None else usual}."
+        )
     return Drawing("scores", "Distribution of the scores", caption, figure)
 
 
@@ -152,29 +96,18 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
     return True
 
 
-def _what_is_on_top(result: ScreeningResult) -> str:
-    """Say what the marks above the scores are."""
-    if result.p_values is not None:
-        return " The marks on top are scores that such a share of rows like the reference reach."
-    return " The marks on top are scores that 1 in so many of the usual rows reach."
-
-
-def _what_is_marked(result: ScreeningResult) -> str:
+def _threshold_words(result: ScreeningResult) -> str:
     """Say what the line and the ticks of the distribution are."""
     n = result.n_flagged
     if not np.isfinite(result.threshold.value):
-        flagged = "nothing" if n == 0 else "every row"
-        return f"There is no threshold to draw: {flagged} is flagged."
+        return f"There is no threshold to draw: {'every row' if n else 'nothing'} is flagged."
     rarity = result.threshold.rarity
     reached = f", which {rarity.words} usual rows reach" if rarity else ""
-    line = f"The threshold is {threshold_text(result)}{reached}; "
-    if n == 0:
-        return f"{line}no row scores above it."
-    if n == 1:
-        return f"{line}the tick below the axis is the one flagged row."
-    n_ticks = len(result.distribution.flagged_scores)
-    drawn = f" ({n_ticks} of them drawn)" if n > n_ticks else ""
-    return f"{line}each tick below the axis is one of the {count(n)} flagged rows{drawn}."
+    ticks = f"each tick below the axis is one of the {count(n)} flagged rows"
+    if n > (n_ticks := len(result.distribution.flagged_scores)):
+        ticks += f" ({n_ticks} of them drawn)"
+    few = ("no row scores above it", "the tick below the axis is the one flagged row")
+    return f"The threshold is {threshold_text(result)}{reached}; {few[n] if n < 2 else ticks}."
 
 
 def flagged_against_threshold(result: ScreeningResult) -> Drawing:
@@ -225,13 +158,13 @@ def _elsewhere(result: ScreeningResult) -> str:
     }
     places = {word: scores[step] for word, step in steps.items()}
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
-    told = [word for word, n in counts.items() if n not in (0, n_flagged)]
+    words = [word for word, n in counts.items() if n not in (0, n_flagged)]
     listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
-    texts, limit = scores_text([*(places[word] for word in told), *listed], value)
+    texts, limit = scores_text([*(places[word] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
         f"it would have to stand at {text}"
-        for word, text in zip(told, texts, strict=False)
+        for word, text in zip(words, texts, strict=False)
     ]
     return "; ".join([f"Now, at {limit}, it flags {count(n_flagged)}", *others]) + "."
 
@@ -255,8 +188,9 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
     )
 
 
-def component_map(points: ComponentMap) -> Drawing:
+def component_map(result: ScreeningResult) -> Drawing:
     """Rows on the first two kernel components; flagged ones as triangles, the oddest named."""
+    points = result.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
     order = np.argsort(
@@ -273,11 +207,14 @@ def component_map(points: ComponentMap) -> Drawing:
     axes.locator_params(nbins=4)
     plain_ticks(axes.xaxis, axes.yaxis)
     oddest = [int(place) for place in order[:N_LABELLED] if points.rank[place] > 0]
-    labelled = _label_ranks(axes, points, oddest, flagged)
+    ranks = [str(rank) for rank in _label_ranks(axes, points, oddest, flagged)]
+    labels = f"; the numbers {join(ranks)} are ranks, written where there is room"
+    if len(ranks) < 2:
+        labels = "".join(f"; the number {rank} is the rank of the row beside it" for rank in ranks)
     n_drawn = len(usual) + len(flagged)
     caption = (
         f"Each mark is a row, {count(n_drawn)} of {count(points.n_rows)} drawn: grey dots usual "
-        f"rows, triangles flagged ones{_labels_told(labelled)}. Neighbours on the map are alike. "
+        f"rows, triangles flagged ones{labels}. Neighbours on the map are alike. "
         "An odd row may still lie inside the crowd, because the map shows two directions and the "
         "score measures all the others too."
     )
@@ -322,18 +259,9 @@ def _boxes(axes: Axes, points: ComponentMap, places: NDArray[np.int64], dpi: flo
     return [Bbox([centre - half, centre + half]) for centre in centres]
 
 
-def _labels_told(ranks: list[int]) -> str:
-    """Say which ranks stand on the map."""
-    if not ranks:
-        return ""
-    if len(ranks) == 1:
-        return f"; the number {ranks[0]} is the rank of the row beside it"
-    names = join([str(rank) for rank in ranks])
-    return f"; the numbers {names} are ranks, written where there is room"
-
-
-def scree(points: ComponentMap) -> Drawing:
+def scree(result: ScreeningResult) -> Drawing:
     """Variance of the leading components, and how much of each the model keeps."""
+    points = result.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
     variances = points.variances[:MAX_COMPONENTS]
     gains = points.gains[:MAX_COMPONENTS]
@@ -352,24 +280,18 @@ def scree(points: ComponentMap) -> Drawing:
     bottom.set_ylabel("share kept")
     bottom.set_xlabel("kernel component")
     plain_ticks(bottom.xaxis, bottom.yaxis)
-    is_hard = bool(np.isin(points.gains, (0.0, 1.0)).all())
+    total = points.gains.sum()
     kept = (
-        _hard_cut(int(points.gains.sum()))
-        if is_hard
-        else f"each is kept in the share below, in all as much as {number(points.gains.sum())} "
-        "whole ones (a soft cut)"
+        f"each is kept in the share below, in all as much as {number(total)} whole ones "
+        "(a soft cut)"
     )
-    shown = f"The first {len(variances)} of {count(len(points.variances))} components: " * (
-        len(points.variances) > len(variances)
-    )
-    caption = f"{shown}how much the rows vary along each component; {kept}."
-    return Drawing("scree", "Scree plot", caption[0].upper() + caption[1:], figure)
-
-
-def _hard_cut(n_kept: int) -> str:
-    if n_kept == 1:
-        return "the first is kept whole and the rest dropped (a hard cut)"
-    return f"the first {count(n_kept)} are kept whole and the rest dropped (a hard cut)"
+    if np.isin(points.gains, (0.0, 1.0)).all():
+        first = "the first is" if total == 1 else f"the first {count(int(total))} are"
+        kept = f"{first} kept whole and the rest dropped (a hard cut)"
+    n_all, n_drawn = len(points.variances), len(variances)
+    start = f"The first {n_drawn} of {count(n_all)} components: h" if n_all > n_drawn else "H"
+    caption = f"{start}ow much the rows vary along each component; {kept}."
+    return Drawing("scree", "Scree plot", caption, figure)
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -379,7 +301,7 @@ def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
 
 
-def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
+def score_contours(result: ScreeningResult) -> Drawing | None:
     """Draw the score over the plane of the two columns, the threshold as the accented line.
 
     References
@@ -387,6 +309,9 @@ def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
     Hoffmann, H. (2007). Kernel PCA for novelty detection. Pattern Recognition 40, 863-874,
     figures 2 to 5.
     """
+    contours, threshold = result.contours, result.threshold.value
+    if contours is None:
+        return None
     figure, (axes,) = new_axes(4.9, 3.9)
     scores = contours.scores
     finite = scores[np.isfinite(scores)]
@@ -411,8 +336,8 @@ def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
     axes.plot(
         contours.points_x[flagged], contours.points_y[flagged], "^", ms=5, color=PALETTE["accent"]
     )
-    axes.set_xlabel(shown(contours.x_name))
-    axes.set_ylabel(shown(contours.y_name))
+    axes.set_xlabel(drawable(contours.x_name))
+    axes.set_ylabel(drawable(contours.y_name))
     axes.locator_params(nbins=5)
     plain_ticks(axes.xaxis, axes.yaxis)
     caption = (
@@ -424,82 +349,114 @@ def score_contours(contours: ScoreContours, threshold: float) -> Drawing:
     return Drawing("contours", "Contours of the score", caption, figure)
 
 
-def roc(evaluation: Evaluation, name: str) -> Drawing:
+def roc(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of the outliers found against share of the other rows flagged with them."""
     figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
-    for curve, style in _styled(evaluation.methods):
-        axes.plot(
-            curve.false_positive_rate,
-            curve.true_positive_rate,
-            label=f"{shown(curve.name, 30)} {curve.auroc:.3f}",
-            **style,
-        )
-    _finish(axes, "share of other rows flagged", "share of outliers found")
+    _plot_methods(
+        axes,
+        evaluation.methods,
+        lambda curve: (curve.false_positive_rate, curve.true_positive_rate, curve.auroc),
+    )
+    axes.set_xlabel("share of other rows flagged")
+    axes.set_ylabel("share of outliers found")
     caption = (
         f"ROC curves for {plural(evaluation.n_positive, 'known outlier')} among "
         f"{plural(evaluation.n_rows, 'row')}. Nearer the upper left corner is better; the number "
         "is the area under the curve, 1 = perfect, 0.5 = by chance (grey diagonal)."
     )
-    return Drawing(name, "ROC curves", caption, figure)
+    return Drawing(f"roc{suffix}", "ROC curves", caption, figure)
 
 
-def precision_recall(evaluation: Evaluation, name: str) -> Drawing:
+def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of real outliers on the list against share of all outliers found."""
     figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
-    for curve, style in _styled(evaluation.methods):
-        axes.plot(
-            curve.recall,
-            curve.precision,
-            label=f"{shown(curve.name, 30)} {curve.auprc:.3f}",
-            **style,
-        )
-    _finish(axes, "share of outliers found (recall)", "share of the list that is right")
+    _plot_methods(
+        axes, evaluation.methods, lambda curve: (curve.recall, curve.precision, curve.auprc)
+    )
+    axes.set_xlabel("share of outliers found (recall)")
+    axes.set_ylabel("share of the list that is right")
     caption = (
         "Precision and recall while walking down the ranking. Higher is better; the number is the "
         f"area under the curve (average precision), {percent(base)} = by chance (grey line)."
     )
-    return Drawing(name, "Precision-recall curves", caption, figure)
+    return Drawing(f"pr{suffix}", "Precision-recall curves", caption, figure)
 
 
-def _styled(methods: Sequence[Curves]) -> list[tuple[Curves, dict[str, Any]]]:
-    """Pair each method with a look of its own; ours is thick and drawn last."""
-    rivals = [curve for curve in methods if not curve.ours]
-    styled: list[tuple[Curves, dict[str, Any]]] = [
-        (
-            curve,
-            {
-                "color": PALETTE[COLOURS[i % len(COLOURS)]],
-                "ls": DASHES[i % len(DASHES)],
-                "lw": 1.2,
-            },
+def _plot_methods(
+    axes: Axes,
+    methods: Sequence[Curves],
+    curve_of: Callable[[Curves], tuple[NDArray[np.float64], NDArray[np.float64], float]],
+) -> None:
+    """Draw the curve of each method, ours last and thick; the key has the largest area first.
+
+    `curve_of` gives the points of a method's curve, x and y, and the area under it.
+    """
+    looks = [(PALETTE[color], dash, 1.2) for color, dash in zip(COLOURS, DASHES, strict=True)]
+    handles = []
+    for place, curve in enumerate(sorted(methods, key=lambda curve: curve.ours)):
+        color, dash, width = (
+            (PALETTE["accent"], "-", 2.2) if curve.ours else looks[place % len(looks)]
         )
-        for i, curve in enumerate(rivals)
-    ]
-    ours = [curve for curve in methods if curve.ours]
-    return [*styled, *((c, {"color": PALETTE["accent"], "lw": 2.2}) for c in ours)]
-
-
-def _finish(axes: Axes, x_label: str, y_label: str) -> None:
+        x, y, area = curve_of(curve)
+        label = f"{drawable(curve.name, 30)} {area:.3f}"
+        handles += axes.plot(x, y, color=color, ls=dash, lw=width, label=label)
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(-0.01, 1.03)
     axes.set_xticks([0, 0.5, 1])
     axes.set_yticks([0, 0.5, 1])
     plain_ticks(axes.xaxis, axes.yaxis)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    handles, labels = axes.get_legend_handles_labels()
-    # Best first, so that the order of the key is the order of the areas.
-    order = sorted(range(len(labels)), key=lambda i: (-float(labels[i].rsplit(" ", 1)[1]), i))
+    handles.sort(key=lambda line: -float(str(line.get_label()).rsplit(" ", 1)[1]))
     figure = axes.get_figure()
     if figure is not None and handles:
         figure.legend(
-            [handles[i] for i in order],
-            [labels[i] for i in order],
-            loc="outside lower center",
-            ncols=2,
-            frameon=False,
-            handlelength=2.6,
+            handles=handles, loc="outside lower center", ncols=2, frameon=False, handlelength=2.6
         )
+
+
+# Every figure of a screening: title and hint of the part of the page it stands in, and what draws
+# it, or nothing. The page and the folder of figures both follow this table.
+SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
+    (
+        "Scores and threshold",
+        "how the flagged rows stand apart",
+        (score_distribution, flagged_against_threshold),
+    ),
+    ("Contours", "the score over the two columns", (score_contours,)),
+    ("Map of the rows", "on the first two kernel components", (component_map, scree)),
+)
+# Every figure of a comparison with labels; the second argument ends the name of its file.
+EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
+
+
+def screening_folds(result: ScreeningResult) -> list[Fold]:
+    """Draw every figure of a screening except those of its evaluations, part by part."""
+    with house_style():
+        folds = [
+            (title, hint, [drawing for draw in figures if (drawing := draw(result))])
+            for title, hint, figures in SCREENING
+        ]
+    return [fold for fold in folds if fold[-1]]
+
+
+def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]]:
+    """Draw the figures of each evaluation; their files have numbers where there are several."""
+    with house_style():
+        return [
+            [draw(evaluation, f"-{number}" * (len(evaluations) > 1)) for draw in EVALUATION]
+            for number, evaluation in enumerate(evaluations, 1)
+        ]
+
+
+def screening_figures(result: ScreeningResult) -> dict[str, bytes]:
+    """Draw the figures of a screening as files; hidden columns stay hidden."""
+    result = without_hidden(result)
+    drawings = [fold[-1] for fold in screening_folds(result)]
+    return to_files(*drawings, *evaluation_drawings(result.evaluations))
+
+
+def comparison_figures(result: ComparisonResult) -> dict[str, bytes]:
+    """Draw the figures of a comparison as files."""
+    return to_files(*evaluation_drawings(result.evaluations))

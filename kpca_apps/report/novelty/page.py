@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import escape
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import (
     CategoryProfile,
@@ -17,10 +16,9 @@ from kpca_apps.novelty.result import (
     OddCell,
     RankedRow,
     Reason,
-    RepeatedRows,
     ScreeningResult,
 )
-from kpca_apps.report.novelty.figures import evaluation_drawings, screening_drawings
+from kpca_apps.report.novelty.figures import evaluation_drawings, screening_folds
 from kpca_apps.report.novelty.text import (
     MAX_ROWS,
     PRECISION,
@@ -36,9 +34,7 @@ from kpca_apps.report.novelty.text import (
     without_hidden_columns,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, join, number, plain
-
-__all__ = ["WIDTH", "render_comparison", "render_screening", "strip_of"]
+from kpca_apps.report.text import count, cut, join, number
 
 N_CARDS = 5
 N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
@@ -63,27 +59,29 @@ def render_screening(result: ScreeningResult) -> str:
 
     Under 1 MB however many rows; values of hidden columns do not reach the page.
     """
-    shown = without_hidden(result)
-    rows = _rows(shown, shown.ranked[:MAX_ROWS])
-    sentence = headline(shown)
+    result = without_hidden(result)
+    rows = _rows(result, result.ranked[:MAX_ROWS])
+    sentence = headline(result)
     return make_page(
         "screening.html.j2",
-        result=shown,
-        title=plain(sentence),
+        result=result,
+        title="".join(sentence),
         sentence=sentence,
-        cards=_rows(shown, shown.oddest_of_each_kind[:N_CARDS]),
-        patterns=[cut(pattern.sentence, MAX_SENTENCE) for pattern in shown.patterns[:MAX_PATTERNS]],
-        n_patterns=len(shown.patterns),
+        cards=_rows(result, result.oddest_of_each_kind[:N_CARDS]),
+        patterns=[
+            cut(pattern.sentence, MAX_SENTENCE) for pattern in result.patterns[:MAX_PATTERNS]
+        ],
+        n_patterns=len(result.patterns),
         rows=rows,
-        n_more_rows=len(shown.scores) - len(rows),
-        odd_cells=[_odd_cell(cell) for cell in shown.odd_cells],
+        n_more_rows=len(result.scores) - len(rows),
+        odd_cells=[_odd_cell(cell) for cell in result.odd_cells],
         n_shown_cells=N_ODD_CELLS,
-        cells_in_lines=any(cell.line is not None for cell in shown.odd_cells),
-        repeats=_repeats(shown),
-        drawings=screening_drawings(shown),
-        sources=[("Table", shown.source)]
-        + ([("Reference", shown.reference)] if shown.reference else []),
-        **_shared(shown),
+        cells_in_lines=any(cell.line is not None for cell in result.odd_cells),
+        repeats=_repeats(result),
+        figure_folds=screening_folds(result),
+        sources=[("Table", result.source)]
+        + ([("Reference", result.reference)] if result.reference else []),
+        **_shared(result),
     )
 
 
@@ -137,20 +135,21 @@ def _odd_cell(cell: OddCell) -> dict[str, Any]:
 def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
     """Return the groups of rows that repeat others, equal ones first."""
     kinds = {"equal": result.duplicates.equal, "nearly equal": result.duplicates.near}
-    return [_repeat(group, kind) for kind, groups in kinds.items() for group in groups]
-
-
-def _repeat(group: RepeatedRows, kind: str) -> dict[str, str]:
-    more = group.n_rows - len(group.rows)
-    ending = f" and {count(more)} more" if more else ""
-    texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
-    return {
-        "kind": kind,
-        "rows": ", ".join(map(count, group.rows)) + ending,
-        "lines": "" if group.lines is None else ", ".join(map(count, group.lines)) + ending,
-        "columns": cut(", ".join(group.columns), MAX_CELL),
-        "cells": cut("; ".join(texts), MAX_CELL),
-    }
+    repeats = []
+    for kind, group in ((kind, group) for kind, groups in kinds.items() for group in groups):
+        more = group.n_rows - len(group.rows)
+        ending = f" and {count(more)} more" if more else ""
+        texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
+        repeats.append(
+            {
+                "kind": kind,
+                "rows": ", ".join(map(count, group.rows)) + ending,
+                "lines": ", ".join(map(count, group.lines)) + ending if group.lines else "",
+                "columns": cut(", ".join(group.columns), MAX_CELL),
+                "cells": cut("; ".join(texts), MAX_CELL),
+            }
+        )
+    return repeats
 
 
 def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
@@ -164,6 +163,9 @@ def _row(
     row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
 ) -> dict[str, Any]:
     cells = _affordable(row.cells)
+    note = "" if row.reasons else "Reasons were not worked out this far down."
+    if row.explained and not row.reasons:
+        note = "Every column reads what the rows most like it do."
     p_value = "" if row.p_value is None else number(row.p_value, keep_zeros=True)
     return vars(row) | {
         "id": cut(row.id or "", MAX_CELL),
@@ -177,7 +179,7 @@ def _row(
             for reason, share in reason_shares(row)[:MAX_REASONS]
         ],
         "hints": [cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]],
-        "note": _note(row),
+        "note": note,
         "cells": cells,
         "n_more_cells": len(row.cells) - len(cells),
     }
@@ -194,15 +196,6 @@ def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> dict[s
         "hidden": profile is not None and profile.hidden,
         "strip": strip_of(reason, profile),
     }
-
-
-def _note(row: RankedRow) -> str:
-    """Say why a row shows no reasons."""
-    if row.reasons:
-        return ""
-    if row.explained:
-        return "Every column reads what the rows most like it do."
-    return "Reasons were not worked out this far down."
 
 
 def _affordable(cells: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
@@ -255,48 +248,45 @@ def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
 
 
 def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip | None:
-    values = [
+    seen, expected = (
         float(v) if isinstance(v, float | int) and np.isfinite(v) else None
         for v in (reason.seen_value, reason.expected_value)
-    ]
+    )
     edges = np.asarray(profile.edges, dtype=np.float64)
-    if len(edges) < 2 or not np.isfinite(edges).all() or values == [None, None]:
+    if len(edges) < 2 or not np.isfinite(edges).all() or (seen is None and expected is None):
         return None
     low, high = float(edges[0]), float(edges[-1])
     if high <= low:  # a column of one value still needs a width to be drawn on
         low, high = low - 0.5, high + 0.5
     reach = MAX_STRETCH * (high - low)
-    near = [v for v in values if v is not None and low - reach <= v <= high + reach]
+    near = [v for v in (seen, expected) if v is not None and low - reach <= v <= high + reach]
     left, right = min([low, *near]), max([high, *near])
     scale = (WIDTH - 2 * MARGIN) / (right - left)
 
-    def mark(value: float | None, y: float) -> Mark | None:
+    def mark(value: float | None) -> Mark | None:
         if value is None:
             return None
         x = MARGIN + (min(max(value, left), right) - left) * scale
-        return Mark(round(x, 1), y, int(value > right) - int(value < left))
+        return Mark(round(x, 1), 19.0, int(value > right) - int(value < left))
 
+    # The outline of the histogram; square roots keep thin tails visible.
     places = MARGIN + (np.clip(edges, low, high) - left) * scale
-    return Strip(_band(places, profile.counts), (), mark(values[0], 19.0), mark(values[1], 19.0))
-
-
-def _band(places: NDArray[np.float64], counts: NDArray[np.float64]) -> str:
-    """Outline of the histogram; square roots keep thin tails visible."""
-    heights = np.sqrt(np.maximum(np.asarray(counts, dtype=np.float64), 0))
+    heights = np.sqrt(np.maximum(np.asarray(profile.counts, dtype=np.float64), 0))
     heights = heights / max(float(heights.max(initial=0.0)), 1.0) * (BASE - 5.0)
     steps = "".join(
         f"V{BASE - height:.1f}H{place:.1f}"
         for height, place in zip(heights, places[1:], strict=True)
     )
-    return f"M{places[0]:.1f} {BASE:.1f}{steps}V{BASE:.1f}Z"
+    band = f"M{places[0]:.1f} {BASE:.1f}{steps}V{BASE:.1f}Z"
+    return Strip(band, (), mark(seen), mark(expected))
 
 
 def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip | None:
     levels = list(profile.levels)
     counts = [*profile.counts, profile.n_other]
-    known = {level: place for place, level in enumerate(levels)}
+    place_of = {level: place for place, level in enumerate(levels)}
     places = [
-        None if value is None else known.get(str(value), len(levels))
+        None if value is None else place_of.get(str(value), len(levels))
         for value in (reason.seen_value, reason.expected_value)
     ]
     n_slots = len(levels) + int(profile.n_other > 0 or len(levels) in places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,30 +13,12 @@ from kpca_apps.novelty.result import (
     ColumnProfile,
     Curves,
     Evaluation,
-    OddCell,
-    Pattern,
     RankedRow,
     Reason,
     RepeatedRows,
     ScreeningResult,
 )
-from kpca_apps.report.text import count, cut, join, ordinal, percent, plural
-
-__all__ = [
-    "MAX_ROWS",
-    "PRECISION",
-    "ROC",
-    "expected_text",
-    "headline",
-    "is_missing",
-    "reason_shares",
-    "scores_text",
-    "standing",
-    "threshold_text",
-    "verdict",
-    "without_hidden",
-    "without_hidden_columns",
-]
+from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
 
 MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
@@ -164,23 +147,15 @@ def _because_together(
 ) -> list[str]:
     """End the headline with the columns that are odd together."""
     hidden = {column.name for column in columns if column.hidden}
-    names = _listing([[cut(reason.column)] for reason in reasons])
+    names = join_parts([[cut(reason.column)] for reason in reasons])
     if not hidden.isdisjoint(reason.column for reason in reasons):
         return [", chiefly for its ", *names, " together, of which values are hidden."]
     seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
     expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
     return [
-        *(start, *names, " together read ", *_listing(seen)),
-        *(" where ", *_listing(expected), " were expected."),
+        *(start, *names, " together read ", *join_parts(seen)),
+        *(" where ", *join_parts(expected), " were expected."),
     ]
-
-
-def _listing(items: Sequence[list[str]]) -> list[str]:
-    """Join the parts of several things as in prose."""
-    parts = list(items[0])
-    for place, item in enumerate(items[1:], start=2):
-        parts += [" and " if place == len(items) else ", ", *item]
-    return parts
 
 
 @dataclass(frozen=True)
@@ -204,30 +179,27 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
 
     It is empty where there is no rival to compare with.
     """
-    judged = [(number, *_sides(e)) for number, e in enumerate(evaluations, 1)]
-    places = {
-        number: _standing(ours, rivals, area) for number, ours, rivals in judged if ours and rivals
-    }
-    name = next((cut(ours.name) for _, ours, _ in judged if ours), "")
+    places, name = {}, ""
+    for number, evaluation in enumerate(evaluations, 1):
+        ours, ahead, level, behind = _order(evaluation, area)
+        if ours is None:
+            continue
+        name = name or cut(ours.name)
+        if ahead or level or behind:
+            place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
+            beside = join([cut(rival.name) for rival in level])
+            places[number] = (
+                f"shares {place} place of {n} with {beside}" if level else f"comes {place} of {n}"
+            )
     if not places:
         return ""
+    summary = join([f"{place} in test {number}" for number, place in places.items()])
     if len(evaluations) == 1:
-        said = places[1]
+        summary = places[1]
     elif len(places) > 1 and len(set(places.values())) == 1:
         tests = "both tests" if len(places) == 2 else "every test"
-        said = f"{next(iter(places.values()))} in {tests}"
-    else:
-        said = join([f"{place} in test {number}" for number, place in places.items()])
-    return f"By {area.label}, {name} {said}."
-
-
-def _standing(ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
-    """Say which place our method takes, with whom it shares it."""
-    ahead, level, _ = _beside(ours, rivals, area)
-    place, n = ordinal(1 + len(ahead)), len(rivals) + 1
-    if level:
-        return f"shares {place} place of {n} with {join([cut(r.name) for r in level])}"
-    return f"comes {place} of {n}"
+        summary = f"{min(places.values())} in {tests}"
+    return f"By {area.label}, {name} {summary}."
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -235,52 +207,48 @@ def verdict(evaluation: Evaluation) -> str:
 
     A hint follows where the known outliers look usual.
     """
-    ours, rivals = _sides(evaluation)
+    ours = next((curve for curve in evaluation.methods if curve.ours), None)
     if ours is None:
         return ""
-    said = []
-    if rivals:
-        by_roc, by_pr = _place(ours.name, ours, rivals, ROC), _place("it", ours, rivals, PRECISION)
-        said.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
+    sentences = []
+    if len(evaluation.methods) > 1:
+        by_roc, by_pr = _place(ours.name, evaluation, ROC), _place("it", evaluation, PRECISION)
+        sentences.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
     if ours.auroc < WELL_BELOW_CHANCE:
-        said.append(
+        sentences.append(
             f"An area of {ours.auroc:.3f}, well below 0.5, means that the known outliers score "
             "lower than the other rows: perhaps another value of the label is the one that means "
             "outlier, or these outliers lie where rows are densest."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
-def _sides(evaluation: Evaluation) -> tuple[Curves | None, list[Curves]]:
-    """Return our method and its rivals."""
+def _order(
+    evaluation: Evaluation, area: Area
+) -> tuple[Curves | None, list[Curves], list[Curves], list[Curves]]:
+    """Return ours, and the rivals ahead, level (areas read alike) and behind, each best first."""
     ours = next((curve for curve in evaluation.methods if curve.ours), None)
-    return ours, [curve for curve in evaluation.methods if not curve.ours]
-
-
-def _beside(
-    ours: Curves, rivals: Sequence[Curves], area: Area
-) -> tuple[list[Curves], list[Curves], list[Curves]]:
-    """Return the rivals ahead, level (their areas read alike) and behind, each best first."""
-    own = round(area.of(ours), 3)
-    ranked = sorted(rivals, key=lambda rival: (-area.of(rival), rival.name))
-    signs = [float(np.sign(round(area.of(rival), 3) - own)) for rival in ranked]
-    ahead, level, after = (
-        [rival for rival, sign in zip(ranked, signs, strict=True) if sign == wanted]
+    own = round(area.of(ours), 3) if ours else 0.0
+    rivals = [curve for curve in evaluation.methods if not curve.ours]
+    rivals.sort(key=lambda rival: (-area.of(rival), rival.name))
+    signs = [np.sign(round(area.of(rival), 3) - own) for rival in rivals]
+    ahead, level, behind = (
+        [rival for rival, sign in zip(rivals, signs, strict=True) if sign == wanted]
         for wanted in (1, 0, -1)
     )
-    return ahead, level, after
+    return ours, ahead, level, behind
 
 
-def _place(name: str, ours: Curves, rivals: Sequence[Curves], area: Area) -> str:
+def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     """Rank our method among its rivals, each named with its area."""
-    ahead, level, after = (
-        [f"{rival.name} ({area.of(rival):.3f})" for rival in group]
-        for group in _beside(ours, rivals, area)
+    ours, *groups = _order(evaluation, area)
+    ahead, level, behind = (
+        [f"{rival.name} ({area.of(rival):.3f})" for rival in group] for group in groups
     )
-    place, n = ordinal(1 + len(ahead)), len(rivals) + 1
-    own = f"{name} ({area.of(ours):.3f})"
+    place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
+    own = f"{name} ({area.of(ours):.3f})" if ours else name
     takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
-    others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(after)}"] * bool(after)
+    others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(behind)}"] * bool(behind)
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 
 
@@ -301,9 +269,19 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
         result,
         ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
         columns=without_hidden_columns(result.columns),
-        patterns=tuple(_pattern(pattern, names) for pattern in result.patterns),
+        patterns=tuple(
+            pattern
+            if names.isdisjoint((*pattern.columns, *(pattern.common or ())[:1]))
+            else pattern.without_values()
+            for pattern in result.patterns
+        ),
         contours=contours,
-        odd_cells=tuple(_odd_cell(cell, names) for cell in result.odd_cells),
+        odd_cells=tuple(
+            replace(cell, seen="hidden", sentence="Its values are hidden.", suggestion="")
+            if cell.column in names
+            else cell
+            for cell in result.odd_cells
+        ),
         duplicates=replace(
             result.duplicates,
             near=tuple(_repeated(group, names) for group in result.duplicates.near),
@@ -317,35 +295,21 @@ def without_hidden_columns(columns: tuple[ColumnProfile, ...]) -> tuple[ColumnPr
 
 
 def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
+    hidden: dict[str, Any] = dict.fromkeys(("seen", "expected"), "hidden")
+    hidden |= dict.fromkeys(("seen_value", "expected_value"))
     return replace(
         row,
         id=None if hide_id else row.id,
-        reasons=tuple(_reason(reason, names) for reason in row.reasons),
+        reasons=tuple(replace(r, **hidden) if r.column in names else r for r in row.reasons),
         hints=tuple(h for h in row.hints if not any(f'"{name}"' in h for name in names)),
         cells=tuple(cell for cell in row.cells if cell[0] not in names),
     )
 
 
 def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
-    def shown(cells: tuple[str, ...]) -> tuple[str, ...]:
-        named = zip(group.columns, cells, strict=True)
-        return tuple("(hidden)" if name in names else cell for name, cell in named)
-
-    return replace(group, cells=tuple(map(shown, group.cells)))
-
-
-def _pattern(pattern: Pattern, names: frozenset[str]) -> Pattern:
-    told = {*pattern.columns, *(pattern.common or ())[:1]}
-    return pattern if names.isdisjoint(told) else pattern.without_values()
-
-
-def _reason(reason: Reason, names: frozenset[str]) -> Reason:
-    if reason.column not in names:
-        return reason
-    return replace(reason, seen="hidden", expected="hidden", seen_value=None, expected_value=None)
-
-
-def _odd_cell(cell: OddCell, names: frozenset[str]) -> OddCell:
-    if cell.column not in names:
-        return cell
-    return replace(cell, seen="hidden", sentence="Its values are hidden.", suggestion="")
+    hidden = [name in names for name in group.columns]
+    cells = tuple(
+        tuple("(hidden)" if hide else cell for hide, cell in zip(hidden, cells, strict=True))
+        for cells in group.cells
+    )
+    return replace(group, cells=cells)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations, groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from contourpy import contour_generator
@@ -19,12 +18,9 @@ from numpy.typing import NDArray
 from skimage.measure import approximate_polygon
 
 from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
-from kpca_apps.report.drawing import PALETTE, Drawing, house_style, new_axes, plain_ticks
-from kpca_apps.report.drawing import shown as words
+from kpca_apps.report.drawing import PALETTE, Drawing, drawable, house_style, new_axes, plain_ticks
 from kpca_apps.report.novelty.figures import evenly
 from kpca_apps.report.text import count, number
-
-__all__ = ["FULL_WIDTH", "GAP", "MAX_POINTS", "Spot", "draw", "rows_of"]
 
 Matrix = NDArray[np.float64]
 Size = tuple[float, float]
@@ -42,8 +38,7 @@ COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 # Dots, squares and dashes, so that groups are not told by colour alone: the end of a line, and its
 # length as a share of the panel's width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH = 10.6
-"""Inches of a figure that takes a row of its own."""
+FULL_WIDTH = 10.6  # inches of a figure that takes a row of its own
 GAP = 0.25
 SQUARISH = 1.18
 FLATTER = 1.8  # of two curves in a row
@@ -57,7 +52,7 @@ def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
     """Draw one figure of an experiment, `size` inches wide and high."""
     with house_style():
         if isinstance(figure, Isolines):
-            return draw_isolines(figure, name, size)
+            return _isolines(figure, name, size)
         if isinstance(figure, Scatter):
             return _scatter(figure, name, size)
         if isinstance(figure, Curves):
@@ -65,32 +60,32 @@ def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
         return _pictures(figure, name, size)
 
 
-def _scatter(shown: Scatter, name: str, size: Size) -> Drawing:
+def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
     """Rows as points, a mark and a colour a group; directions as arrows."""
     figure, (axes,) = new_axes(*size)
-    draw_dots(axes, shown.points, shown.labels, MAX_POINTS, float(np.ptp(shown.points[:, 0])))
+    draw_dots(axes, content.points, content.labels, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     axes.autoscale_view()
-    centre = shown.points.mean(axis=0)
+    centre = content.points.mean(axis=0)
     look_of_arrow = {"arrowstyle": "-|>", "color": PALETTE["ink"], "lw": 1.4, "shrinkA": 0}
-    for arrow in shown.arrows:
+    for arrow in content.arrows:
         axes.annotate("", centre + arrow, centre, arrowprops=look_of_arrow)
-    if len(shown.arrows):
+    if len(content.arrows):
         axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(words(shown.x_label))
-    axes.set_ylabel(words(shown.y_label))
+    axes.set_xlabel(drawable(content.x_label))
+    axes.set_ylabel(drawable(content.y_label))
     axes.locator_params(nbins=5)
     plain_ticks(axes.xaxis, axes.yaxis)
-    return Drawing(name, shown.title, drawn(len(shown.points), MAX_POINTS).strip(), figure)
+    return Drawing(name, content.title, drawn(len(content.points), MAX_POINTS).strip(), figure)
 
 
-def _curves(shown: Curves, name: str, size: Size) -> Drawing:
+def _curves(content: Curves, name: str, size: Size) -> Drawing:
     """Several series over one axis, the rows they were fitted to under them."""
     figure, (axes,) = new_axes(*size)
-    if len(shown.points):
-        nowhere = np.full(len(shown.points), COLOURS.index("ink"))
-        extent = float(np.ptp(shown.points[:, 0]))
-        draw_dots(axes, shown.points, nowhere, MAX_POINTS, extent)
-    for place, (label, (x, y)) in enumerate(shown.series.items()):
+    if len(content.points):
+        nowhere = np.full(len(content.points), COLOURS.index("ink"))
+        extent = float(np.ptp(content.points[:, 0]))
+        draw_dots(axes, content.points, nowhere, MAX_POINTS, extent)
+    for place, (label, (x, y)) in enumerate(content.series.items()):
         look = place % len(COLOURS)
         known = np.isfinite(y)
         few = int(known.sum()) <= MOST_MARKS
@@ -100,31 +95,31 @@ def _curves(shown: Curves, name: str, size: Size) -> Drawing:
             ls=LINES[look],
             lw=1.3,
             color=PALETTE[COLOURS[look]],
-            label=words(label),
+            label=drawable(label),
             marker=MARKS[look] if few else "",
             ms=3.2,
             mew=0.8 if MARKS[look] == "x" else 0,
         )
-    if shown.log_x:
-        _logarithmic(axes, np.unique(np.concatenate([x for x, _ in shown.series.values()])))
-    if shown.log_y:
+    if content.log_x:
+        _logarithmic(axes, np.unique(np.concatenate([x for x, _ in content.series.values()])))
+    if content.log_y:
         axes.set_yscale("log")
-    axes.set_xlabel(words(shown.x_label))
-    axes.set_ylabel(words(shown.y_label))
-    if not shown.log_x and not shown.log_y:
+    axes.set_xlabel(drawable(content.x_label))
+    axes.set_ylabel(drawable(content.y_label))
+    if not content.log_x and not content.log_y:
         axes.locator_params(nbins=6)
     plain_ticks(axes.xaxis, axes.yaxis)
-    if len(shown.series) > 1:
-        longest = max(map(len, shown.series))
+    if len(content.series) > 1:
+        longest = max(map(len, content.series))
         figure.legend(
             loc="outside lower center",
-            ncols=min(max(LEGEND_WIDTH // (longest + HANDLE), 1), len(shown.series)),
+            ncols=min(max(LEGEND_WIDTH // (longest + HANDLE), 1), len(content.series)),
             frameon=False,
             labelcolor=PALETTE["muted"],
             fontsize=7.5,
             handlelength=2.4,
         )
-    return Drawing(name, shown.title, "", figure)
+    return Drawing(name, content.title, "", figure)
 
 
 def _logarithmic(axes: Axes, x: Matrix) -> None:
@@ -140,57 +135,55 @@ def _logarithmic(axes: Axes, x: Matrix) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _pictures(shown: Pictures, name: str, size: Size) -> Drawing:
+def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
     """Images in a grid, a gap between them."""
-    rows, columns, height, width = shown.images.shape
+    rows, columns, height, width = content.images.shape
     gap = max(width // 8, 1)
     mosaic = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap), np.nan)
     for i, j in np.ndindex(rows, columns):
         top, left = i * (height + gap), j * (width + gap)
-        mosaic[top : top + height, left : left + width] = shown.images[i, j]
+        mosaic[top : top + height, left : left + width] = content.images[i, j]
     figure = Canvas(figsize=size, layout="constrained")
     axes = figure.subplots()
     axes.imshow(mosaic, cmap=GREY, vmin=0.0, vmax=1.0, interpolation="none")
-    _name(axes.set_xticks, shown.column_captions, width, gap)
-    _name(axes.set_yticks, shown.row_captions, height, gap)
+    sides = (
+        (axes.set_xticks, content.column_captions, width),
+        (axes.set_yticks, content.row_captions, height),
+    )
+    for set_ticks, captions, side in sides:
+        middles = np.arange(len(captions)) * (side + gap) + side / 2 - 0.5
+        set_ticks(middles, [drawable(caption) for caption in captions])
     axes.tick_params(length=0, labelsize=7.5)
     axes.xaxis.tick_top()
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    return Drawing(name, shown.title, "", figure)
+    axes.spines[:].set_visible(False)
+    return Drawing(name, content.title, "", figure)
 
 
-def _name(put: Callable[..., object], captions: Sequence[str], side: int, gap: int) -> None:
-    places = np.arange(len(captions)) * (side + gap) + side / 2 - 0.5
-    put(places, [words(caption) for caption in captions])
-
-
-def draw_isolines(shown: Isolines, name: str, size: tuple[float, float]) -> Drawing:
+def _isolines(content: Isolines, name: str, size: Size) -> Drawing:
     """Draw the lines of each component in a panel of its own."""
-    figure, panels = _panels(len(shown.values), size)
-    for axes, values, caption in zip(panels, shown.values, shown.captions, strict=False):
-        draw_dots(axes, shown.points, shown.labels, MAX_DOTS, float(np.ptp(shown.x)))
-        _lines(axes, shown.x, shown.y, values)
-        _threshold(axes, shown, values)
-        axes.set_xlim(shown.x[0], shown.x[-1])
-        axes.set_ylim(shown.y[0], shown.y[-1])
+    figure, panels = _panels(len(content.values), size)
+    for axes, values, caption in zip(panels, content.values, content.captions, strict=False):
+        draw_dots(axes, content.points, content.labels, MAX_DOTS, float(np.ptp(content.x)))
+        _lines(axes, content.x, content.y, values)
+        if content.threshold is not None:
+            level = np.array([content.threshold])
+            look = {"lw": 1.8, "edgecolor": PALETTE["accent"]}
+            _draw(axes, content.x, content.y, values, level, **look)
+        axes.set_xlim(content.x[0], content.x[-1])
+        axes.set_ylim(content.y[0], content.y[-1])
         axes.set_aspect("equal")
         if len(panels) > 1:
-            axes.set_title(words(caption), fontsize=8, color=PALETTE["ink"])
-    return Drawing(name, shown.title, _lines_told(shown), figure)
-
-
-def _lines_told(shown: Isolines) -> str:
-    """Say what the lines are."""
+            axes.set_title(drawable(caption), fontsize=8, color=PALETTE["ink"])
     caption = "Lines of constant value"
-    if len(shown.captions) == 1:
-        caption += f" ({shown.captions[0]})"
-    if np.nanmin(shown.values) < 0:
+    if len(content.captions) == 1:
+        caption += f" ({content.captions[0]})"
+    if np.nanmin(content.values) < 0:
         caption += ": solid above zero, dashed below, heavy at zero"
-    if shown.threshold is not None:
-        what = shown.threshold_words or "the threshold"
-        caption += f"; the accented one is {what}, {number(shown.threshold)}"
-    return f"{caption}.{drawn(len(shown.points), MAX_DOTS)}"
+    if content.threshold is not None:
+        what = content.threshold_words or "the threshold"
+        caption += f"; the accented one is {what}, {number(content.threshold)}"
+    caption += f".{drawn(len(content.points), MAX_DOTS)}"
+    return Drawing(name, content.title, caption, figure)
 
 
 def _panels(n: int, size: tuple[float, float]) -> tuple[Canvas, list[Axes]]:
@@ -226,8 +219,7 @@ def draw_dots(
         colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
         look = {"lw": 2.4, "capstyle": cap, "edgecolor": colour, "alpha": 0.65}
         # Snapped to pixels a dot would have no length, and a picture would leave it out.
-        patch = PathPatch(path, fill=False, snap=False, **look)
-        axes.add_patch(patch)
+        axes.add_patch(PathPatch(path, fill=False, snap=False, **look))
 
 
 def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
@@ -246,25 +238,20 @@ def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
 
 
 def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
-    """Draw the lines of some levels as one path."""
-    lines = contour_generator(x, y, np.ma.masked_invalid(values))
-    found = [np.asarray(line) for level in levels for line in lines.lines(float(level))]
-    if found:
-        path = Path.make_compound_path(*[Path(_simpler(line, x, y)) for line in found])
-        axes.add_patch(PathPatch(path, fill=False, **look))
+    """Draw the lines of some levels as one path.
 
-
-def _threshold(axes: Axes, shown: Isolines, values: Matrix) -> None:
-    if shown.threshold is not None:
-        levels = np.array([shown.threshold])
-        _draw(axes, shown.x, shown.y, values, levels, lw=1.8, edgecolor=PALETTE["accent"])
-
-
-def _simpler(line: Matrix, x: Matrix, y: Matrix) -> Matrix:
-    """Leave out points of a line that stand less than two thousandths of the panel off it."""
+    Points that stand less than two thousandths of the panel off a line are left out.
+    """
     scale = np.array([np.ptp(x), np.ptp(y)])
-    simpler: Matrix = approximate_polygon(line / scale, 2e-3) * scale
-    return simpler
+    lines = contour_generator(x, y, np.ma.masked_invalid(values))
+    found = [
+        Path(approximate_polygon(np.asarray(line) / scale, 2e-3) * scale)
+        for level in levels
+        for line in lines.lines(float(level))
+    ]
+    if found:
+        path = Path.make_compound_path(*found)
+        axes.add_patch(PathPatch(path, fill=False, **look))
 
 
 def drawn(n: int, most: int) -> str:
@@ -272,18 +259,17 @@ def drawn(n: int, most: int) -> str:
     return f" {count(most)} of {count(n)} rows are drawn." if n > most else ""
 
 
-@dataclass(frozen=True)
-class Spot:
-    """Where one figure stands: its place in its experiment, from 0, and its inches."""
+class Spot(NamedTuple):
+    """Where one figure stands."""
 
-    place: int
-    width: float
-    height: float
+    place: int  # in its experiment, from 0
+    width: float  # inches
+    shape: float  # width over height
 
     @property
-    def shape(self) -> float:
-        """Width over height."""
-        return self.width / self.height
+    def height(self) -> float:
+        """Inches."""
+        return self.width / self.shape
 
     @property
     def is_full(self) -> bool:
@@ -325,10 +311,13 @@ def rows_of(figures: Sequence[Figure]) -> list[tuple[Spot, ...]]:
         runs.remove(run)
     rows: list[tuple[Spot, ...]] = []
     for run in runs:
+        shapes = [_shape(figures[place]) for place in run]
         if _is_wide(figures[run[0]]):
-            rows += [(_spot(place, FULL_WIDTH, _shape(figures[place])),) for place in run]
-        else:
-            rows += _balanced(run, _shapes([figures[place] for place in run]))
+            rows += [(Spot(at, FULL_WIDTH, shape),) for at, shape in zip(run, shapes, strict=True)]
+            continue
+        if len(run) == 2 and all(isinstance(figures[place], Curves) for place in run):
+            shapes = [FLATTER] * 2  # without a shape of their own
+        rows += _balanced(run, shapes)
     return rows
 
 
@@ -336,13 +325,6 @@ def _is_wide(figure: Figure) -> bool:
     if isinstance(figure, Isolines):
         return len(figure.values) >= FEWEST_PANELS
     return isinstance(figure, Pictures) and _shape(figure) > 2.0
-
-
-def _shapes(figures: list[Figure]) -> list[float]:
-    """Return shapes of figures side by side: two without a shape of their own are made flatter."""
-    if len(figures) == 2 and all(isinstance(figure, Curves) for figure in figures):
-        return [FLATTER] * 2
-    return [_shape(figure) for figure in figures]
 
 
 def _balanced(run: list[int], shapes: list[float]) -> list[tuple[Spot, ...]]:
@@ -357,12 +339,6 @@ def _balanced(run: list[int], shapes: list[float]) -> list[tuple[Spot, ...]]:
 def _filled(run: list[int], shapes: list[float]) -> tuple[Spot, ...]:
     """Share the width among the figures of one row."""
     if len(run) == 1:
-        return (_spot(run[0], LONE_WIDTH, shapes[0]),)
+        return (Spot(run[0], LONE_WIDTH, shapes[0]),)
     unit = (FULL_WIDTH - GAP * (len(run) - 1)) / sum(shapes)
-    return tuple(
-        _spot(place, unit * shape, shape) for place, shape in zip(run, shapes, strict=True)
-    )
-
-
-def _spot(place: int, width: float, shape: float) -> Spot:
-    return Spot(place, width, width / shape)
+    return tuple(Spot(place, unit * shape, shape) for place, shape in zip(run, shapes, strict=True))

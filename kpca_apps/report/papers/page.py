@@ -26,8 +26,6 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-__all__ = ["claim_lines", "gallery_figures", "numeric_columns", "render_gallery"]
-
 View = dict[str, Any]  # what the template sees of one thing
 THUMBNAIL = 72.0, 60.0
 BROAD = 1.6  # width over height from which a figure is not put beside another on a small screen
@@ -58,34 +56,27 @@ def render_gallery(result: GalleryResult) -> str:
 
 def gallery_figures(result: GalleryResult) -> dict[str, bytes]:
     """Draw every figure as a file: name without suffix, such as ``"clusters-1"``, to PNG."""
-    return {
-        drawing.name: to_png(drawing)
-        for one in result.reproductions
-        for _, row in _drawn(one.name, one.outcome)
-        for drawing in row
-    }
+    rows = (row for one in result.reproductions for row in _drawn(one.name, one.outcome))
+    return {drawing.name: to_png(drawing) for row in rows for _, drawing in row}
 
 
-def _drawn(name: str, outcome: Outcome) -> Iterator[tuple[tuple[Spot, ...], list[Drawing]]]:
+def _drawn(name: str, outcome: Outcome) -> Iterator[list[tuple[Spot, Drawing]]]:
     """Draw the figures of an experiment, row by row, each as wide as it will stand."""
     for row in rows_of(outcome.figures):
-        yield (
-            row,
-            [
-                draw(outcome.figures[at.place], f"{name}-{at.place + 1}", (at.width, at.height))
-                for at in row
-            ],
-        )
+        yield [
+            (at, draw(outcome.figures[at.place], f"{name}-{at.place + 1}", (at.width, at.height)))
+            for at in row
+        ]
 
 
 def _section(one: Reproduction) -> View:
     """Return what the page shows of one experiment."""
-    told: set[str] = set()
+    sentences: set[str] = set()  # of captions so far
     rows = [
-        [_shown(at, drawing, told) for at, drawing in zip(row, drawings, strict=True)]
-        for row, drawings in _drawn(one.name, one.outcome)
+        [_figure(spot, drawing, sentences) for spot, drawing in row]
+        for row in _drawn(one.name, one.outcome)
     ]
-    drawings = {shown["drawing"].name: shown["drawing"] for row in rows for shown in row}
+    drawings = {view["drawing"].name: view["drawing"] for row in rows for view in row}
     # A narrow figure that would stand alone stands beside a table.
     last = next((row for row in rows if len(row) == 1 and not row[0]["spot"].is_full), None)
     if last is not None:
@@ -104,23 +95,21 @@ def _section(one: Reproduction) -> View:
     }
 
 
-def _shown(spot: Spot, drawing: Drawing, told: set[str]) -> View:
-    """Return a figure as the page holds it, with a name by which a thumbnail can show it again."""
+def _figure(spot: Spot, drawing: Drawing, sentences: set[str]) -> View:
+    """Return a figure as the page holds it, with a name by which a thumbnail can show it again.
+
+    Sentences of captions before are left out of its own; the others are added to them.
+    """
     svg = str(to_svg(drawing)).replace("<g>", f'<g id="{drawing.name}-drawn">', 1)
+    caption = [one for one in re.split(r"(?<=\.) ", drawing.caption) if one not in sentences]
+    sentences.update(caption)
     return {
         "spot": spot,
         "drawing": drawing,
         "svg": Markup(svg),
-        "caption": _untold(drawing.caption, told),
+        "caption": " ".join(caption),
         "is_broad": spot.shape > BROAD,
     }
-
-
-def _untold(caption: str, told: set[str]) -> str:
-    """Leave out sentences that were told before, and remember the others."""
-    sentences = [part for part in re.split(r"(?<=\.) ", caption) if part not in told]
-    told.update(sentences)
-    return " ".join(sentences)
 
 
 def _thumbnail(one: Reproduction, drawings: dict[str, Drawing]) -> View | None:
@@ -161,11 +150,7 @@ def _by_paper(sections: list[View]) -> dict[str, list[View]]:
 
 
 class ClaimLine(NamedTuple):
-    """One claim as a line of a table.
-
-    `why` is what of the condition or the reason is not told under the table, `note` the letters of
-    the notes there that tell the rest.
-    """
+    """One claim as a line of a table."""
 
     what: str
     paper: str
@@ -174,8 +159,8 @@ class ClaimLine(NamedTuple):
     tolerance: str
     mark: str
     verdict: str
-    why: str
-    note: str
+    why: str  # of the condition or the reason, what is not told under the table
+    note: str  # letters of the notes there that tell the rest
 
 
 def claim_lines(
@@ -184,13 +169,6 @@ def claim_lines(
     """Lay out claims; what several have in common is told once.
 
     The notes are letter and text of what more than one claim has for a condition or reason.
-
-    Examples
-    --------
-    >>> told = [Claim("a", 1.0, 1.0, 0.1, "reproduced with a condition", "smoothed")] * 2
-    >>> lines, notes = claim_lines(tuple(told))
-    >>> [line.note for line in lines], notes
-    (['a', 'a'], (('a', 'smoothed'),))
     """
     often = [why for why, n in Counter(r for one in claims for r in one.reasons).items() if n > 1]
     letters = dict(zip(often, ascii_lowercase, strict=False))
@@ -212,13 +190,7 @@ def claim_lines(
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Tell the columns of numbers, which stand on the right, from those of words.
-
-    Examples
-    --------
-    >>> numeric_columns(Table("", ("a", "b"), (("PCA", "8.7 / 8.57"), ("Parzen", "n.a."))))
-    [False, True]
-    """
+    """Tell the columns of numbers, which stand on the right, from those of words."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
     return [all(map(_is_number, column)) for column in columns]
 

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 
 from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
 from kpca_apps.report.text import count, join, number, plural
-
-__all__ = [
-    "MARKS",
-    "cell",
-    "headline",
-    "left_out",
-    "most_of_the_rest",
-    "standing",
-    "tolerance",
-    "work_of",
-]
 
 MARKS: dict[Verdict, str] = {
     "reproduced": "\u2713",
     "reproduced with a condition": "\u2713*",
     "not reproduced": "\u2717",
     "not run": "\u2013",
-}
-"""A sign for each verdict, so that it is not told by colour alone."""
+}  # so that a verdict is not told by colour alone
 DIGITS = 4
 FEW = 4  # claims, of which nothing need be said in sum
 
@@ -42,24 +31,22 @@ def headline(result: GalleryResult) -> str:
     ]
     (n_first, how), *others = [pair for pair in came if pair[0]] or came[:1]
     verb = "comes" if 1 in (n_first, n_all) else "come"
-    told = [
-        f"{count(n_first)} of {plural(n_all, 'claim')} {verb} out {how}",
-        *(f"{count(n)} {how}" for n, how in others),
-    ]
+    parts = [f"{count(n_first)} of {plural(n_all, 'claim')} {verb} out {how}"]
+    parts += [f"{count(n)} {how}" for n, how in others]
     if n := judged["not reproduced"]:
-        told.append(f"{count(n)} {'does' if n == 1 else 'do'} not")
-    return f"{', '.join(told)}."
+        parts.append(f"{count(n)} {'does' if n == 1 else 'do'} not")
+    return f"{', '.join(parts)}."
 
 
 def left_out(result: GalleryResult) -> str:
     """Say how many experiments gave nothing; empty if all did."""
     n_all, lost = len(result.reproductions), [one.name for one in result.untried]
-    told = []
+    parts = []
     if result.n_failed:
-        told.append(f"{count(result.n_failed)} of {plural(n_all, 'experiment')} could not be run")
+        parts.append(f"{count(result.n_failed)} of {plural(n_all, 'experiment')} could not be run")
     if lost:
-        told.append(f"{join(lost)} cannot be tried: the data cannot be had")
-    return f"{'; '.join(told)}." if told else ""
+        parts.append(f"{join(lost)} cannot be tried: the data cannot be had")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:
@@ -81,13 +68,8 @@ def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | N
 
 def standing(reproduction: Reproduction) -> str:
     """Say how many claims of one experiment came out."""
-    claims = reproduction.outcome.claims
-    told = []
-    for verdict in MARKS:
-        n = sum(claim.verdict == verdict for claim in claims)
-        if n:
-            told.append(f"{count(n)} {verdict}")
-    return join(told)
+    found = Counter(claim.verdict for claim in reproduction.outcome.claims)
+    return join([f"{count(found[verdict])} {verdict}" for verdict in MARKS if found[verdict]])
 
 
 def work_of(paper: str) -> tuple[str, str]:

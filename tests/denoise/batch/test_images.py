@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +13,9 @@ import pytest
 import tifffile
 from PIL import Image
 
+from kpca_apps.denoise.batch import work
 from kpca_apps.errors import InputError
+from kpca_apps.files.images.front_door import encode_image
 from tests.denoise.batch.test_run import folder, run
 from tests.denoise.toy import Info, contents, picture, save, smooth
 
@@ -34,8 +40,8 @@ def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -
 def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.batch.run.secrets.token_hex", lambda n: "0" * (2 * n))
-    monkeypatch.setattr("kpca_apps.denoise.batch.run.remove_partial", lambda folder: 0)
+    monkeypatch.setattr("secrets.token_hex", lambda n: "0" * (2 * n))
+    monkeypatch.setattr("kpca_apps.denoise.batch.run.remove_partial", lambda folder: None)
     partials: list[Path] = []
 
     def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
@@ -66,6 +72,60 @@ def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: in
     assert failed.reason == "grey.png: a bug in kpca, TypeError: unsupported operand"
     assert "in choosy" in failed.bug
     assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
+
+
+def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+    """End the process on grey images, as the system does for want of memory."""
+    if pixels.ndim == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return smooth(pixels, channel_axis)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal that cannot be caught")
+def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -> None:
+    result = run(folder, denoise=killed, jobs=2)
+    (lost,) = result.failed
+    assert lost.reason == (
+        "grey.png: the system ended the process that worked on it, most likely for want of memory; "
+        "use fewer --jobs, or cut the image."
+    )
+    assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
+    # What was done beside it is kept, and nothing unfinished is left.
+    again = run(folder)
+    assert (again.n_failed, again.n_resumed) == (0, 2)
+
+
+def test_an_error_of_denoising_is_none_of_writing(folder: Path) -> None:
+    def unlucky(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        if pixels.ndim == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return smooth(pixels, channel_axis)
+
+    (failed,) = run(folder, denoise=unlucky).failed
+    assert failed.reason.startswith("grey.png: a bug in kpca, OSError: ")
+    assert "in unlucky" in failed.bug
+    assert len(contents(folder / "out")) == 2
+
+
+def test_all_pages_are_denoised_before_any_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    pages = np.stack([picture(number) for number in range(3)])
+    tifffile.imwrite(tmp_path / "in" / "a.tif", pages, photometric="minisblack")
+    events: list[str] = []
+
+    def noted(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        events.append("denoise")
+        return smooth(pixels, channel_axis)
+
+    def encode(*words: object, **options: object) -> None:
+        events.append("encode")
+        encode_image(*words, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(work, "encode_image", encode)
+    assert run(tmp_path, denoise=noted).n_failed == 0
+    assert events == ["denoise"] * 3 + ["encode"]
 
 
 def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> None:

@@ -1,25 +1,28 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import auc, average_precision_score, roc_auc_score
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.novelty.compare.baselines import RIVALS
-from kpca_apps.novelty.compare.comparison import OURS, compare_table
+from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.novelty.compare.baselines import BASELINES, standardise
+from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, compare_table, curves_of
+from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated
 
 OPTIONS = ScreeningOptions(columns=ColumnOptions(label="kind", id="name"), positive="odd")
 
 
-def test_two_settings_with_ours_first_and_every_rival() -> None:
+def test_two_settings_with_ours_first_and_every_baseline() -> None:
     result = compare_table(correlated(120, odd=12), OPTIONS)
     everything, half = result.evaluations
     for evaluation in result.evaluations:
-        assert [m.name for m in evaluation.methods] == [OURS, *(r.name for r in RIVALS)]
+        assert [m.name for m in evaluation.methods] == [OURS, *(b.name for b in BASELINES)]
         assert evaluation.n_positive == 12
     assert (everything.n_rows, half.n_rows) == (120, 120 - 54)
     assert "half of the normal rows (54)" in half.setting
@@ -31,6 +34,20 @@ def test_ours_is_judged_by_the_scores_of_a_screening() -> None:
     outlier = np.arange(120) >= 108
     compared = compare_table(table, OPTIONS).evaluations[0].methods[0]
     assert compared.auroc == pytest.approx(roc_auc_score(outlier, screened.scores))
+
+
+def test_only_rows_with_a_label_are_judged() -> None:
+    without, outlier = np.arange(120) % 5 == 0, np.arange(120) >= 108
+    kind = pl.when(pl.Series(without)).then(None).otherwise(pl.col("kind")).alias("kind")
+    table = table_from_frame(correlated(120, odd=12).frame.with_columns(kind))
+    first, _ = compare_table(table, OPTIONS).evaluations
+    known = ~without
+    assert (first.n_rows, first.n_positive) == (known.sum(), (known & outlier).sum())
+    model, rows = fit_table(table, OPTIONS, clean=False)
+    fit, _ = standardise(rows.sample, rows.sample, model.encoder.as_is)
+    for baseline, curves in zip(BASELINES, first.methods[1:], strict=True):
+        scores = baseline.scores(fit, fit, 0)
+        assert curves.auroc == pytest.approx(roc_auc_score(outlier[known], scores[known]))
 
 
 def test_the_same_seed_gives_the_same_areas() -> None:
@@ -53,3 +70,21 @@ def test_a_label_is_needed_and_must_have_two_values() -> None:
         compare_table(correlated(20))
     with pytest.raises(InputError, match='only the value "usual"'):
         compare_table(correlated(20), ScreeningOptions(columns=ColumnOptions(label="kind")))
+
+
+def test_areas_are_those_of_all_rows_and_curves_are_thin_but_whole() -> None:
+    rng = np.random.default_rng(0)
+    outlier = rng.random(5000) < 0.1
+    scores = rng.normal(size=5000) + outlier
+    curves = curves_of("any", outlier, scores)
+    assert curves.auroc == pytest.approx(roc_auc_score(outlier, scores), abs=1e-12)
+    assert curves.auprc == pytest.approx(average_precision_score(outlier, scores), abs=1e-12)
+    for x, y in (
+        (curves.false_positive_rate, curves.true_positive_rate),
+        (curves.recall, curves.precision),
+    ):
+        assert len(x) == len(y) <= MAX_POINTS
+        assert (np.diff(x) >= 0).all()
+        assert (x[0], x[-1]) == (0.0, 1.0)
+    thinned = auc(curves.false_positive_rate, curves.true_positive_rate)
+    assert thinned == pytest.approx(curves.auroc, abs=0.005)

@@ -8,10 +8,9 @@ from scipy.stats import expon, gamma, genpareto
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen, screen_table
+from kpca_apps.novelty.screening.run import explain_row, screen, screen_table
 from tests.files.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 from tests.novelty.tables import correlated
 
@@ -86,15 +85,13 @@ def test_the_tail_is_that_of_scipy():
 
 def test_words_go_as_far_as_the_rows():
     rarity = Rarity.fit(SCORES)
-    words = [
-        rarity.in_words(share) for share in (1.0, 0.5, 0.1, 0.034, 1 / 499, 1 / 1234, 1 / 5001)
-    ]
-    assert words == [
+    shares = (1.0, 0.5, 0.1, 0.034, 1 / 499, 1 / 1234, 1 / 5001)
+    assert [rarity.describe(share).words for share in shares] == [
         "99 in 100", "50 in 100", "10 in 100", "1 in 29", "1 in 500", "about 1 in 1,200",
         "< 1 in 5,000",
     ]  # fmt: skip
-    assert rarity.describe(0.034).words == "1 in 29"
-    assert Rarity.fit(SCORES[:172]).in_words(1e-9) == "< 1 in 1,700"
+    assert rarity.describe(0.034).share == 0.034
+    assert Rarity.fit(SCORES[:172]).describe(1e-9).words == "< 1 in 1,700"
 
 
 @given(scores=scores_to_fit())

@@ -1,16 +1,22 @@
-"""Reasons of whole tables: true of the rows they are told of, and none left out."""
-
-from __future__ import annotations
+"""Reasons of single rows and of whole tables: true of the rows, and none left out."""
 
 import numpy as np
 import polars as pl
+import pytest
+from scipy.spatial.distance import cdist
 
 from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.novelty.screening.listing import explain_rows
+from kpca_apps.novelty.detector.reasons import (
+    Attribution,
+    NeighbourRows,
+    rows_without_strays,
+)
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen, screen_table
+from kpca_apps.novelty.screening.ranked_list import explain_rows
+from kpca_apps.novelty.screening.run import screen, screen_table
 from tests.novelty.tables import correlated
 
+NONE = np.array([], dtype=np.int64)
 # Passengers of the Titanic (British Board of Trade, 1912): died and survived, by class, sex, age.
 TITANIC = {
     ("1st", "Male", "Child"): (0, 5),
@@ -30,7 +36,202 @@ TITANIC = {
 }
 
 
-def test_women_of_first_class_are_not_told_that_they_should_have_died() -> None:
+def neighbours(rows, as_is=NONE):
+    return NeighbourRows(rows, rows, as_is, np.arange(len(rows)))
+
+
+def singles(d):
+    return [np.array([j]) for j in range(d)]
+
+
+def expected_by_hand(rows, row, column):
+    others = np.delete(np.arange(rows.shape[1]), column)
+    distance = ((rows[:, others] - row[others]) ** 2).sum(axis=1)
+    return np.median(rows[np.argsort(distance)[:10], column])
+
+
+def expected(rows, row, groups, own=-1, as_is=NONE):
+    """What each group should read, by a score that drops with any replacement."""
+    (told,) = Attribution(
+        row[None],
+        row[None],
+        np.ones(1),
+        lambda candidates, _: np.zeros(len(candidates)),
+        neighbours(rows, as_is),
+        groups,
+        np.array([own]),
+        typical=1.0,
+    ).explain()
+    return {drop.group: drop.expected.tolist() for drop in told}
+
+
+def test_expected_values_are_medians_over_rows_near_in_the_other_columns():
+    rng = np.random.default_rng(0)
+    rows, row = rng.normal(size=(200, 4)), rng.normal(size=4)
+    by_hand = {j: [expected_by_hand(rows, row, j)] for j in range(4)}
+    assert expected(rows, row, singles(4)) == by_hand
+
+
+def test_a_huge_value_does_not_drown_the_distances_of_the_others():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(200, 3))
+    row = np.array([1e12, 0.0, 0.0])
+    assert expected(rows, row, singles(3))[0] == [expected_by_hand(rows, row, 0)]
+
+
+def test_a_row_is_not_its_own_neighbour():
+    rows = np.random.default_rng(2).normal(size=(11, 2))
+    rows[4] = [50.0, 0.0]
+    assert expected(rows, rows[4], singles(2), own=4)[0] == [np.median(np.delete(rows[:, 0], 4))]
+
+
+def test_a_category_is_replaced_by_the_most_frequent_level():
+    levels = np.array([0, 1, 1, 1, 2, 2, 0, 1, 1, 1, 2])
+    rows = np.column_stack([np.eye(3)[levels] * 0.7, np.zeros(11)])
+    groups, as_is = [np.array([0, 1, 2]), np.array([3])], np.array([0, 1, 2])
+    assert expected(rows, rows[0], groups, own=0, as_is=as_is)[0] == [0.0, 0.7, 0.0]
+
+
+def test_a_lone_column_is_compared_with_all_rows():
+    rows = np.arange(21.0)[:, None]
+    assert expected(rows, np.array([99.0]), singles(1)) == {0: [10.0]}
+
+
+def test_shares_are_drops_over_their_sum_in_order():
+    rows = np.zeros((20, 3))
+    X = np.array([[3.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+
+    def score(candidates, row):
+        return np.abs(candidates).sum(axis=1)
+
+    first, second = Attribution(
+        X, X, np.abs(X).sum(axis=1), score, neighbours(rows), singles(3), np.array([-1, -1])
+    ).explain()
+    assert [(drop.group, drop.share) for drop in first] == [(0, 0.75), (2, 0.25)]
+    assert (first[0].seen[0], first[0].expected[0]) == (3.0, 0.0)
+    assert second == ()
+
+
+def test_rows_are_explained_alike_in_any_batch():
+    rng = np.random.default_rng(3)
+    rows, X = rng.normal(size=(60, 3)), rng.normal(size=(3000, 3)) * 3
+
+    def score(candidates, row):
+        return (candidates**2).sum(axis=1)
+
+    def explained(part):
+        own = np.full(len(part), -1)
+        return Attribution(
+            part, part, (part**2).sum(axis=1), score, neighbours(rows), singles(3), own
+        ).explain()
+
+    together = explained(X)
+    assert [d.share for d in explained(X[2990:2991])[0]] == [d.share for d in together[2990]]
+
+
+def test_of_many_columns_the_farthest_from_expected_are_tried():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(50, 200))
+    X = np.zeros((1, 200))
+    X[0, [3, 150]] = 9.0, -8.0
+    asked = []
+
+    def score(candidates, row):
+        asked.append(len(candidates))
+        return (candidates**2).sum(axis=1)
+
+    (reasons,) = Attribution(
+        X, X, (X**2).sum(axis=1), score, neighbours(rows), singles(200), np.array([-1])
+    ).explain()
+    assert [drop.group for drop in reasons[:2]] == [3, 150]
+    assert asked[0] == max(asked) == 64
+
+
+def explained(rows, X, score):
+    """Reasons for rows, by a score of squared distances to the nearest of the reference."""
+
+    def of_rows(candidates, _row=None):
+        nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]
+        return score(nearest.mean(axis=1))
+
+    typical = np.quantile(of_rows(rows), 0.9)
+    own = np.full(len(X), -1)
+    d = singles(rows.shape[1])
+    return Attribution(X, X, of_rows(X), of_rows, neighbours(rows), d, own, typical).explain()
+
+
+SCORES = [
+    pytest.param(np.sqrt, id="grows with distance"),
+    pytest.param(lambda squares: 1 - np.exp(-squares), id="saturates"),
+]
+
+
+def stones(n, rng):
+    """Weight, price and two unrelated columns; length, width and depth follow the weight."""
+    weight = rng.normal(size=n)
+    sizes = weight[:, None] + 0.05 * rng.normal(size=(n, 3))
+    price = weight + 0.2 * rng.normal(size=n)
+    return np.column_stack([weight, price, rng.normal(size=(n, 2)), sizes])
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_three_wrong_columns_are_told_together(score):
+    rng = np.random.default_rng(5)
+    rows, X = stones(1500, rng), stones(12, rng)
+    X[:, 4:] = -6.0
+    for reasons in explained(rows, X, score):
+        assert {drop.group for drop in reasons[:3]} == {4, 5, 6}
+        assert [drop.together for drop in reasons[:3]] == [(4, 5, 6)] * 3
+        assert len({drop.share for drop in reasons[:3]}) == 1
+        assert sum(drop.share for drop in reasons) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_exchanged_columns_are_told_together(score):
+    rng = np.random.default_rng(6)
+    low, high = rng.normal(size=(2, 1500))
+    rows = np.column_stack([low, high, low, high, low, high])
+    rows += 0.1 * rng.normal(size=rows.shape)
+    X = np.array([[-2.0, 2.0, 2.0, -2.0, -2.0, 2.0], [1.5, -2.0, -2.0, 1.5, 1.5, -2.0]])
+    for reasons in explained(rows, X, score):
+        assert {drop.group for drop in reasons[:2]} == {2, 3}
+        assert reasons[0].together == (2, 3)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_one_wrong_column_is_told_alone(score):
+    rng = np.random.default_rng(7)
+    rows, X = stones(1500, rng), stones(14, rng)
+    wrong = np.arange(14) % 7
+    X[np.arange(14), wrong] += 9.0
+    for reasons, column in zip(explained(rows, X, score), wrong, strict=True):
+        assert (reasons[0].group, reasons[0].together) == (column, ())
+
+
+def test_the_farthest_column_is_told_where_no_drop_tells():
+    rows = np.random.default_rng(8).normal(size=(100, 3))
+    X = np.array([[0.0, 7.0, 0.0]])
+
+    def score(candidates, _row):
+        return np.ones(len(candidates))
+
+    (reasons,) = Attribution(
+        X, X, np.ones(1), score, neighbours(rows), singles(3), np.array([-1]), typical=0.5
+    ).explain()
+    assert [(drop.group, drop.share) for drop in reasons] == [(1, 0.0)]
+
+
+def test_a_rare_kind_of_rows_stays_and_strays_go():
+    rng = np.random.default_rng(9)
+    usual, rare = rng.normal(size=(2000, 4)), 9 + 0.5 * rng.normal(size=(60, 4))
+    strays = rng.uniform(-40, 40, size=(30, 4))
+    rows = np.vstack([usual, rare, strays])
+    kept = rows_without_strays(rows, np.linalg.norm(rows, axis=1), n_novel=100)
+    assert np.isin(np.arange(2000, 2060), kept).mean() > 0.9
+    assert np.isin(np.arange(2060, 2090), kept).mean() < 0.1
+
+
+def test_women_of_first_class_are_not_told_that_they_should_have_died():
     rows = [
         (*who, survived)
         for who, counts in TITANIC.items()
@@ -54,14 +255,14 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died() -> None:
     assert result.n_flagged
 
 
-def test_every_flagged_row_has_a_reason_however_few_are_asked_for() -> None:
+def test_every_flagged_row_has_a_reason_however_few_are_asked_for():
     few = screen_table(correlated(400), options=ScreeningOptions(explain=3, count=120))
     assert [row.explained for row in few.ranked] == [row.flagged for row in few.ranked]
     assert (len(few.ranked), few.settings["rows explained"]) == (120, 120)
     assert all(row.reasons for row in few.ranked)
 
 
-def test_stones_without_size_are_told_by_their_three_lengths() -> None:
+def test_stones_without_size_are_told_by_their_three_lengths():
     rng = np.random.default_rng(0)
     carat = rng.gamma(3.0, 0.3, 1500) + 0.2
     length = 6.4 * np.cbrt(carat)

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.threshold import (
+    Rule,
     benjamini_hochberg,
     conformal_p_values,
     rate_threshold,
@@ -61,3 +63,16 @@ def test_benjamini_hochberg_equals_scipy(p_values, rate):
 )
 def test_top_count(n_rows, share, expected):
     assert top_count(n_rows, share) == expected
+
+
+def test_the_estimator_flags_by_the_rule_that_tables_are_screened_by():
+    rows = np.random.default_rng(0).normal(size=(80, 3))
+    choice = KernelPCANovelty(share=0.05, random_state=0).fit(rows)
+    assert choice.threshold_ == Rule("share", 0.05).threshold(choice.novelty_scores_)
+    assert choice.threshold_ == Rule("count", 4).threshold(choice.novelty_scores_)
+    rate = KernelPCANovelty(contaminated=False, alpha=0.1, random_state=0).fit(rows)
+    found = Rule("alpha", 0.1).threshold(rate.novelty_scores_, rate.calibration_scores_)
+    assert rate.threshold_ == found
+    for detector in (choice, rate):
+        flagged = detector.novelty_scores_ > detector.threshold_
+        assert np.array_equal(detector.training_labels_ == -1, flagged)

@@ -8,10 +8,9 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables.opening import read_table
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import score_table, screen
+from kpca_apps.novelty.screening.run import explain_row, score_table, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated, frame_of
 

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.detector.attribution import NeighbourRows
-from kpca_apps.novelty.screening.hints import HintFinder, NumberColumn, _Distances
+from kpca_apps.novelty.detector.reasons import NeighbourRows
+from kpca_apps.novelty.screening.hints import HintFinder, _Column, _Surroundings
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.table.columns import ColumnOptions
 
@@ -30,11 +30,7 @@ def people(n: int, seed: int = 0) -> FloatArray:
 ROWS = people(1000)
 MEAN, SD = ROWS.mean(axis=0), ROWS.std(axis=0)
 STORED = NeighbourRows(ROWS, (ROWS - MEAN) / SD, np.array([], dtype=np.int64), np.arange(1000))
-FINDER = HintFinder.fit(
-    STORED,
-    [np.array([j]) for j in range(5)],
-    [NumberColumn(name, j, j) for j, name in enumerate(NAMES)],
-)
+FINDER = HintFinder(STORED, [np.array([j]) for j in range(5)], dict(enumerate(NAMES)))
 
 
 def hints(row: FloatArray) -> tuple[str, ...]:
@@ -62,7 +58,7 @@ def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
     stored = NeighbourRows(
         ROWS * np.array([1, -1, 1, 1, 1]), STORED.standardised, STORED.as_is, STORED.index
     )
-    finder = HintFinder.fit(stored, [np.array([j]) for j in range(5)], FINDER.columns)
+    finder = HintFinder(stored, [np.array([j]) for j in range(5)], dict(enumerate(NAMES)))
     told = [finder.hints(row, (row - MEAN) / SD, own=-1) for row in people(20, seed=6)]
     assert sum(one == ('"arm" fits if its sign is turned.',) for one in told) >= 15
 
@@ -98,16 +94,16 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     n_columns = 40
     rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))
     stored = NeighbourRows(rows, rows, np.array([], dtype=np.int64), np.arange(1000))
-    columns = [NumberColumn(f"c{j}", j, j) for j in range(n_columns)]
-    finder = HintFinder.fit(stored, [np.array([j]) for j in range(n_columns)], columns)
-    looked_up: list[NumberColumn] = []
-    expected = _Distances.expected
+    columns = {j: f"c{j}" for j in range(n_columns)}
+    finder = HintFinder(stored, [np.array([j]) for j in range(n_columns)], columns)
+    looked_up: list[_Column] = []
+    expected = _Surroundings.expected
 
-    def counted(distances: _Distances, column: NumberColumn, *others: Any) -> float:
+    def counted(distances: _Surroundings, column: _Column, *others: Any) -> float:
         looked_up.append(column)
         return expected(distances, column, *others)
 
-    monkeypatch.setattr(_Distances, "expected", counted)
+    monkeypatch.setattr(_Surroundings, "expected", counted)
     unlike = rng.uniform(-2, 2, n_columns)
     assert not any("exchanged" in one for one in finder.hints(unlike, unlike, own=-1))
     assert len(looked_up) == n_columns
@@ -115,9 +111,9 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
 
 def test_few_rows_or_one_column_give_no_hints() -> None:
     few = NeighbourRows(ROWS[:20], ROWS[:20], np.array([], dtype=np.int64), np.arange(20))
-    columns = [NumberColumn("height", 0, 0)]
-    assert HintFinder.fit(few, [np.array([0]), np.array([1])], columns).columns == ()
-    assert HintFinder.fit(STORED, [np.array([0])], columns).columns == ()
+    columns = {0: "height"}
+    assert HintFinder(few, [np.array([0]), np.array([1])], columns).columns == []
+    assert HintFinder(STORED, [np.array([0])], columns).columns == []
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,9 @@ import pytest
 from kpca_apps.errors import ModelFileError
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import score_table
+from kpca_apps.novelty.screening.run import explain_row, score_table
 from tests.files.model_parts import Arrays, Document, read_parts, write_parts
 from tests.novelty.tables import frame_of
 
@@ -139,8 +138,8 @@ def test_no_value_of_another_kind_fails_later(
         (("detector", "n_features_in"), 10**12),
         (("detector", "groups"), [[0]]),
         (("detector", "parameters", "share"), 2.0),
-        (("detector", "combined", "oddest", "zero"), -1e308),
-        (("detector", "combined", "oddest", "slope"), 1e308),
+        (("detector", "combined", "oddest_zero"), -1e308),
+        (("detector", "combined", "oddest_slope"), 1e308),
     ],
     ids=str,
 )
@@ -195,7 +194,7 @@ def test_a_hard_cut_of_huge_numbers_is_refused(
         ("combined.cells.residuals.factor", lambda a: np.full_like(a, 1e150)),
         ("combined.cells.alone.exponents", lambda a: np.full_like(a, 1e308)),
         ("combined.cells.given_others.knots", lambda a: a[:, ::-1].copy()),
-        ("combined.error.counted.surprise", lambda a: a - 1e308),
+        ("combined.error.surprise", lambda a: a - 1e308),
         ("combined.weights", lambda a: np.full_like(a, 1e308)),
         ("combined.cells.share", lambda a: -a),
         ("combined.cells.map.number", lambda a: np.full_like(a, a[0])),

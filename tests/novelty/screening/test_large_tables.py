@@ -17,11 +17,15 @@ from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import IntArray, Load, PartedTable, Table
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.explaining import explain_row
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.scored_table import write_scored_table
-from kpca_apps.novelty.screening.screening import score_table, screen, screen_table
+from kpca_apps.novelty.screening.run import (
+    explain_row,
+    score_table,
+    screen,
+    screen_table,
+    write_scored_table,
+)
 from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution
 from kpca_apps.parallel.workers import Workers
@@ -75,7 +79,7 @@ def whole(birds: Path) -> ScreeningResult:
 
 @pytest.fixture(autouse=True)
 def no_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.compare.baselines.RIVALS", ())
+    monkeypatch.setattr("kpca_apps.novelty.compare.baselines.BASELINES", ())
 
 
 def in_parts(path: Path, part_rows: int = 128) -> PartedTable:

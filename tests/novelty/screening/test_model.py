@@ -10,7 +10,7 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import score_table
+from kpca_apps.novelty.screening.run import score_table
 from tests.files.model_parts import read_parts, write_parts
 from tests.novelty.tables import correlated
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.novelty.screening.options import Rule, ScreeningOptions, resolve_rule
+from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.files.model_parts import from_file
 
@@ -12,6 +13,7 @@ def test_without_a_rule_a_table_gets_a_share_and_a_clean_model_a_rate() -> None:
     assert resolve_rule(ScreeningOptions(), clean=False) == Rule("share", 0.01)
     assert resolve_rule(ScreeningOptions(), clean=True) == Rule("alpha", 0.05)
     assert resolve_rule(ScreeningOptions(), clean=True, default=Rule("count", 3)).name == "count"
+    assert resolve_rule(ScreeningOptions(fdr=0.1), clean=True) == Rule("fdr", 0.1)
 
 
 @pytest.mark.parametrize("rule", [{"alpha": 0.1}, {"fdr": 0.1}])

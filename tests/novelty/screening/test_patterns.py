@@ -8,7 +8,7 @@ from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.result import ColumnProfile, Pattern, RankedRow, Reason
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table.columns import ColumnOptions
 
 HOSTILE = "a\nb\u202e<b>\x1b[31m"

@@ -15,14 +15,13 @@ from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import parted
 from kpca_apps.novelty.result import DuplicateRows
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.screening import screen_table
+from kpca_apps.novelty.screening.run import screen_table
 from kpca_apps.novelty.table import duplicates as module
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
-from kpca_apps.novelty.table.duplicates import find_duplicates
+from kpca_apps.novelty.table.duplicates import equal_rows, find_duplicates
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, table_rows
-from kpca_apps.novelty.table.row_hashes import equal_rows, hash_rows
-from kpca_apps.novelty.table.table_rows import WholeTableRows
+from kpca_apps.novelty.table.rows import hash_rows
 from tests.novelty.tables import frame_of
 
 NUMBERS = ["1", "1.0", "1.00000001", "2.5", "2.51", "-7", "x1", "NA", ""]
@@ -33,7 +32,7 @@ N_COLUMNS, N_NUMERIC = 6, 3
 def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(**options))  # type: ignore[arg-type]
-    return find_duplicates(WholeTableRows(TableEncoder.fit(table, plan, contaminated=True), table))
+    return find_duplicates(table_rows(TableEncoder.fit(table, plan, contaminated=True), table))
 
 
 def loose(cell: str, numeric: bool) -> object:
@@ -215,8 +214,7 @@ def test_all_rows_of_a_table_in_parts_are_compared_as_written(part_rows: int) ->
         encoder, parted(whole, part_rows=part_rows), seed=0, n_jobs=1, execution=Execution()
     )
     assert rows.size_of_parts == part_rows
-    used = [spec.name for spec in plan.used]
-    assert (rows.hashes() == hash_rows(whole.frame, used)).all()
+    assert (rows.hashes == hash_rows(whole, encoder)).all()
     found = find_duplicates(rows)
-    assert found.equal == find_duplicates(WholeTableRows(encoder, whole)).equal
+    assert found.equal == find_duplicates(table_rows(encoder, whole)).equal
     assert [group.rows for group in found.equal] == [(18, 301), (41, 302)]

@@ -16,7 +16,7 @@ from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.result import CategoryProfile, NumericProfile
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
-from kpca_apps.novelty.table.table_rows import WholeTableRows
+from kpca_apps.novelty.table.parted_rows import table_rows
 from tests.files.model_parts import from_file
 
 
@@ -64,7 +64,7 @@ def test_a_clean_reference_gets_no_gap_indicators(birds: Table) -> None:
 
 def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) -> None:
     encoder = fitted(birds)
-    rows = WholeTableRows(encoder, birds)
+    rows = table_rows(encoder, birds)
     assert rows.warnings() == (
         'Column "mass": 1 cell is no number and counts as missing, in row 4 ("12O").',
         'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
@@ -81,12 +81,12 @@ def test_a_table_with_another_decimal_mark_is_told_so(birds: Table) -> None:
     commas = pl.Series("mass", [f"{number},25" for number in range(birds.frame.height)])
     new = Table(birds.frame.with_columns(commas), None, birds.source)
     with pytest.raises(InputError, match="written with a comma where the decimal mark is a point"):
-        WholeTableRows(encoder, new)
+        table_rows(encoder, new)
 
 
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
-    assert 'line 9 ("12O").' in WholeTableRows(fitted(lined), lined).warnings()[0]
+    assert 'line 9 ("12O").' in table_rows(fitted(lined), lined).warnings()[0]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "", "?"]), min_size=12, max_size=60))
@@ -140,8 +140,8 @@ def test_hidden_columns_reveal_nothing(birds: Table) -> None:
     assert (
         encoder.seen(birds, 0, 0) == encoder.describe(0, np.array([1.0, 0])) == ("(hidden)", None)
     )
-    assert "12O" not in WholeTableRows(encoder, birds).warnings()[0]
-    profile = WholeTableRows(encoder, birds).profiles()[0]
+    assert "12O" not in table_rows(encoder, birds).warnings()[0]
+    profile = table_rows(encoder, birds).profiles()[0]
     assert profile.hidden and profile.distribution is None
 
 
@@ -183,16 +183,16 @@ def test_missing_and_extra_columns_are_named(birds: Table) -> None:
     encoder = fitted(birds)
     renamed = Table(birds.frame.rename({"mass": "mas"}), None, birds.source)
     with pytest.raises(InputError, match=r'birds.csv: column "mass" is missing.*mean "mas"'):
-        WholeTableRows(encoder, renamed)
+        table_rows(encoder, renamed)
     wider = Table(birds.frame.with_columns(extra=pl.lit(1)), None, birds.source)
-    assert 'left unused: "extra".' in WholeTableRows(encoder, wider).warnings()[0]
+    assert 'left unused: "extra".' in table_rows(encoder, wider).warnings()[0]
 
 
 def test_a_column_that_no_longer_reads_is_refused_with_its_place(birds: Table) -> None:
     encoder = fitted(birds)
     broken = Table(birds.frame.with_columns(mass=pl.lit("heavy")), None, birds.source)
     with pytest.raises(InputError, match=r'birds.csv, row 1: column "mass".*60 cells.*"heavy"'):
-        WholeTableRows(encoder, broken)
+        table_rows(encoder, broken)
 
 
 def test_gaps_the_reference_never_had_are_said(birds: Table) -> None:
@@ -200,14 +200,14 @@ def test_gaps_the_reference_never_had_are_said(birds: Table) -> None:
     gappy = Table(birds.frame.with_columns(ringed=pl.lit("")), None, birds.source)
     assert any(
         'Column "ringed": 60 rows lack a value' in text
-        for text in WholeTableRows(encoder, gappy).warnings()
+        for text in table_rows(encoder, gappy).warnings()
     )
 
 
 def test_profiles_follow_the_table(birds: Table) -> None:
     encoder = fitted(birds)
     wider = Table(birds.frame.with_columns(extra=pl.lit(1)).reverse(), None, birds.source)
-    profiles = {profile.name: profile for profile in WholeTableRows(encoder, wider).profiles()}
+    profiles = {profile.name: profile for profile in table_rows(encoder, wider).profiles()}
     assert list(profiles) == wider.frame.columns
     assert not profiles["extra"].used
     mass, seen = profiles["mass"].distribution, profiles["seen"].distribution

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.values import Column
-from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
-from kpca_apps.novelty.table.roles import inferred_spec
-from kpca_apps.novelty.table.specs import ColumnSpec
+from kpca_apps.novelty.table.columns import ColumnOptions, ColumnSpec, infer_plan, inferred_spec
 
 RNG = np.random.default_rng(0)
 SPARSE = RNG.choice(10**9, 60, replace=False)

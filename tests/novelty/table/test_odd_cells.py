@@ -16,10 +16,11 @@ from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.table.cell_rules import CellRules
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
-from kpca_apps.novelty.table.odd_cells import MAX_A_COLUMN
+from kpca_apps.novelty.table.faults import CellFaults
+from kpca_apps.novelty.table.kinds import Notation
+from kpca_apps.novelty.table.odd_cells import MAX_A_COLUMN, cell_rules, odd_cells
 from kpca_apps.report.result_json import result_to_json
 
 N = 600
@@ -61,16 +62,18 @@ def damaged() -> Table:
 def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[list[OddCell], int]:
     plan = infer_plan(table, ColumnOptions(**told))
     encoder = TableEncoder.fit(table, plan, contaminated=True)
-    rules = CellRules.fit(table, plan, table.frame.height)
+    rules = cell_rules(table, plan, table.frame.height)
     lines = table.lines
     parts = [
         Table(table.frame[i:j], None if lines is None else lines[i:j], table.source)
         for i, j in pairwise(cuts)
     ]
     faults = reduce(
-        add, [encoder.faults(p, i, rules) for p, i in zip(parts, cuts[:-1], strict=True)]
+        add, [CellFaults.of(p, plan, rules, i) for p, i in zip(parts, cuts[:-1], strict=True)]
     )
-    listed, n_cells = encoder.odd_cells(faults, rules, in_lines=lines is not None)
+    notations = [getattr(coder, "notation", Notation()) for coder in encoder.coders]
+    columns = list(zip(plan.used, rules, notations, faults.odd, strict=True))
+    listed, n_cells = odd_cells(columns, in_lines=lines is not None)
     return list(listed), n_cells
 
 

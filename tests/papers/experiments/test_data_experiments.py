@@ -16,7 +16,7 @@ from kpca_apps.papers.experiments import (
     denoising_digits,
     novelty_rates,
     segmentation,
-    virtual_examples,
+    usps,
 )
 from kpca_apps.papers.experiments.usps import Digits, errors, smoothed_digits
 from kpca_apps.papers.measuring import components
@@ -158,10 +158,10 @@ def test_cleaned_digits_are_fixed_points(papers_folder):
 
 
 def test_virtual_examples_are_judged_by_their_errors(papers_folder, monkeypatch):
-    monkeypatch.setattr(virtual_examples, "COMPONENTS", 32)
-    monkeypatch.setattr(virtual_examples, "FITTED_ROWS", 300)
+    monkeypatch.setattr(usps, "COMPONENTS", 32)
+    monkeypatch.setattr(usps, "FITTED_ROWS", 300)
     data = FewDigits(papers_folder)
-    (claim,) = virtual_examples.run(data).claims
+    (claim,) = usps.run_virtual_examples(data).claims
     with_them, without = (float(words.split()[0]) for words in str(claim.ours).split("them, "))
     (known,) = errors_by_scikit_learn(3, Digits(*data.usps()).smoothed(), (32,), 300)
     assert without == pytest.approx(known, abs=0.005)
@@ -185,10 +185,10 @@ def test_a_moved_digit_comes_back():
     image = np.full((1, 16, 16), -1.0)
     image[0, 3:12, 4:13] = rng.uniform(-1.0, 1.0, (9, 9))
     rows = image.reshape(1, 256)
-    for down, right in virtual_examples.SHIFTS:
-        there = virtual_examples.moved(rows, down, right)
+    for down, right in usps.SHIFTS:
+        there = usps.moved(rows, down, right)
         assert np.array_equal(there.reshape(16, 16), np.roll(image[0], (down, right), axis=(0, 1)))
-        assert np.array_equal(virtual_examples.moved(there, -down, -right), rows)
+        assert np.array_equal(usps.moved(there, -down, -right), rows)
 
 
 def test_errors_on_made_digits_are_those_of_scikit_learn():

@@ -189,7 +189,7 @@ def test_properties_turn_where_the_subspace_is_not_that_of_the_rows():
     assert [claim.verdict for claim in found] == [N] * 5
     assert [claim.verdict for claim in statements._lengths(K, level)] == [C, C, R]
     turned = replace(subspace, weights=subspace.weights[:, ::-1])
-    assert [claim.verdict for claim in statements._centring(K, T, turned, X)] == [N, N, N]
+    assert [claim.verdict for claim in statements._centring(K, turned, X)] == [N, N, N]
 
 
 def test_a_second_run_claims_the_same(outcomes):

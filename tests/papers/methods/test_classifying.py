@@ -10,12 +10,17 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.svm import SVC, LinearSVC
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.papers.methods.class_means import class_means
-from kpca_apps.papers.methods.component_svm import component_svm
-from kpca_apps.papers.methods.discriminant import component_discriminant
 from kpca_apps.papers.methods.explicit_maps import monomials
-from kpca_apps.papers.methods.kernel_neighbours import feature_distances, kernel_neighbour_labels
-from kpca_apps.papers.methods.multilayer_svm import two_layer_machines
+from kpca_apps.papers.methods.means_and_neighbours import (
+    class_means,
+    feature_distances,
+    kernel_neighbour_labels,
+)
+from kpca_apps.papers.methods.on_components import (
+    component_discriminant,
+    component_svm,
+    two_layer_machines,
+)
 
 from ..comparing import clouds, exact, misc_oracle, tiny_rows
 

@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.papers.measuring import components
-from kpca_apps.papers.methods.kernel_kmeans import batch_kernel_kmeans, online_kernel_kmeans
+from kpca_apps.papers.methods.means_and_neighbours import batch_kernel_kmeans, online_kernel_kmeans
 
 from ..comparing import clouds, misc_oracle, tiny_rows
 

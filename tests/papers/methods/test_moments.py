@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.papers.methods.moments import component_moments, projection_pursuit
+from kpca_apps.papers.methods.on_components import component_moments, projection_pursuit
 
 from ..comparing import ORACLES, clouds, exact, misc_oracle, tiny_rows
 

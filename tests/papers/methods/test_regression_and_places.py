@@ -7,10 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.papers.kernels.iterated import Iterated
-from kpca_apps.papers.methods.component_regression import regress_on_components
-from kpca_apps.papers.methods.iterated_gaussian import iterated_gaussian
-from kpca_apps.papers.methods.neighbourhood import neighbourhood_components
+from kpca_apps.papers.kernels.composed import Iterated, iterated_gaussian
+from kpca_apps.papers.methods.means_and_neighbours import neighbourhood_components
+from kpca_apps.papers.methods.on_components import regress_on_components
 
 from ..comparing import clouds, exact, misc_oracle
 

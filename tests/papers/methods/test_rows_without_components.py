@@ -7,14 +7,18 @@ import pytest
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Scaled, Sigmoid
-from kpca_apps.papers.methods.basic_patterns import basic_pattern_components, basic_patterns
-from kpca_apps.papers.methods.component_svm import component_svm
-from kpca_apps.papers.methods.greedy import greedy_components
-from kpca_apps.papers.methods.iterated_gaussian import iterated_gaussian
-from kpca_apps.papers.methods.kernel_hebbian import hebbian_components
-from kpca_apps.papers.methods.kernel_kmeans import batch_kernel_kmeans
-from kpca_apps.papers.methods.neighbourhood import neighbourhood_components
-from kpca_apps.papers.methods.power_method import power_components, power_pairs
+from kpca_apps.papers.kernels.composed import iterated_gaussian
+from kpca_apps.papers.methods.fewer_rows import (
+    basic_pattern_components,
+    basic_patterns,
+    greedy_components,
+)
+from kpca_apps.papers.methods.iterations import hebbian_components, power_components, power_pairs
+from kpca_apps.papers.methods.means_and_neighbours import (
+    batch_kernel_kmeans,
+    neighbourhood_components,
+)
+from kpca_apps.papers.methods.on_components import component_svm
 
 from ..comparing import clouds
 

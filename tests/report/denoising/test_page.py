@@ -14,10 +14,10 @@ import pytest
 from PIL import Image
 
 from kpca_apps.denoise.result import DenoisingResult, Residual
-from kpca_apps.report.denoising.page import MAX_TOGETHER, render_denoising, render_trial
+from kpca_apps.report.denoising.page import MAX_TOGETHER, render_trial
 from kpca_apps.report.denoising.text import headline
 from tests.report import denoising_examples as examples
-from tests.report.pages import Page
+from tests.report.pages import Page, render_denoising
 
 
 @cache

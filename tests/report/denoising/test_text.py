@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality, Residual
-from kpca_apps.report.denoising.page import render_denoising
 from kpca_apps.report.denoising.text import (
     best_rival,
     decibels,
@@ -21,11 +20,11 @@ from kpca_apps.report.denoising.text import (
     noise_sentence,
     reason_text,
     residual_sentence,
-    similarity,
     standing_sentences,
 )
-from kpca_apps.report.text import Verbatim, plain
+from kpca_apps.report.text import Verbatim
 from tests.report.denoising_examples import compared, failed, image, with_dictionary
+from tests.report.pages import render_denoising
 
 
 def say(*images: ImageOutcome) -> str:
@@ -108,17 +107,17 @@ def test_rivals_that_are_ahead_are_named() -> None:
     lead = image("lead.png", comparison=compared(20.0, 30.0, nl_means=29.0))
     trail = image("trail.png", comparison=compared(20.0, 27.0, nl_means=29.0))
     (sentence,) = standing_sentences(DenoisingResult((lead, trail)))
-    assert plain(sentence) == (
+    assert "".join(sentence) == (
         "Kernel PCA is 0.50 dB behind non-local means on average; non-local means is ahead on 1: "
         "trail.png."
     )
     (sentence,) = standing_sentences(DenoisingResult((lead, lead)))
-    assert plain(sentence) == (
+    assert "".join(sentence) == (
         "Kernel PCA is 1.00 dB ahead of non-local means on average; non-local means is ahead on no "
         "image."
     )
     (sentence,) = standing_sentences(DenoisingResult((lead,)))
-    assert plain(sentence) == "Kernel PCA is 1.00 dB ahead of non-local means."
+    assert "".join(sentence) == "Kernel PCA is 1.00 dB ahead of non-local means."
     assert standing_sentences(DenoisingResult((image(),))) == []
 
 
@@ -133,6 +132,7 @@ def test_levels_stand_on_their_scale() -> None:
     assert level_text(image(data_range=1.0), 0.0981) == "0.0981 of 1"
     assert level_text(image(data_range=65535.0), 3290.4) == "3,290 of 65,535"
     assert level_text(image(noise="poisson"), 12.0) == "12 of 255 where brightest"
+    assert level_text(image(noise="speckle"), 0.2) == "20 % of the intensity"
 
 
 def test_noise_is_told_with_how_it_is_known() -> None:
@@ -193,7 +193,8 @@ def test_likeness_without_ssim_and_of_equal_images() -> None:
     assert "is equal to the clean one" in likeness_sentence(compared(20.0, math.inf))
     assert "was equal to the clean one before" in likeness_sentence(compared(math.inf, 40.0))
     assert decibels(math.inf) == "equal"
-    assert similarity(tiny.noisy) == ""
+    page = render_denoising(DenoisingResult((image("a.png", comparison=tiny), image("b.png"))))
+    assert "25.00</b> <small></small>" in page["report.html"]
 
 
 def test_a_reason_stands_without_the_name_before_it() -> None:

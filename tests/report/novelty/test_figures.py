@@ -24,7 +24,7 @@ from tests.report import examples
 
 def test_figures_as_files() -> None:
     files = screening_figures(replace(examples.two_columns(), evaluations=examples.evaluations()))
-    assert list(files) == ["scores", "threshold", "map", "scree", "contours", "roc", "pr"]
+    assert list(files) == ["scores", "threshold", "contours", "map", "scree", "roc", "pr"]
     assert all(png.startswith(b"\x89PNG") for png in files.values())
 
 
@@ -141,16 +141,22 @@ def test_the_distribution_of_few_flagged_rows(n_flagged: int, said: str) -> None
 
 
 def test_contours_without_a_line_say_nothing_of_one() -> None:
-    contours = examples.two_columns().contours
-    assert contours is not None
-    with house_style():
-        assert "accented line" in score_contours(contours, 0.5).caption
-        assert "line" not in score_contours(contours, np.inf).caption
+    result = examples.two_columns()
+    captions = []
+    for value in (0.5, np.inf):
+        with house_style():
+            drawing = score_contours(
+                replace(result, threshold=replace(result.threshold, value=value))
+            )
+        captions.append(drawing.caption if drawing else "")
+    assert "accented line" in captions[0]
+    assert "line" not in captions[1]
+    assert score_contours(replace(result, contours=None)) is None
 
 
 def test_the_map_names_the_oddest_rows() -> None:
     with house_style():
-        drawing = component_map(examples.screening().map)
+        drawing = component_map(examples.screening())
     ranks = [text.get_text() for text in drawing.figure.axes[0].texts]
     assert ranks
     assert set(ranks) <= {"1", "2", "3", "4", "5"}
@@ -158,11 +164,12 @@ def test_the_map_names_the_oddest_rows() -> None:
 
 
 def test_labels_on_the_map_do_not_overlap() -> None:
-    points = examples.screening().map
+    result = examples.screening()
+    points = result.map
     oddest = (points.rank > 0) & (points.rank <= 5)
     heap = replace(points, x=np.where(oddest, 0.0, points.x), y=np.where(oddest, 0.0, points.y))
     with house_style():
-        drawing = component_map(heap)
+        drawing = component_map(replace(result, map=heap))
     drawing.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in drawing.figure.axes[0].texts]
     assert 1 <= len(boxes) < 5
@@ -171,10 +178,10 @@ def test_labels_on_the_map_do_not_overlap() -> None:
 
 
 def test_hard_and_soft_cuts_are_told_apart() -> None:
-    points = examples.screening().map
-    hard = replace(points, gains=(np.arange(60) < 7).astype(float))
+    soft = examples.screening()
+    hard = replace(soft, map=replace(soft.map, gains=(np.arange(60) < 7).astype(float)))
     with house_style():
-        assert "(a soft cut)" in scree(points).caption
+        assert "(a soft cut)" in scree(soft).caption
         assert "the first 7 are kept whole and the rest dropped" in scree(hard).caption
 
 

@@ -17,7 +17,6 @@ from kpca_apps.report.text import (
     number,
     ordinal,
     percent,
-    plain,
     plural,
     writable,
 )
@@ -127,11 +126,11 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
     ],
 )
 def test_the_first_sentence(name: str, sentence: str) -> None:
-    assert plain(headline(without_hidden(examples.SCREENINGS[name]()))) == sentence
+    assert "".join(headline(without_hidden(examples.SCREENINGS[name]()))) == sentence
 
 
 def test_the_first_sentence_when_all_are_flagged() -> None:
-    assert plain(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; row ")
+    assert "".join(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; row ")
 
 
 @pytest.mark.parametrize(
@@ -147,12 +146,12 @@ def test_the_first_sentence_when_all_are_flagged() -> None:
 def test_the_first_sentence_of_a_table_of_one_or_two_rows(
     n_rows: int, n_flagged: int, start: str
 ) -> None:
-    assert plain(headline(examples.screening(n_rows, n_flagged))).startswith(start)
+    assert "".join(headline(examples.screening(n_rows, n_flagged))).startswith(start)
 
 
 def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
     result = replace(examples.screening(n_flagged=1), columns=examples.hidden().columns)
-    assert plain(headline(without_hidden(result))) == (
+    assert "".join(headline(without_hidden(result))) == (
         "1 of 344 rows stands out: row 263, chiefly for its Flipper Length (mm), whose values are "
         "hidden."
     )
@@ -160,26 +159,26 @@ def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column(
 
 def test_the_first_sentence_of_a_missing_value() -> None:
     reason = Reason("Sex", 1.0, "", "MALE", None, "MALE")
-    sentence = plain(headline(examples.screening(reasons=(reason,))))
+    sentence = "".join(headline(examples.screening(reasons=(reason,))))
     assert sentence.endswith(": its Sex is missing where MALE was expected.")
 
 
 def test_the_first_sentence_of_an_unexpected_value() -> None:
     reason = Reason("Comments", 1.0, "Broken band", "(missing)", "Broken band", None)
-    sentence = plain(headline(examples.screening(reasons=(reason,))))
+    sentence = "".join(headline(examples.screening(reasons=(reason,))))
     assert sentence.endswith(": its Comments reads Broken band where no value was expected.")
 
 
 def test_the_first_sentence_of_free_text() -> None:
     result = examples.screening(reasons=(Reason("note", 1.0, "N2A2", "about 5 characters"),))
     text = replace(result.columns[1], name="note", role="text", distribution=None)
-    sentence = plain(headline(replace(result, columns=(text,))))
+    sentence = "".join(headline(replace(result, columns=(text,))))
     assert sentence.endswith(": its note reads N2A2 where text of about 5 characters was expected.")
 
 
 def test_the_first_sentence_without_a_ranked_row() -> None:
     result = replace(examples.screening(n_flagged=0), ranked=())
-    assert plain(headline(result)) == "None of 344 rows stands out."
+    assert "".join(headline(result)) == "None of 344 rows stands out."
 
 
 def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:

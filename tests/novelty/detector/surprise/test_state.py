@@ -125,7 +125,7 @@ def test_numbers_that_are_none_are_refused(detector, value):
 
 def test_counts_out_of_order_are_refused(detector):
     arrays = arrays_of(detector)
-    for name in ("combined.mean.counted.knots", "combined.mean.counted.surprise"):
+    for name in ("combined.mean.knots", "combined.mean.surprise"):
         for bad in (arrays[name][::-1].copy(), first_set(arrays[name], 1e9)):
             with pytest.raises(ModelFileError):
                 damaged(detector, name, bad)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.novelty.detector.surprise.tails import (
+from kpca_apps.novelty.detector.surprise.combined import (
     ALLOWED,
     EXTREME_KNOTS,
     FLOOR,
@@ -12,10 +12,9 @@ from kpca_apps.novelty.detector.surprise.tails import (
     LARGEST_EXPONENT,
     SHARES,
     UPPER,
-    CountedTail,
-    ExponentialTail,
     TwoTails,
     UpperTail,
+    exponential_tail,
 )
 
 SEEDS = st.integers(0, 10**6)
@@ -109,7 +108,7 @@ def test_columns_that_end_sharply_have_the_largest_exponent_and_empty_ones_none(
 @given(seed=SEEDS, n=st.integers(1, 400))
 def test_few_scores_are_counted_one_by_one(seed, n):
     scores = values_of(seed, n)
-    tail = CountedTail.fit(scores)
+    tail = UpperTail.fit(scores, ends=True)
     brute = [-np.log((scores >= score).mean()) for score in scores]
     np.testing.assert_allclose(tail(scores), brute, atol=1e-12)
     assert tail(np.array([scores.min() - 1])) == 0.0
@@ -118,7 +117,7 @@ def test_few_scores_are_counted_one_by_one(seed, n):
 
 def test_of_many_scores_the_most_extreme_are_counted_and_the_others_nearly():
     scores = np.random.default_rng(0).lognormal(size=20_000)
-    tail = CountedTail.fit(scores)
+    tail = UpperTail.fit(scores, ends=True)
     assert len(tail.knots) <= KNOTS
     ordered = np.sort(scores)
     brute = -np.log1p(-np.arange(20_000) / 20_000)
@@ -132,10 +131,11 @@ def test_of_many_scores_the_most_extreme_are_counted_and_the_others_nearly():
 
 def test_an_exponential_tail_goes_through_its_quantiles():
     scores = np.random.default_rng(1).exponential(2.0, 50_000) + 7.0
-    tail = ExponentialTail.fit(scores, (0.9, 0.99))
-    np.testing.assert_allclose(tail(np.quantile(scores, (0.9, 0.99))), np.log([10, 100]))
+    zero, slope = exponential_tail(scores, (0.9, 0.99))
+    surprise = slope * (np.quantile(scores, (0.9, 0.99)) - zero)
+    np.testing.assert_allclose(surprise, np.log([10, 100]))
     # -log P(score >= x) = (x - 7) / 2.
-    assert (tail.slope, tail.zero) == (pytest.approx(0.5, rel=0.05), pytest.approx(7.0, rel=0.05))
+    assert (slope, zero) == (pytest.approx(0.5, rel=0.05), pytest.approx(7.0, rel=0.05))
 
 
 def test_rows_that_all_score_alike_get_a_steep_tail_not_an_endless_one():
@@ -148,17 +148,18 @@ def test_rows_that_all_score_alike_get_a_steep_tail_not_an_endless_one():
 def test_far_beyond_the_others_a_score_is_rarer_than_one_in_n(seed, n):
     scores = values_of(seed, n)
     tail = UpperTail.fit(scores)
-    counted, reach = tail.counted(scores), np.quantile(scores, UPPER)
-    assert (tail(scores) >= counted).all()
+    counted, reach = UpperTail.fit(scores, ends=True), np.quantile(scores, UPPER)
+    assert (tail(scores) >= counted(scores)).all()
     assert (np.diff(tail(np.sort(scores))) >= 0).all()
     far = np.array([scores.max() + k * (1 + np.ptp(scores) + np.ptp(reach)) for k in (100, 200)])
     assert np.log(n) < tail(far)[0] < tail(far)[1]
-    assert (tail(far) >= tail.beyond(far) - ALLOWED).all()
-    np.testing.assert_allclose(np.diff(tail(far)), tail.beyond.slope * np.diff(far))
+    assert (tail(far) >= tail.slope * (far - tail.zero) - ALLOWED).all()
+    np.testing.assert_allclose(np.diff(tail(far)), tail.slope * np.diff(far))
 
 
 def test_a_tail_that_ends_makes_no_score_rarer_than_the_last():
     scores = np.random.default_rng(2).exponential(size=200)
     tail = UpperTail.fit(scores, ends=True)
-    np.testing.assert_array_equal(tail(scores), tail.counted(scores))
+    counted = [-np.log((scores >= score).mean()) for score in scores]
+    np.testing.assert_allclose(tail(scores), counted, atol=1e-12)
     np.testing.assert_allclose(tail(scores.max() * np.array([1.0, 2.0, 1e9])), np.log(200))

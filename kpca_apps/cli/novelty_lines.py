@@ -1,0 +1,208 @@
+"""What ``kpca novelty`` says and lays out on a terminal."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
+from kpca_apps.files.names import one_line
+from kpca_apps.novelty.screening.verdict import rate_statement
+from kpca_apps.report.novelty.text import (
+    PRECISION,
+    ROC,
+    headline,
+    is_missing,
+    scores_text,
+    verdict,
+    without_hidden,
+)
+
+if TYPE_CHECKING:
+    from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
+    from kpca_apps.novelty.screening.model import NoveltyModel
+    from kpca_apps.novelty.table.columns import ColumnPlan
+
+TOP = 5
+MAX_WARNINGS = 5
+MAX_PATTERNS = 3
+SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
+
+
+def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ...]) -> None:
+    """Say what a screening found, with the notes on its table; hidden values are not said."""
+    visible = without_hidden(result)
+    console.say("".join(headline(visible)))
+    console.lines(["", *summary_lines(visible), ""])
+    if visible.odd_cells:
+        console.lines([*odd_cell_lines(visible), ""])
+    for pattern in visible.patterns[:MAX_PATTERNS]:
+        console.say(pattern.sentence)
+    if len(visible.patterns) > MAX_PATTERNS:
+        console.say(
+            f"... and {len(visible.patterns) - MAX_PATTERNS} more such patterns in result.json."
+        )
+    if result.duplicates.statement:
+        console.say(result.duplicates.statement)
+    console.say(_threshold_text(result))
+    if result.scale is not None:
+        console.say(result.scale.statement)
+    for evaluation in result.evaluations:
+        console.say(_labels_text(evaluation))
+    for note in notes:
+        console.say(note)
+    say_warnings(console, result.warnings)
+
+
+def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
+    """Say the first warnings, and how many more there are."""
+    for warning in warnings[:MAX_WARNINGS]:
+        console.say(f"Note: {warning}")
+    if len(warnings) > MAX_WARNINGS:
+        console.say(f"... and {len(warnings) - MAX_WARNINGS} more notes in the report.")
+
+
+def summary_lines(result: ScreeningResult) -> list[str]:
+    """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
+    oddest = result.oddest_of_each_kind[:TOP]
+    scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
+    rows = [_row_cells(row, score) for row, score in zip(oddest, scores, strict=True)]
+    scale = result.scale.name if result.scale else ""
+    head = ("rank", "flagged", "row", "line", "id", scale, "score")
+    # Rows of binary files have no line, and most tables no id: no column for what is not there.
+    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    top, *body = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
+    # Ranks that skip some would puzzle a reader.
+    is_top = [row.rank for row in oddest] == list(range(1, len(oddest) + 1))
+    lines = [top] if is_top else ["The oddest row of each kind of reason:", top]
+    for row, line in zip(oddest, body, strict=True):
+        lines += [line, f"{'':6}{_first_reason(row)}"]
+        for hint in row.hints:
+            text, width = one_line(hint, MAX_LINE), terminal_width() - 6
+            wrapped = textwrap.wrap(text, width, break_on_hyphens=False)
+            lines += [f"{'':6}{part}" for part in wrapped]
+    return lines
+
+
+def odd_cell_lines(result: ScreeningResult) -> list[str]:
+    """Lay out the clearest of the cells that are odd by themselves, a line each."""
+    cells, n = result.odd_cells[:TOP], result.n_odd_cells
+    found = "1 cell is odd by itself:" if n == 1 else f"{n:,} cells are odd by themselves:"
+    in_lines = any(cell.line is not None for cell in cells)
+    rows = [("line" if in_lines else "row", "column", "reads", "probably meant")]
+    for cell in cells:
+        more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
+        where = str(cell.row if cell.line is None else cell.line)
+        seen = f"{one_line(cell.seen, 20)}{more}"
+        rows.append((where, one_line(cell.column, 24), seen, one_line(cell.suggestion, 20)))
+    # Where nothing is clearly meant, there is no column for it.
+    width = 4 if any(cell.suggestion for cell in cells) else 3
+    n_left = n - sum(cell.n_cells for cell in cells)
+    left = [f"... and {n_left:,} more in the report, each with why."] if n_left else []
+    return [found, *column_lines([row[:width] for row in rows]), *left]
+
+
+def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
+    """Return rank, flagged, row, line, id, rarity and score as cells of the summary."""
+    rarity = "" if row.p_value is None else f"{row.p_value:.3g}"
+    if row.rarity is not None:
+        rarity = row.rarity.words
+    place = (str(row.row), "" if row.line is None else str(row.line), one_line(row.id or "", 12))
+    return str(row.rank), "yes" if row.flagged else "no", *place, rarity, score
+
+
+def _first_reason(row: RankedRow) -> str:
+    if not row.reasons:
+        return "as expected in every column" if row.explained else "(not explained)"
+    reason, *others = row.reason_sets[0]
+    seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)
+    expected = "no value" if is_missing(reason.expected) else one_line(reason.expected, 20)
+    beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
+    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
+
+
+def explanation_lines(row: RankedRow) -> list[str]:
+    """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
+    if not row.reasons:
+        return ["Every column reads what the rows most like it do.", *row.hints]
+    rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
+    for reasons in row.reason_sets:
+        share = sum(reason.share for reason in reasons)
+        first = f"{share:.0%}" if share else "farthest"
+        for reason in reasons:
+            beside = first if reason is reasons[0] else "together"
+            texts = (reason.column, reason.seen, reason.expected)
+            rows.append((beside, *(one_line(text, 28) for text in texts)))
+    return [*column_lines(rows), "", *row.hints, SHARES]
+
+
+def plan_lines(plan: ColumnPlan) -> list[str]:
+    """Lay out what every column of a table becomes, a line a column."""
+    head = ("column", "taken as", "missing", "distinct", "why")
+    rows = [
+        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
+        for s in plan.specs
+    ]
+    return column_lines([head, *rows])
+
+
+def _labels_text(evaluation: Evaluation) -> str:
+    """Say how well the scores tell the rows that are labelled as outliers, and beside whom."""
+    ours = next(curve for curve in evaluation.methods if curve.ours)
+    areas = f"{ROC.label} {ours.auroc:.3f}, {PRECISION.label} {ours.auprc:.3f}."
+    return (
+        f"Against the labels, {evaluation.n_positive:,} of {evaluation.n_rows:,} rows with "
+        f"{one_line(evaluation.label, 60)} {one_line(evaluation.positive, 60)}: "
+        f"{verdict(evaluation) or areas}"
+    )
+
+
+def _threshold_text(result: ScreeningResult) -> str:
+    """Say the threshold, in digits that tell it from the scores shown, and what it means."""
+    info = result.threshold
+    if not math.isfinite(info.value):
+        return info.statement
+    _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
+    rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
+    return f"Threshold {limit}{rarity}. {info.statement}"
+
+
+def learned(model: NoveltyModel) -> str:
+    """Say what a model was fitted on and how it will flag rows."""
+    rule, detector = model.rule, model.detector
+    what = (
+        f"Learned {model.source.n_rows:,} rows of {one_line(model.source.name)} by "
+        f"{len(model.encoder.plan.used)} columns."
+    )
+    if rule.name != "alpha":
+        return (
+            f"{what} It flags by {rule.name} {rule.setting:g}; the threshold is set on each table "
+            "scored."
+        )
+    statement = rate_statement(
+        rule.setting,
+        detector.threshold_,
+        len(detector.calibration_scores_),
+        detector.calibration_ or "leave-one-out",
+    )
+    if not math.isfinite(detector.threshold_):
+        return f"{what} {statement}"
+    return f"{what} Threshold {scores_text([], detector.threshold_)[1]}. {statement}"
+
+
+def place(row: RankedRow, result: ScreeningResult) -> str:
+    """Say in one line which row it is, and where it stands."""
+    name = f" ({one_line(row.id, 60)})" if row.id else ""
+    line = f", line {row.line}" if row.line is not None else ""
+    rarity = f"p-value {row.p_value:.3g}; " if row.p_value is not None else ""
+    if row.rarity is not None:
+        rarity = f"{row.rarity.words} usual rows would score so high; "
+    verdict = "flagged" if row.flagged else "not flagged"
+    near = result.scores[abs(result.ranks - row.rank) == 1].tolist()
+    (score, *_), limit = scores_text([row.score, *near], result.threshold.value)
+    limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"
+    return (
+        f"Row {row.row}{name}{line}: {rarity}novelty score {score} ({limit}), {verdict}, rank "
+        f"{row.rank} of {result.n_rows}."
+    )

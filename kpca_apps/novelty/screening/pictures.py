@@ -1,0 +1,87 @@
+"""What the pictures of a screening need: rows on kernel components, and scores on a grid."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.result import ComponentMap, ScoreContours
+from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.verdict import Verdict, top_rows
+from kpca_apps.novelty.table.rows import TableRows
+
+__all__ = ["map_rows", "score_grid"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MAX_DRAWN = 1_500
+N_VARIANCES = 30
+GRID = 60
+
+
+def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
+    """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
+    drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
+    points = model.detector.map_components(matrix)
+    ranks = verdict.ranks[drawn]
+    subspace = model.detector.subspace_
+    # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
+    kept = model.detector.views_.transform(model.detector.neighbours_.rows)
+    total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
+    leading = np.zeros(2)
+    leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
+    return ComponentMap(
+        x=points[:, 0],
+        y=points[:, 1],
+        rank=np.where(ranks <= len(listed), ranks, 0),
+        flagged=np.asarray(verdict.flagged[drawn]),
+        n_rows=verdict.rows.n_rows,
+        variances=subspace.variances[:N_VARIANCES],
+        gains=subspace.gain[:N_VARIANCES],
+        explained=(float(leading[0]), float(leading[1])),
+    )
+
+
+def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
+    """Scores on a grid over the two columns of a table; ``None`` unless it uses two numeric ones.
+
+    Beside a sample of the rows, the first 1,500 of those flagged are drawn.
+    """
+    used = model.encoder.plan.used
+    if len(used) != 2 or any(spec.role != "numeric" for spec in used):
+        return None
+    # A column with gaps brings an indicator of them, which is 0 all over the picture.
+    first, second = (group.columns[0] for group in model.encoder.groups)
+    flagged = top_rows(verdict.ranks, MAX_DRAWN)
+    flagged = flagged[verdict.flagged[flagged]]
+    drawn, matrix = _drawn(verdict.rows, flagged, model.options.seed)
+    held = np.vstack([verdict.rows.sample, matrix])
+    low, high = held.min(axis=0), held.max(axis=0)
+    margin = 0.05 * (high - low)
+    x, y = (np.linspace((low - margin)[j], (high + margin)[j], GRID) for j in (first, second))
+    grid = np.zeros((GRID * GRID, matrix.shape[1]))
+    grid[:, first], grid[:, second] = np.tile(x, GRID), np.repeat(y, GRID)
+    return ScoreContours(
+        x_name=used[0].name,
+        y_name=used[1].name,
+        x=x,
+        y=y,
+        scores=-model.detector.score_samples(grid).reshape(GRID, GRID),
+        points_x=matrix[:, first],
+        points_y=matrix[:, second],
+        points_flagged=np.asarray(verdict.flagged[drawn]),
+    )
+
+
+def _drawn(rows: TableRows, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
+    """Positions of at most 1,500 drawn rows and of those to keep, in order; and all encoded."""
+    index, rng = rows.sample_index, np.random.default_rng(seed)
+    drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
+    positions = np.union1d(drawn, kept)
+    place = np.searchsorted(index, positions).clip(max=len(index) - 1)
+    is_held = index[place] == positions
+    matrix = rows.sample[place]
+    if not is_held.all():
+        matrix[~is_held] = rows.encoded(positions[~is_held])
+    return positions, matrix

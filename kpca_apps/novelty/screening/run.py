@@ -1,0 +1,510 @@
+"""A table in, a ranked list with reasons and a threshold out; or one row; or the scored table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.tables.opening import open_table, table_from_frame
+from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
+from kpca_apps.files.tables.table import PartedTable, Table, TablePart
+from kpca_apps.novelty.compare.comparison import evaluate_scores
+from kpca_apps.novelty.compare.labels import Labels, read_labels
+from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
+from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
+from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
+from kpca_apps.novelty.screening.patterns import find_patterns
+from kpca_apps.novelty.screening.pictures import map_rows, score_grid
+from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
+from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
+from kpca_apps.novelty.table.columns import (
+    UNKNOWN,
+    ColumnOptions,
+    ColumnSpec,
+    check_options,
+    quoted,
+)
+from kpca_apps.novelty.table.duplicates import find_duplicates
+from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
+from kpca_apps.novelty.table.rows import (
+    AnyTable,
+    RowQuery,
+    TableRows,
+    column_names,
+    id_note,
+    naming_column,
+)
+
+__all__ = [
+    "explain_row",
+    "inherit_options",
+    "rows_to_score",
+    "score_table",
+    "screen",
+    "screen_table",
+    "write_scored_table",
+]
+
+# Any: a data frame of another library is known by its Arrow interface alone.
+TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
+Found = Mapping[str, NDArray[Any] | None]
+
+# Rows a report lists whether or not they are explained.
+MIN_LISTED = 100
+# Flagged rows that are explained however few were asked for: some seconds' work.
+MAX_FLAGGED_EXPLAINED = 500
+# Rows of one id that a message lists.
+MAX_PLACES = 20
+SAME_TABLE = (
+    "The table is the very one the model was fitted on: its rows are scored as if each had been "
+    "left out."
+)
+SAME_TABLE_P_VALUES = (
+    " A row that calibrates counts itself in its p-value, which is {:.2g} at least."
+)
+SAME_TABLE_LARGE = (
+    "The table is the very one the model was fitted on, which had too many rows for their "
+    "leave-one-out scores to be saved: rows are scored as new ones, and those the model was "
+    "fitted on score slightly low."
+)
+SAME_TABLE_HARD = (
+    "The table is the very one the model was fitted on. A hard cut (--components) has no "
+    "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
+)
+
+
+def screen_table(
+    table: TableLike,
+    *,
+    reference: TableLike | None = None,
+    options: ScreeningOptions | None = None,
+    command: str = "",
+    execution: Execution | None = None,
+) -> ScreeningResult:
+    """Screen a table for outliers.
+
+    Parameters
+    ----------
+    table : Table, PartedTable, DataFrame, str or Path
+        The table, of at least 3 rows: as read, as a frame of polars (or of any library that
+        offers the Arrow stream interface), or as the path of a file, or of a folder of Parquet
+        files. Of more than 100,000 rows, it is read in parts.
+    reference : Table, PartedTable, DataFrame, str or Path, optional
+        Rows known to be normal. Without it the table itself is learned from, outliers and all.
+    options : ScreeningOptions, optional
+        By default 1 % of the rows are flagged; with a reference, rows that fewer than 5 % of
+        normal rows exceed.
+    command : str
+        What reproduces the result, for the report.
+    execution : Execution, optional
+        Where a table that is read in parts is worked on.
+
+    Returns
+    -------
+    ScreeningResult
+
+    Raises
+    ------
+    ConfigError
+        If options contradict each other or the table, or ask for a rate without a reference.
+    InputError
+        If a table cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> sizes = [10.0 + i % 7 for i in range(40)]
+    >>> frame = pl.DataFrame({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+    >>> result = screen_table(frame)
+    >>> result.ranked[0].row, result.n_flagged
+    (41, 1)
+    """
+    clean = None if reference is None else _as_table(reference)
+    given = _as_table(table)
+    return screen(given, reference=clean, options=options, command=command, execution=execution)[0]
+
+
+def _as_table(given: TableLike) -> AnyTable:
+    if isinstance(given, Table | PartedTable):
+        return given
+    if isinstance(given, str | Path):
+        return open_table(given)
+    if hasattr(given, "__arrow_c_stream__"):
+        return table_from_frame(pl.DataFrame(given))
+    raise InputError(f"a table must be a path, a Table or a data frame, got {type(given).__name__}")
+
+
+def screen(
+    table: AnyTable,
+    *,
+    reference: AnyTable | None = None,
+    options: ScreeningOptions | None = None,
+    command: str = "",
+    execution: Execution | None = None,
+) -> tuple[ScreeningResult, NoveltyModel]:
+    """Screen a table as `screen_table` does, and return the model fitted on the way as well."""
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    if reference is None:
+        model, rows = fit_table(table, options, clean=False, execution=execution)
+        verdict = score_rows(model, rows, options)
+        return _describe(model, verdict, options, rows, command), model
+    _check_names(table, options.columns)
+    # Columns that only the table has are left out of the fit: labels, say.
+    extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
+    columns = replace(
+        asked,
+        label=None if asked.label in extra else asked.label,
+        id=None if asked.id in extra else asked.id,
+        exclude=tuple(name for name in asked.exclude if name not in extra),
+        categorical=tuple(name for name in asked.categorical if name not in extra),
+        numeric=tuple(name for name in asked.numeric if name not in extra),
+        hide=tuple(name for name in asked.hide if name not in extra),
+    )
+    positive = options.positive if columns.label else None
+    of_reference = replace(options, columns=columns, positive=positive)
+    model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
+    result = score_table(
+        model, table, options=options, fitted_on=rows, command=command, execution=execution
+    )
+    return result, model
+
+
+def score_table(
+    model: NoveltyModel,
+    table: AnyTable,
+    *,
+    options: ScreeningOptions | None = None,
+    fitted_on: TableRows | None = None,
+    command: str = "",
+    execution: Execution | None = None,
+) -> ScreeningResult:
+    """Score and flag the rows of a table by a fitted model, each independently of the others.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model.
+    table : Table or PartedTable
+        With at least the columns the model uses, in any order.
+    options : ScreeningOptions, optional
+        Rule, explain, label, id and hidden columns are taken from here; by default from the model.
+    fitted_on : TableRows, optional
+        The rows of the reference itself, where at hand: with labels, baselines are fitted on them.
+    command : str
+        What reproduces the result, for the report.
+    execution : Execution, optional
+        Where a table that is read in parts is worked on.
+
+    Returns
+    -------
+    ScreeningResult
+
+    Raises
+    ------
+    ConfigError, InputError
+        As `screen_table`; also if a column the model uses is missing.
+    """
+    options = options or inherit_options(model, table)
+    model, rows = rows_to_score(model, table, options, execution)
+    return _describe(model, score_rows(model, rows, options), options, fitted_on, command)
+
+
+def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
+    """Options of a model for another table; a label or id column it does not have is dropped.
+
+    `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` changes
+    nothing. A rule replaces the model's.
+    """
+    changed = {name: value for name, value in changes.items() if value is not None}
+    base, columns, names = model.options, model.options.columns, column_names(table)
+    label = changed.pop("label", columns.label if columns.label in names else None)
+    id_column = changed.pop("id", columns.id if columns.id in names else None)
+    hide = changed.pop("hide", columns.hide)
+    if label is None or label != columns.label:
+        base = replace(base, positive=None)
+    if changed.keys() & set(RULES):
+        changed = dict.fromkeys(RULES) | changed
+    columns = replace(columns, label=label, id=id_column, hide=hide)
+    return replace(base, columns=columns, **changed)
+
+
+def rows_to_score(
+    model: NoveltyModel,
+    table: AnyTable,
+    options: ScreeningOptions,
+    execution: Execution | None = None,
+) -> tuple[NoveltyModel, TableRows]:
+    """Encode the rows of a table to score; the model hides the columns that the options hide."""
+    _check_names(table, options.columns)
+    label, hide = options.columns.label, options.columns.hide
+    if label in {spec.name for spec in model.encoder.plan.used}:
+        raise ConfigError(
+            f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
+            "model; fit one with that column excluded"
+        )
+
+    def hidden(spec: ColumnSpec) -> ColumnSpec:
+        return replace(spec, hidden=spec.hidden or spec.name in hide)
+
+    encoder = model.encoder
+    known = {spec.name for spec in encoder.plan.specs}
+    # Columns that the model does not know are left out, but their cells are listed.
+    unknown = [ColumnSpec(name, "excluded", UNKNOWN) for name in hide if name not in known]
+    plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
+    coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
+    encoder = replace(encoder, plan=plan, coders=coders)
+    rows = table_rows(
+        encoder,
+        in_parts(table),
+        seed=options.seed,
+        n_jobs=options.jobs,
+        execution=execution or Execution(),
+    )
+    return replace(model, encoder=encoder), rows
+
+
+def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
+    """Refuse a label, an id or hidden columns that a table to score does not have.
+
+    The table fitted on may have had others: those that were excluded, say.
+    """
+    of_rows = ColumnOptions(label=columns.label, id=columns.id, hide=columns.hide)
+    check_options(of_rows, column_names(table), table.source.name)
+
+
+def explain_row(
+    model: NoveltyModel,
+    table: AnyTable,
+    *,
+    row: str | None = None,
+    line: int | None = None,
+    options: ScreeningOptions | None = None,
+    execution: Execution | None = None,
+) -> tuple[RankedRow, ScreeningResult]:
+    """One row with its rank in the table and all its reasons, and the table scored without others.
+
+    It is named by its `row`, the text in the column that names the rows (see `naming_column`)
+    where there is one and it is found there, else its number, 1 = first; or by the `line` of the
+    file it starts on.
+    """
+    options = replace(options or inherit_options(model, table), explain=0)
+    model, rows = rows_to_score(model, table, options, execution)
+    id_column = naming_column(rows, options.columns.id)
+    position = np.array([_find_row(rows, id_column, row, line)])
+    verdict = score_rows(model, rows, options)
+    result = _describe(model, verdict, options, None, "")
+    (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
+    return listed, result
+
+
+def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
+    """Position of the one row that is meant."""
+    name = rows.source.name
+    if (row is None) == (line is None):
+        raise ConfigError("say which row to explain: either its id or number, or its line")
+    if line is not None:
+        if rows.sample_table.lines is None:
+            raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
+        found = rows.find(RowQuery(line=line))
+        what = f"row that starts on line {line}"
+    else:
+        found, what = _named_rows(rows, id_column, str(row).strip())
+    if len(found) == 1:
+        return int(found[0])
+    if len(found) == 0:
+        raise InputError(f"{name}: no {what}")
+    # Where the rows of one id are, and how to name one of them.
+    first = found[:MAX_PLACES]
+    lines = rows.take(first).lines
+    kind, places = ("row", first + 1) if lines is None else ("line", lines)
+    more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
+    instead = f"name one, as with --line {places[0]}"
+    if lines is None:
+        instead = "name the rows by another column with --id"
+    raise InputError(
+        f"{name}: {len(found)} rows are a {what}: {kind}s {', '.join(map(str, places))}{more}; "
+        f"{instead}"
+    )
+
+
+def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
+    """Positions of the rows of that id, or else of that number; and what was looked for."""
+    numbered = f"rows are numbered from 1 to {rows.n_rows}"
+    what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
+    if id_column is not None:
+        found = rows.find(RowQuery(column=id_column, text=row))
+        what = f"row with {quoted(id_column)} {quoted(row)}"
+        if len(found):
+            return found, what
+        what = f"{what}; {numbered}"
+    number = int(row) if row.isdecimal() and len(row) < 19 else 0
+    return np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64), what
+
+
+def _describe(
+    model: NoveltyModel,
+    verdict: Verdict,
+    options: ScreeningOptions,
+    fitted_on: TableRows | None,
+    command: str,
+) -> ScreeningResult:
+    """Put a scored table into words and pictures.
+
+    `fitted_on` are the rows the model was fitted on, where they are at hand.
+    """
+    rows, labels = verdict.rows, None
+    if options.columns.label is not None:
+        labels = read_labels(rows.sample_table, options.columns.label, options.positive)
+    n_explained = 0
+    if options.explain:
+        n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
+        n_explained = min(max(options.explain, n_flagged), rows.n_rows)
+    listed = top_rows(verdict.ranks, max(n_explained, MIN_LISTED))
+    table, columns = rows.take(listed), rows.profiles()
+    id_column = naming_column(rows, options.columns.id)
+    ranked = list_rows(model, verdict, table, listed, n_explained, id_column)
+    odd_cells, n_odd_cells = rows.odd_cells()
+    evaluations = []
+    if labels is not None:
+        sampled = np.asarray(verdict.scores[rows.sample_index])
+        evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
+    return ScreeningResult(
+        source=rows.source,
+        reference=None if fitted_on is rows else model.source,
+        scores=verdict.scores,
+        p_values=verdict.p_values,
+        flagged=verdict.flagged,
+        ranks=verdict.ranks,
+        threshold=verdict.threshold,
+        ranked=ranked,
+        columns=with_reason_shares(columns, ranked),
+        patterns=find_patterns(ranked, columns, table, rows.sample_table),
+        map=map_rows(model, verdict, listed),
+        contours=score_grid(model, verdict),
+        evaluations=tuple(evaluations),
+        warnings=(
+            *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
+            *filter(None, [id_note(rows, options.columns.id, id_column)]),
+        ),
+        settings=_settings(model, verdict, columns, n_explained),
+        versions=library_versions(),
+        command=command,
+        odd_cells=odd_cells,
+        n_odd_cells=n_odd_cells,
+        rarities=verdict.rarities,
+        scale=verdict.scale,
+        duplicates=find_duplicates(rows),
+    )
+
+
+def _settings(
+    model: NoveltyModel, verdict: Verdict, columns: Sequence[ColumnProfile], n_explained: int
+) -> dict[str, str | float | int | bool | None]:
+    """Every resolved parameter that the result depends on."""
+    detector, threshold, rows = model.detector, verdict.threshold, verdict.rows
+    missed, score = detector.landmark_miss_, "kernel PCA error"
+    settings: dict[str, str | float | int | bool | None] = {
+        "fitted on": "a clean reference" if model.clean else "a table that may hold outliers",
+        "rule": threshold.rule,
+        threshold.rule: threshold.setting,
+        "calibration": threshold.calibration,
+        "score": score if detector.combined_ is None else f"{score} and cells",
+        "kernel": detector.views_.kernel.describe(),
+        "components": model.options.n_components,
+        "ridge (absolute)": detector.ridge_,
+        "landmarks": len(detector.subspace_.points),
+        "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
+        "rows fitted": model.source.n_rows,
+        "seed": model.options.seed,
+        "rows explained": n_explained,
+    }
+    if rows.size_of_parts is not None:
+        settings["read"] = f"in parts of {rows.size_of_parts:,} rows"
+        settings["rows drawn for columns and figures"] = len(rows.sample_index)
+    n_shown = sum(not column.hidden for column in columns)
+    if n_shown > MAX_CELLS:
+        settings["cells of listed rows"] = (
+            f"those of the first {MAX_CELLS} of {n_shown} columns, and of the reasons"
+        )
+    return settings
+
+
+def _notes(
+    model: NoveltyModel, verdict: Verdict, labels: Labels | None, *, is_fitted_on: bool
+) -> Iterator[str]:
+    """Say what a reader must know of the rows, which may be those the model was fitted on."""
+    rows = verdict.rows
+    if rows.size_of_parts is not None and not is_fitted_on:
+        yield (
+            f"The table has {rows.n_rows:,} rows and is read in parts: the figures of its columns "
+            f"come from {len(rows.sample_index):,} rows drawn; scores and ranks are those of all "
+            "rows."
+        )
+    yield from verdict.warnings
+    if labels and labels.note:
+        yield labels.note
+    if not is_fitted_on and rows.source.sha256 == model.source.sha256:
+        soft = SAME_TABLE if verdict.in_training else SAME_TABLE_LARGE
+        if model.clean:
+            smallest = 2 / (len(model.detector.calibration_scores_) + 1)
+            soft += SAME_TABLE_P_VALUES.format(smallest)
+        yield soft if model.options.n_components is None else SAME_TABLE_HARD
+
+
+@dataclass(frozen=True)
+class _ScoredPart:
+    """A part of a table and what was found about its rows."""
+
+    part: TablePart
+    found: Found
+    n_rows: int
+
+    def __str__(self) -> str:
+        return str(self.part)
+
+
+def write_scored_table(
+    table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
+) -> tuple[str, ...]:
+    """Write a table with the rarity or p-value, score, flag and rank of each row.
+
+    `path` ends in ``.csv`` or ``.parquet``. Of a table in parts, the rows are written by whoever
+    reads them. Returned are sentences on input columns that had to be renamed.
+    """
+    found: Found = {
+        "rarity": result.rarities,
+        "p_value": result.p_values,
+        "novelty_score": result.scores,
+        "flagged": result.flagged,
+        "rank": result.ranks,
+    }
+    table, kind = in_parts(table), scored_kind(path)
+    with open_scored(path) as append:
+        if isinstance(table, PartedTable):
+            parts, work = _with_found(table, found), execution or Execution()
+            for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind):
+                append(data)
+        else:
+            append(scored_bytes(table, found, kind))
+    return scored_notes(column_names(table), found)
+
+
+def _with_found(table: PartedTable, found: Found) -> Iterator[_ScoredPart]:
+    for part in table.parts:
+        rows = slice(part.start, part.stop)
+        of_part = {
+            name: None if values is None else np.asarray(values[rows])
+            for name, values in found.items()
+        }
+        yield _ScoredPart(part, of_part, part.stop - part.start)
+
+
+def _bytes_of(task: _ScoredPart, kind: str) -> bytes:
+    return scored_bytes(task.part.read(), task.found, kind, header=task.part.number == 0)
