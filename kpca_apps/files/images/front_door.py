@@ -40,7 +40,19 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
-    kind, data = _read_bytes(path, label)
+    with opening(label):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{label}: this is no regular file; name an image file.")
+        with path.open("rb") as file:
+            # Of a file of another kind only the head is read.
+            head = file.read(HEAD)
+            if not head:
+                raise InputError(f"{label}: the file is empty; fetch it again.")
+            kind = image_kind(head, path.name)
+            if kind not in _READERS:
+                raise InputError(f"{label}: {refusal(kind)}")
+            require_memory(label, path.stat().st_size)
+            data = head + file.read()
     image = _READERS[kind](data, label)
     require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=hashlib.sha256(data).hexdigest())
@@ -97,19 +109,3 @@ def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray
                 f"{pixels.shape} and type {pixels.dtype}"
             )
         yield pixels
-
-
-def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
-    """Return an image's kind and content; of a file of another kind only the head is read."""
-    with opening(label):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{label}: this is no regular file; name an image file.")
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-            if not head:
-                raise InputError(f"{label}: the file is empty; fetch it again.")
-            kind = image_kind(head, path.name)
-            if kind not in _READERS:
-                raise InputError(f"{label}: {refusal(kind)}")
-            require_memory(label, path.stat().st_size)
-            return kind, head + file.read()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -322,11 +322,14 @@ def _text(
     if not (is_json or file.suffix in _JSON_SUFFIXES):
         text = DelimitedText(head, chunks, delimiter, known.label)
         return "csv", text.delimiter, Rows(text.pieces(), text.names, text.notes, True)
+    names: list[str] = []
+    notes: list[str] = []
     first = iter([chunks])
-
-    def all_chunks() -> Iterator[bytes]:
-        return next(first, None) or with_newlines(decoded(known.chunks(), codec, known.label))[1]
-
-    rows = Rows(iter(()), [], [], True)
-    pieces = json_pieces(all_chunks, known.label, keep_rows, rows.names, rows.notes)
-    return "jsonl", None, replace(rows, pieces=pieces)
+    pieces = json_pieces(
+        lambda: next(first, None) or with_newlines(decoded(known.chunks(), codec, known.label))[1],
+        known.label,
+        keep_rows,
+        names,
+        notes,
+    )
+    return "jsonl", None, Rows(pieces, names, notes, True)

@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.numbers import NumberFormat
 from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import NumberFormat
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.detector.row_source import SAMPLE_ROWS
 from kpca_apps.novelty.screening.model import NoveltyModel
