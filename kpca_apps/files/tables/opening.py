@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -236,17 +236,12 @@ def _open(
             f"{label}: the contents are not what {file.suffix} promises; export it again."
         )
 
-    def as_text(codec: str, name: str, remarks: tuple[str, ...]) -> Table | PartedTable:
-        digest = hashlib.sha256()
-        format, cut, rows = _text(file, codec, delimiter, digest, in_memory_rows)
-        text = replace(source, format=format, encoding=name, delimiter=cut, notes=notes + remarks)
-        return collect(rows, text, label, digest.hexdigest, in_memory_rows, part_rows)
-
-    # In the encoding that is given, marked, or fits.
+    # A text, in the encoding that is given, marked, or fits.
     codec, name, remark = encoding_of(head, encoding)
+    source = replace(source, encoding=name, notes=notes + remark)
     try:
         try:
-            return as_text(codec, name, remark)
+            return _text(file, source, codec, delimiter, in_memory_rows, part_rows)
         except NotUtf8:
             raise
         except InputError:
@@ -261,7 +256,8 @@ def _open(
             f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
             f"{error.line} is not UTF-8."
         )
-    return as_text("cp1252", "cp1252", (note,))
+    source = replace(source, encoding="cp1252", notes=(*notes, note))
+    return _text(file, source, "cp1252", delimiter, in_memory_rows, part_rows)
 
 
 def _whole(file: KnownFile, digest: Any) -> bytes:
@@ -306,10 +302,15 @@ def _parquet(
 
 
 def _text(
-    file: InputFile, codec: str, delimiter: str | None, digest: Any, keep_rows: float
-) -> tuple[str, str | None, Rows]:
-    """Begin to read JSON lines or delimited text; return the format, what cuts cells, and rows."""
-    known = file.file
+    file: InputFile,
+    source: SourceInfo,
+    codec: str,
+    delimiter: str | None,
+    in_memory_rows: float,
+    part_rows: int | None,
+) -> Table | PartedTable:
+    """Read JSON lines or delimited text."""
+    known, digest = file.file, hashlib.sha256()
     head, chunks = with_newlines(decoded(known.chunks(digest), codec, known.label))
     start = head[:1024].lstrip().lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
@@ -319,17 +320,19 @@ def _text(
             f"{known.label}: this is one JSON array; write one object a line (JSON lines)."
         )
     is_json = delimiter is None and JSON_OBJECT.match(head)
-    if not (is_json or file.suffix in _JSON_SUFFIXES):
+    if is_json or file.suffix in _JSON_SUFFIXES:
+        first = iter([chunks])
+
+        def all_chunks() -> Iterator[bytes]:
+            return (
+                next(first, None) or with_newlines(decoded(known.chunks(), codec, known.label))[1]
+            )
+
+        rows = Rows(iter(()), [], [], True)
+        pieces = json_pieces(all_chunks, known.label, in_memory_rows, rows.names, rows.notes)
+        rows, source = replace(rows, pieces=pieces), replace(source, format="jsonl")
+    else:
         text = DelimitedText(head, chunks, delimiter, known.label)
-        return "csv", text.delimiter, Rows(text.pieces(), text.names, text.notes, True)
-    names: list[str] = []
-    notes: list[str] = []
-    first = iter([chunks])
-    pieces = json_pieces(
-        lambda: next(first, None) or with_newlines(decoded(known.chunks(), codec, known.label))[1],
-        known.label,
-        keep_rows,
-        names,
-        notes,
-    )
-    return "jsonl", None, Rows(pieces, names, notes, True)
+        rows = Rows(text.pieces(), text.names, text.notes, True)
+        source = replace(source, format="csv", delimiter=text.delimiter)
+    return collect(rows, source, known.label, digest.hexdigest, in_memory_rows, part_rows)
