@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import select
 import stat
@@ -14,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.limits import opening
@@ -119,7 +118,7 @@ def find_file(path: str | Path) -> InputFile:
                 raise InputError(
                     f"{label}: is closed; name a file, or pipe a table to the command."
                 )
-            copy = spool(_chunks(sys.stdin.buffer), label)
+            copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""), label)
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
             copy = spool(_pipe_chunks(path, label), label)
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -170,11 +169,6 @@ def _near(path: Path) -> str:
         return ""
 
 
-def _chunks(file: BinaryIO | io.FileIO) -> Iterator[bytes]:
-    while chunk := file.read(CHUNK):
-        yield chunk
-
-
 def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
     """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
 
@@ -199,4 +193,4 @@ def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
             )
         os.set_blocking(pipe.fileno(), True)
         yield head
-        yield from _chunks(pipe)
+        yield from iter(lambda: pipe.read(CHUNK), b"")
