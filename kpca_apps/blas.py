@@ -12,6 +12,12 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 __all__ = ["one_blas_thread"]
 
+# How many rely on the limit, and what restores the number of threads before it. The libraries keep
+# one number for the process, whichever thread sets it, so these are one for the process too.
+_lock = Lock()
+_users = 0
+_restore: Callable[[], object] = int  # does nothing
+
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
@@ -20,39 +26,21 @@ def one_blas_thread() -> Iterator[None]:
     The limit holds for the whole process until the last who asked for it, in whatever thread, has
     left; then the number of threads is again what the first found.
     """
-    _LIMIT.enter()
+    global _users, _restore
+    with _lock:
+        if _users == 0:
+            with _any_thread_may_set():
+                limiter = _linear_algebra().limit(limits=1, user_api="blas")
+            _restore = limiter.restore_original_limits
+        _users += 1
     try:
         yield
     finally:
-        _LIMIT.leave()
-
-
-class _BlasLimit:
-    """The limit of the process, and how many rely on it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._users = 0
-        self._restore: Callable[[], None] = _nothing
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._users == 0:
+        with _lock:
+            _users -= 1
+            if _users == 0:
                 with _any_thread_may_set():
-                    limiter = _linear_algebra().limit(limits=1, user_api="blas")
-                self._restore = limiter.restore_original_limits
-            self._users += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                with _any_thread_may_set():
-                    self._restore()
-
-
-def _nothing() -> None:
-    """Restore a limit that was never set."""
+                    _restore()
 
 
 @contextmanager
@@ -66,11 +54,6 @@ def _any_thread_may_set() -> Iterator[None]:
     yield
     if release is not None:
         release(force=True)
-
-
-# The libraries keep one number of threads for the process, whichever thread sets it; who counts its
-# users must be one for the process too.
-_LIMIT = _BlasLimit()
 
 
 @cache

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 __all__ = ["ROWS_IN_MEMORY", "available_bytes"]
 
+# Rows of a table that are held in memory: all of a table with no more, a sample of others.
 ROWS_IN_MEMORY = 100_000
-"""Rows of a table that are held in memory: all of a table with no more, a sample of others."""
 
 _MEMINFO = "/proc/meminfo"
 
@@ -21,42 +22,24 @@ _CGROUP_FILES = (
     ),
 )
 
-_SMALL_MACHINE = 4 << 30
-"""Bytes assumed where the system tells nothing."""
+_SMALL_MACHINE = 4 << 30  # bytes assumed where the system tells nothing
 
 
 def available_bytes() -> int:
-    """Return the memory this process may still take.
-
-    Returns
-    -------
-    int
-        Bytes: what the machine has available, or less where a container bounds it.
-    """
-    bounds = [_machine_bytes()]
-    for limit_file, usage_file in _CGROUP_FILES:
-        limit, usage = _number_in(limit_file), _number_in(usage_file)
-        if limit is not None and usage is not None:
-            bounds.append(max(limit - usage, 0))
+    """Return the bytes this process may still take: the machine's, or a container's if fewer."""
+    if found := re.search(r"^MemAvailable: *([0-9]+)", _text_of(_MEMINFO), re.MULTILINE):
+        bounds = [int(found[1]) * 1024]
+    else:
+        try:
+            # All there is, not what is free of it: half is a guess on the safe side.
+            bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
+        except (AttributeError, ValueError, OSError):
+            bounds = [_SMALL_MACHINE]
+    for files in _CGROUP_FILES:
+        limit, usage = (_text_of(path).strip() for path in files)
+        if limit.isdigit() and usage.isdigit():
+            bounds.append(max(int(limit) - int(usage), 0))
     return min(bounds)
-
-
-def _machine_bytes() -> int:
-    for line in _text_of(_MEMINFO).splitlines():
-        name, _, value = line.partition(":")
-        kilobytes = value.removesuffix("kB").strip()
-        if name == "MemAvailable" and kilobytes.isdigit():
-            return int(kilobytes) * 1024
-    try:
-        # All there is, not what is free of it: half is a guess on the safe side.
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return _SMALL_MACHINE
-
-
-def _number_in(path: str) -> int | None:
-    text = _text_of(path).strip()
-    return int(text) if text.isdigit() else None
 
 
 def _text_of(path: str) -> str:

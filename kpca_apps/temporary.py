@@ -41,8 +41,11 @@ class TemporaryPath:
             # Before it is locked another run may take it for a leftover, while it is still empty.
             with suppress(FileNotFoundError):
                 number = lock(self.path, wait=True)
-                if number is None or _is_still(self.path, number):
+                if number is None:
                     break
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(number), self.path.stat()):
+                        break
                 os.close(number)
         self._end = weakref.finalize(self, _end, self.path, number, os.getpid())
 
@@ -93,14 +96,6 @@ else:
             os.close(number)
             return None
         return number
-
-
-def _is_still(path: Path, number: int) -> bool:
-    """Whether what is open under a number is what lies there."""
-    try:
-        return os.path.samestat(os.fstat(number), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _hidden(target: Path, role: str) -> Path:

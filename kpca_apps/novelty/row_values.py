@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.files.output import spilled
-from kpca_apps.files.tables.table import IN_MEMORY_ROWS
+from kpca_apps.memory import ROWS_IN_MEMORY
 
 __all__ = ["blocks_of", "row_values"]
 
@@ -21,7 +21,7 @@ def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
 
     Above 100,000 rows it is mapped from a file that is removed with it.
     """
-    if n_rows <= IN_MEMORY_ROWS:
+    if n_rows <= ROWS_IN_MEMORY:
         return np.zeros(n_rows, dtype=dtype)
     return spilled(n_rows, dtype)
 

@@ -44,8 +44,8 @@ if values:
         read_texts = lambda cells: Column(cells).texts
     except SystemExit:
         read_values, read_texts = load("read_values", "values"), load("read_texts", "values")
-    number = load("NumberFormat", "tables.numbers", "numbers")()
-    date = load("DateFormat", "tables.dates", "dates")()
+    number = load("NumberFormat", "tables.values", "numbers")()
+    date = load("DateFormat", "tables.values", "dates")()
     begun = time.perf_counter()
 table = open_table(path)
 opened = time.perf_counter() - begun

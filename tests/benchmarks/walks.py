@@ -68,9 +68,7 @@ def small_csv(folder: Path) -> Path:
 def typed_columns(path: Path) -> None:
     """Read a file and every column of it by its format."""
     from kpca_apps import read_table
-    from kpca_apps.files.tables.dates import DateFormat
-    from kpca_apps.files.tables.numbers import NumberFormat
-    from kpca_apps.files.tables.values import Column
+    from kpca_apps.files.tables.values import Column, DateFormat, NumberFormat
 
     frame = read_table(path).frame
     for name in ("weight", "height"):

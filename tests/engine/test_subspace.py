@@ -181,6 +181,7 @@ def test_a_row_gets_the_same_float32_error_in_any_batch(kernel):
     assert np.abs(last - error[1299:]) <= size[1299:]
     assert_array_equal(subspace.reconstruction_error(X, precision="float32", n_jobs=2), error)
 
+
 @pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-13), ("float32", 1e-5)])
 def test_errors_in_parts_are_sums_over_projections(precision, tolerance):
     subspace = exact(RBF(0.3), normal_rows(40), n_components=6).with_soft_cut(0.05)

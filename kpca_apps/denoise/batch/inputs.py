@@ -19,15 +19,15 @@ from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.image import value_range
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images.front_door import read_image
-from kpca_apps.files.images.kinds import (
+from kpca_apps.files.images.types import (
     HEAD,
     IMAGE_SUFFIXES,
     SUFFIXES_OF,
+    ImageFile,
     image_kind,
     is_image,
     refusal,
 )
-from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
 
 __all__ = [

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
-from kpca_apps.files.images.kinds import HEAD, image_kind, refusal
 from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
 from kpca_apps.files.images.png import carry_metadata, read_png, write_png
 from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
-from kpca_apps.files.images.types import ImageFile
-from kpca_apps.files.limits import require_memory
-from kpca_apps.files.names import one_line, reason_of, suggest
+from kpca_apps.files.images.types import HEAD, ImageFile, image_kind, refusal
+from kpca_apps.files.limits import opening, require_memory
+from kpca_apps.files.names import one_line, suggest
 
 __all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
@@ -41,7 +40,19 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
-    kind, data = _read_bytes(path, label)
+    with opening(label):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{label}: this is no regular file; name an image file.")
+        with path.open("rb") as file:
+            # Of a file of another kind only the head is read.
+            head = file.read(HEAD)
+            if not head:
+                raise InputError(f"{label}: the file is empty; fetch it again.")
+            kind = image_kind(head, path.name)
+            if kind not in _READERS:
+                raise InputError(f"{label}: {refusal(kind)}")
+            require_memory(label, path.stat().st_size)
+            data = head + file.read()
     image = _READERS[kind](data, label)
     require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=hashlib.sha256(data).hexdigest())
@@ -98,29 +109,3 @@ def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray
                 f"{pixels.shape} and type {pixels.dtype}"
             )
         yield pixels
-
-
-def _read_bytes(path: Path, label: str) -> tuple[str | None, bytes]:
-    """Return an image's kind and content; of a file of another kind only the head is read."""
-    try:
-        if path.is_dir():
-            raise InputError(f"{label}: this is a folder; name a file in it.")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{label}: this is no regular file; name an image file.")
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-            if not head:
-                raise InputError(f"{label}: the file is empty; fetch it again.")
-            kind = image_kind(head, path.name)
-            if kind not in _READERS:
-                raise InputError(f"{label}: {refusal(kind)}")
-            require_memory(label, path.stat().st_size)
-            return kind, head + file.read()
-    except FileNotFoundError:
-        raise InputError(f"{label}: no such file.") from None
-    except PermissionError:
-        raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None

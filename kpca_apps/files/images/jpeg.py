@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 import numpy as np
@@ -63,7 +64,11 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
             f"{label}: is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
             "anew as JPEG or PNG."
         )
-    segments = tuple((_code(name), content) for name, content in picture.applist)
+    # Pillow calls the markers APP0 to APP15 and COM.
+    segments = [
+        (_COMMENT if name == "COM" else _JFIF + int(name.removeprefix("APP")), content)
+        for name, content in picture.applist
+    ]
     is_one_of_several = any(content.startswith(b"MPF\0") for _, content in segments)
     info = picture.info
     # The JFIF header counts in inches or centimetres.
@@ -87,13 +92,16 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         ),
         page=decoded,
         notes=("Of the pictures in the file, the first is denoised and kept.",) * is_one_of_several,
-        carried=tuple(segment for segment in map(_carried, segments) if segment[1]),
+        carried=tuple(_carried(segments)),
     )
 
 
 def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Parts) -> None:
     """Write an image of 8 bits as JPEG at quality 95 with full chroma, with further segments."""
-    buffer, extra = io.BytesIO(), b"".join(_as_segment(*segment) for segment in carried)
+    buffer = io.BytesIO()
+    extra = b"".join(
+        b"\xff" + code + struct.pack(">H", len(content) + 2) + content for code, content in carried
+    )
     # Tables fitted to the image would save 3 %, but Pillow then fails on much noise in colour.
     Image.fromarray(np.ascontiguousarray(pixels)).save(
         buffer, "JPEG", quality=QUALITY, subsampling=0, extra=extra
@@ -125,19 +133,11 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
     return np.asarray(pixels[..., 0] if colours == "GRAY" else pixels)
 
 
-def _code(name: str) -> bytes:
-    """Return the second byte of the marker that Pillow calls APP0 to APP15 or COM."""
-    return bytes([_COMMENT if name == "COM" else _JFIF + int(name.removeprefix("APP"))])
-
-
-def _as_segment(code: bytes, content: bytes) -> bytes:
-    return b"\xff" + code + struct.pack(">H", len(content) + 2) + content
-
-
-def _carried(segment: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-    """Return what stays true of a segment once the denoised image is written anew, or nothing."""
-    code, content = segment
-    if code[0] == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
-        return code, content[:12] + b"\0\0"  # without a thumbnail
-    is_profile = code[0] == _APP2 and content.startswith(b"ICC_PROFILE\0")
-    return segment if is_profile or code[0] in (_APP1, _PHOTOSHOP, _COMMENT) else (code, b"")
+def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what stays true of segments once the denoised image is written, by their markers."""
+    for code, content in segments:
+        if code == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
+            yield bytes([code]), content[:12] + b"\0\0"  # without a thumbnail
+        is_profile = code == _APP2 and content.startswith(b"ICC_PROFILE\0")
+        if content and (is_profile or code in (_APP1, _PHOTOSHOP, _COMMENT)):
+            yield bytes([code]), content

@@ -50,6 +50,10 @@ def read_other(kind: str, data: bytes, label: str) -> ImageFile:
     if kind == "webp" and data[12:16] == b"VP8X" and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
+        if kind == "jxl" and _jxl_header(data)[2]:
+            raise InputError(
+                f"{label}: is a JPEG XL image of several pictures; save each as PNG first."
+            )
         size = stated_size(kind, data)
         check_size(label, size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
         require_memory(label, 4 * size[0] * size[1])
@@ -160,9 +164,15 @@ def boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 def stated_size(kind: str, data: bytes) -> tuple[int, int]:
     """Return height and width; what a damaged header makes a library raise comes through."""
     if kind == "jxl":
-        return _jxl_size(data)
-    if kind == "lerc":
-        height, width = struct.unpack_from("<ii", data, 14)
+        height, width, has_frames = _jxl_header(data)
+        if has_frames:
+            raise ValueError("an animation")
+    elif kind == "lerc":
+        height, width, depth = struct.unpack_from("<iii", data, 14)
+        # Older versions have no number of values a pixel there; they have one value.
+        n_values = (depth if data[6] > 3 else 1) * data.count(b"Lerc2 ")
+        if not data.startswith(b"Lerc2 ") or not 1 <= n_values <= 4:
+            raise ValueError(f"{n_values} values a pixel")
     elif kind != "webp":
         with Image.open(io.BytesIO(data), formats=(_HEADER_NAMES[kind],)) as picture:
             height, width = picture.height, picture.width
@@ -176,23 +186,36 @@ def stated_size(kind: str, data: bytes) -> tuple[int, int]:
     return height, width
 
 
-def _jxl_size(data: bytes) -> tuple[int, int]:
+def _jxl_header(data: bytes) -> tuple[int, int, bool]:
+    """Return height, width, and whether there is more than one picture."""
     stream = data
     if not data.startswith(_JXL_STREAM):
         first = dict(reversed(list(boxes(data))))
         stream = first.get(b"jxlc") or first[b"jxlp"][4:]
-    bits = int.from_bytes(stream[2:16], "little")
+    bits = int.from_bytes(stream[2:34], "little")
 
     def take(n_bits: int) -> int:
         nonlocal bits
         value, bits = bits & ((1 << n_bits) - 1), bits >> n_bits
         return value
 
-    small = take(1)
+    def size() -> tuple[int, int]:
+        small = take(1)
 
-    def side() -> int:
-        return 8 * (1 + take(5)) if small else 1 + take(_JXL_BITS[take(2)])
+        def side() -> int:
+            return 8 * (1 + take(5)) if small else 1 + take(_JXL_BITS[take(2)])
 
-    height = side()
-    ratio = _JXL_RATIOS.get(take(3))
-    return height, height * ratio[0] // ratio[1] if ratio else side()
+        height = side()
+        ratio = _JXL_RATIOS.get(take(3))
+        return height, height * ratio[0] // ratio[1] if ratio else side()
+
+    height, width = size()
+    has_frames = False
+    # Unless all is as by default, and nothing is added: how to turn it, and the size to show it in.
+    if not take(1) and take(1):
+        take(3)
+        if take(1):
+            size()
+        # A preview or an animation. All frames are decoded, and their number is in no header.
+        has_frames = bool(take(1) or take(1))
+    return height, width, has_frames

@@ -8,16 +8,15 @@ import io
 import logging
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from itertools import chain
 
 import polars as pl
 
-from kpca_apps.errors import ConfigError, KpcaError, MemoryLimitError
+from kpca_apps.errors import ConfigError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
-from kpca_apps.files.tables.parquet import DAMAGE, damaged, plain_types
+from kpca_apps.files.tables.parquet import damage_refused, plain_types
 from kpca_apps.files.tables.text import header_is_missing
 
 __all__ = ["read_excel"]
@@ -44,15 +43,13 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, list[str]]:
     # Its remarks are kept off standard error, unless the caller has set up logging.
     if not (logger := logging.getLogger("fastexcel")).handlers:
         logger.addHandler(logging.NullHandler())
-    try:
+    with damage_refused(label, "Excel"):
         workbook = fastexcel.read_excel(data)
         sheets = workbook.sheet_names
         sheet = workbook.load_sheet(0, header_row=None, n_rows=1, dtypes="string")
         header = list(sheet.to_polars().fill_null("").row(0)) if sheet.width else []
         body = workbook.load_sheet(0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
         frame = body.to_polars()
-    except DAMAGE as error:
-        raise damaged(label, "Excel", error) from None
     header += [""] * (frame.width - len(header))
     names, notes = unique_names(header[: frame.width])
     frame.columns = names
@@ -70,18 +67,11 @@ def _bound_workbook(data: bytes, label: str) -> None:
     """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far."""
     if not data.startswith(b"PK"):
         return
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = archive.infolist()
-            require_memory(label, sum(entry.file_size for entry in entries))
-            for entry in entries:
-                _bound_entry(archive, entry, label)
-    except (
-        zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError
-    ) as error:  # fmt: skip
-        if isinstance(error, KpcaError):
-            raise
-        raise damaged(label, "Excel", error) from None
+    with damage_refused(label, "Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        require_memory(label, sum(entry.file_size for entry in entries))
+        for entry in entries:
+            _bound_entry(archive, entry, label)
 
 
 def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:

@@ -83,7 +83,13 @@ def json_pieces(
     found, changed = unique_names(kinds)
     names += found
     notes += changed
-    types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
+    types = {}
+    for key, of_key in kinds.items():
+        types[key] = pa.string()
+        if (of_key := of_key - {type(None)}) and of_key <= {int, float}:
+            types[key] = pa.int64() if of_key == {int} else pa.float64()
+        elif of_key == {bool}:
+            types[key] = pa.bool_()
     for records, numbers in kept if is_kept else _again(chunks(), label, kinds):
         present = set().union(*records)
         arrays = [
@@ -175,14 +181,6 @@ def _checked(line: str, number: int, label: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"{label}: line {number} is not a JSON object; write one object a line.")
     return record
-
-
-def _column_type(kinds: set[type]) -> pa.DataType:
-    if kinds == {bool}:
-        return pa.bool_()
-    if kinds == {int}:
-        return pa.int64()
-    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

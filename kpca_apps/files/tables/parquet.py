@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 __all__ = [
-    "DAMAGE",
     "LONGEST_GROUP",
     "PARQUET_SUFFIXES",
     "ParquetFiles",
-    "damaged",
+    "damage_refused",
     "folder_files",
     "plain_types",
 ]
@@ -42,10 +41,6 @@ __all__ = [
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # Rows of the longest group that is read as it is: for a few rows, all before them are decoded.
 LONGEST_GROUP = 1 << 18
-# What damaged files make the readers raise: errors of many kinds, and panics, which are no
-# Exceptions.
-DAMAGE = (Exception, pl.exceptions.PanicException)
-
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 # Bytes of a value in a list, as text.
@@ -116,10 +111,19 @@ class ParquetFiles:
                 yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def damaged(label: str, kind: str, error: BaseException) -> InputError:
-    """Return the error for a file that its reader could not read."""
-    reason = one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
-    return InputError(f"{label}: not a readable {kind} file ({reason}); export it again.")
+@contextmanager
+def damage_refused(label: str, kind: str) -> Iterator[None]:
+    """Turn what a library raises on a damaged file, whatever that is, into one line."""
+    try:
+        yield
+    except KpcaError:
+        raise
+    # Panics are no Exceptions.
+    except (Exception, pl.exceptions.PanicException) as error:
+        reason = one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
+        raise InputError(
+            f"{label}: not a readable {kind} file ({reason}); export it again."
+        ) from None
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
@@ -168,25 +172,21 @@ def folder_files(path: Path) -> list[KnownFile]:
 
 @contextmanager
 def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
-    """Open a file; turn what its reader raises into one line that names it."""
+    """Open a file, for as long as it is read."""
     # Not before it is needed: it takes as long as reading a small table.
     import pyarrow.parquet as pq
 
     file.check()
-    try:
+    with (
+        damage_refused(file.label, "Parquet"),
         # As bytes, as a path need not be UTF-8.
-        with (
-            pa.OSFile(os.fsencode(file.path)) as handle,
-            # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
-            pq.ParquetFile(
-                handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
-            ) as opened,
-        ):
-            yield opened
-    except KpcaError:
-        raise
-    except DAMAGE as error:
-        raise damaged(file.label, "Parquet", error) from None
+        pa.OSFile(os.fsencode(file.path)) as handle,
+        # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
+        pq.ParquetFile(
+            handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
+        ) as opened,
+    ):
+        yield opened
 
 
 def _slices(
@@ -284,11 +284,8 @@ def _looked_at(
 
 def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
-    try:
-        table = pa.Table.from_batches(rows)
-        return plain_types(_as_polars(table), as_text=as_text)
-    except DAMAGE as error:
-        raise damaged(label, "Parquet", error) from None
+    with damage_refused(label, "Parquet"):
+        return plain_types(_as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
 def _as_polars(table: pa.Table) -> pl.DataFrame:
@@ -302,13 +299,33 @@ def _as_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take off what polars cannot read: types made of others, time zones that are no names."""
+    """Take off what polars cannot read: types made of others, time zones that are no names.
+
+    It would panic at it, and print where in its code it did.
+    """
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return column.cast(kind.storage_type)
-    if pa.types.is_timestamp(kind) and (kind.tz or "")[:1] in ("+", "-"):
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
         return column.cast(pa.timestamp(kind.unit, "UTC"))
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    while inner:
+        part = inner.pop()
+        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
+            raise ValueError(f"{part} inside of other values is not read")
+        inner += [part.field(number).type for number in range(part.num_fields)]
     return column
+
+
+def _is_zone(name: str | None) -> bool:
+    """Whether polars knows a time zone by its name, if it has one."""
+    try:
+        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
+    except pl.exceptions.ComputeError:
+        return False
+    return (name or "")[:1] not in ("+", "-")
 
 
 def _text_bytes(column: pa.Array, nested: int = 0) -> int:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import select
 import stat
 import sys
 import time
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
-from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.files.limits import require_memory
+from kpca_apps.errors import InputError
+from kpca_apps.files.limits import opening
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import spool
 from kpca_apps.temporary import TemporaryPath
@@ -37,12 +37,13 @@ class KnownFile:
     label: str  # its name as the user gave it, fit for a one-line message
     size: int  # bytes
     modified: int  # time of its last change, ns
+    is_packed: bool = False  # with gzip
 
     @classmethod
-    def at(cls, path: Path, label: str) -> KnownFile:
+    def at(cls, path: Path, label: str, is_packed: bool = False) -> KnownFile:
         """Take note of a file as it is now."""
         found = path.stat()
-        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns)
+        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns, is_packed)
 
     def check(self) -> None:
         """Refuse a file that was changed, moved or removed."""
@@ -57,7 +58,12 @@ class KnownFile:
             )
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
-        """Yield the bytes from the first to the last, and update a hash with them."""
+        """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
+        if self.is_packed:
+            return _unpacked(self._bytes(digest), self.label)
+        return self._bytes(digest)
+
+    def _bytes(self, digest: Any) -> Iterator[bytes]:
         self.check()
         try:
             with Path(self.path).open("rb") as file:
@@ -73,10 +79,9 @@ class KnownFile:
         self.check()
 
     def sha256(self) -> str:
-        """Hash the bytes, as 64 hex digits."""
+        """Hash the bytes on disk, as 64 hex digits."""
         digest = hashlib.sha256()
-        for _ in self.chunks(digest):
-            pass
+        deque(self._bytes(digest), maxlen=0)
         return digest.hexdigest()
 
     def unreadable(self, error: OSError) -> InputError:
@@ -92,28 +97,11 @@ class InputFile:
     """A file as the user named it, on disk, so that it can be read more than once."""
 
     file: KnownFile
-    label: str
     name: str
     suffix: str  # of its name, in lower case, before ".gz"
     head: bytes  # first bytes, unpacked
     tail: bytes  # last four bytes, as on disk
-    is_packed: bool  # with gzip
-    notes: tuple[str, ...]
     copy: TemporaryPath | None  # of what a pipe held
-
-    def chunks(self, digest: Any = None) -> Iterator[bytes]:
-        """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
-        chunks = self.file.chunks(digest)
-        return _unpacked(chunks, self.label) if self.is_packed else chunks
-
-    def data(self, digest: Any) -> bytes:
-        """Return all it holds, for formats that cannot be read in a stream."""
-        require_memory(self.label, self.file.size)
-        held = io.BytesIO()
-        for chunk in self.chunks(digest):
-            held.write(chunk)
-            require_memory(self.label, held.tell())
-        return held.getvalue()
 
 
 def find_file(path: str | Path) -> InputFile:
@@ -124,13 +112,13 @@ def find_file(path: str | Path) -> InputFile:
     label = name if standard else one_line(str(path), 200)
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
     copy = None
-    try:
+    with opening(label, lambda: _near(path)):
         if standard:
             if sys.stdin is None:
                 raise InputError(
                     f"{label}: is closed; name a file, or pipe a table to the command."
                 )
-            copy = spool(_chunks(sys.stdin.buffer), label)
+            copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""), label)
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
             copy = spool(_pipe_chunks(path, label), label)
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -139,34 +127,15 @@ def find_file(path: str | Path) -> InputFile:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
-    except FileNotFoundError:
-        raise InputError(f"{label}: no such file.{_near(path)}") from None
-    except IsADirectoryError:
-        raise InputError(f"{label}: this is a folder; name a file in it.") from None
-    except PermissionError:
-        raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except KpcaError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{label}: cannot be read ({one_line(reason)}).") from None
-    file = KnownFile.at(copy.path if copy else path, label)
+    file = KnownFile.at(copy.path if copy else path, label, head.startswith(GZIP))
     suffix = suffixes[-1] if suffixes and not standard else ""
-    is_packed = head.startswith(GZIP)
-    if is_packed:
-        head = _first_of(_unpacked(file.chunks(), label), HEAD)
-    notes = ("Unpacked from gzip.",) if is_packed else ()
-    return InputFile(file, label, name, suffix, head, tail, is_packed, notes, copy)
-
-
-def _first_of(chunks: Iterable[bytes], length: int) -> bytes:
-    """Join chunks to so many bytes, or all there are: one may hold a single byte."""
-    head = b""
-    for chunk in chunks:
-        head += chunk
-        if len(head) >= length:
-            break
-    return head[:length]
+    if file.is_packed:
+        head = b""
+        for chunk in file.chunks():
+            head += chunk
+            if len(head) >= HEAD:
+                break
+    return InputFile(file, name, suffix, head[:HEAD], tail, copy)
 
 
 def _unpacked(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
@@ -200,11 +169,6 @@ def _near(path: Path) -> str:
         return ""
 
 
-def _chunks(file: BinaryIO | io.FileIO) -> Iterator[bytes]:
-    while chunk := file.read(CHUNK):
-        yield chunk
-
-
 def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
     """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
 
@@ -229,4 +193,4 @@ def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
             )
         os.set_blocking(pipe.fileno(), True)
         yield head
-        yield from _chunks(pipe)
+        yield from iter(lambda: pipe.read(CHUNK), b"")

@@ -9,8 +9,10 @@ same rows are worked on together.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -18,7 +20,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.files import limits
@@ -26,11 +28,9 @@ from kpca_apps.files.limits import COPIES, require_memory, require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, storage_error
 from kpca_apps.files.tables.values import Column
-from kpca_apps.memory import ROWS_IN_MEMORY
 from kpca_apps.temporary import TemporaryPath
 
 __all__ = [
-    "IN_MEMORY_ROWS",
     "Load",
     "PartedTable",
     "Rows",
@@ -44,8 +44,6 @@ __all__ = [
     "parted_table",
     "require_cells",
 ]
-
-IN_MEMORY_ROWS = ROWS_IN_MEMORY  # tables of more are read in parts
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
@@ -136,28 +134,6 @@ class PartedTable:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.source.n_rows
-
-    def rows(self, positions: ArrayLike) -> Table:
-        """Read the rows at some places, counted from 0, in the order asked for.
-
-        Only the parts that hold them are read; the source is that of the whole table.
-        """
-        wanted = np.asarray(positions, dtype=np.int64)
-        if wanted.size and not (0 <= wanted.min() and wanted.max() < self.n_rows):
-            raise IndexError(f"rows 0 to {self.n_rows - 1} can be asked for")
-        order = np.argsort(wanted, kind="stable")
-        inside = wanted[order]
-        cuts = np.searchsorted(inside, [part.start for part in self.parts] + [self.n_rows])
-        frames, lines = [], []
-        for k, part in enumerate(self.parts):
-            if cuts[k] < cuts[k + 1] or (k == 0 and not wanted.size):
-                table, places = part.read(), inside[cuts[k] : cuts[k + 1]] - part.start
-                frames.append(table.frame[places])
-                lines += [] if table.lines is None else [table.lines[places]]
-        back = np.argsort(order, kind="stable")
-        return Table(
-            pl.concat(frames)[back], np.concatenate(lines)[back] if lines else None, self.source
-        )
 
 
 @dataclass(frozen=True)
@@ -268,7 +244,8 @@ def _spooled(
 ) -> tuple[pl.DataFrame, IntArray | None]:
     """Read one batch of a temporary file."""
     try:
-        with pa.OSFile(path) as file, pa.ipc.open_file(file) as opened:
+        # As bytes, as a path need not be UTF-8.
+        with pa.OSFile(os.fsencode(path)) as file, pa.ipc.open_file(file) as opened:
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException) as error:
         raise InputError(
@@ -286,23 +263,23 @@ def _stored(
     loads: list[Load] = []
     n_rows, writer = 0, None
     try:
-        for rows in _parts(pieces, size):
-            require_memory(label, rows.nbytes)
-            if rows.nbytes > _LARGEST_BATCH:
-                raise MemoryLimitError(
-                    f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} GB, "
-                    f"more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; drop "
-                    "columns of long texts."
-                )
-            (part,) = rows.combine_chunks().to_batches()
-            require_disk(folder.path, part.nbytes, label)
-            if writer is None:
-                writer = pa.ipc.new_file(str(path), part.schema)
-            writer.write_batch(part)
-            loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
-            n_rows += part.num_rows
-        if writer is not None:
-            writer.close()
+        with ExitStack() as held:
+            for rows in _parts(pieces, size):
+                require_memory(label, rows.nbytes)
+                if rows.nbytes > _LARGEST_BATCH:
+                    raise MemoryLimitError(
+                        f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} "
+                        f"GB, more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; "
+                        "drop columns of long texts."
+                    )
+                (part,) = rows.combine_chunks().to_batches()
+                require_disk(folder.path, part.nbytes, label)
+                if writer is None:
+                    file = held.enter_context(pa.OSFile(os.fsencode(path), "wb"))
+                    writer = held.enter_context(pa.ipc.new_file(file, part.schema))
+                writer.write_batch(part)
+                loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
+                n_rows += part.num_rows
     except BaseException as error:
         folder.close()
         if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:

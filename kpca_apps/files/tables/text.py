@@ -95,10 +95,7 @@ def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ..
     try:
         # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
         "".encode(given)
-        codec = codecs.lookup(given).name
-        # The mark is no part of the first name, whichever way UTF-8 was chosen.
-        marked = codec == "utf-8" and head.startswith(codecs.BOM_UTF8)
-        return "utf-8-sig" if marked else codec, given, ()
+        return codecs.lookup(given).name, given, ()
     except (LookupError, ValueError):
         # No name at all, with a zero byte or half a character in it, is a ValueError.
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
@@ -217,18 +214,23 @@ def header_is_missing(cells: Sequence[str]) -> bool:
 
 
 def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the head of a text and all of its chunks; lines of an old Macintosh end as others."""
+    """Return the head of a text and all of its chunks, without byte-order marks.
+
+    Lines of an old Macintosh end as others.
+    """
     chunks, head = iter(chunks), b""
     # A newline that does not come within the longest row does not come.
     while len(head) < _HEAD_BYTES or (b"\n" not in head and len(head) <= limits.LONGEST_ROW):
         if not (chunk := next(chunks, b"")):
             break
         head += chunk
-    if b"\n" in head or b"\r" not in head:
-        return head, chain([head], chunks)
-    rest = (chunk.replace(b"\r", b"\n") for chunk in chunks)
-    head = head.replace(b"\r", b"\n")
-    return head, chain([head], rest)
+    # A program that marks what is marked already leaves two.
+    while head.startswith(_MARK):
+        head = head[len(_MARK) :]
+    if b"\r" in head and b"\n" not in head:
+        head = head.replace(b"\r", b"\n")
+        chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
+    return head, chain([head] if head else [], chunks)
 
 
 class DelimitedText:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.files.tables.numbers import NumberFormat
 from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import NumberFormat
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.table.columns import quoted

@@ -33,10 +33,16 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.tables.dates import DateFormat
-from kpca_apps.files.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, NumberFormat
 from kpca_apps.files.tables.table import Table
-from kpca_apps.files.tables.values import Column, Levels, ValueFormat
+from kpca_apps.files.tables.values import (
+    DECIMAL_MARKS,
+    THOUSANDS_MARKS,
+    Column,
+    DateFormat,
+    Levels,
+    NumberFormat,
+    ValueFormat,
+)
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.table.kinds import KINDS

@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.numbers import NumberFormat
-from kpca_apps.files.tables.values import Column
+from kpca_apps.files.tables.values import Column, NumberFormat
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.table.columns import ColumnSpec, quoted
 from kpca_apps.novelty.table.rows import TableRows

@@ -14,9 +14,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.dates import DateFormat
 from kpca_apps.files.tables.table import Table
-from kpca_apps.files.tables.values import Column
+from kpca_apps.files.tables.values import Column, DateFormat
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, least_level_count
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer

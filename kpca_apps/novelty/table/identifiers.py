@@ -24,8 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.numbers import NumberFormat
-from kpca_apps.files.tables.values import Column
+from kpca_apps.files.tables.values import Column, NumberFormat
 
 __all__ = ["COUNTING", "DISTINCT", "has_one_shape", "is_named_as_identifier", "why_identifier"]
 

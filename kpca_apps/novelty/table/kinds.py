@@ -15,9 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.dates import DateFormat, date_text
-from kpca_apps.files.tables.numbers import NumberFormat
-from kpca_apps.files.tables.values import Column, Levels, ValueFormat
+from kpca_apps.files.tables.values import (
+    Column,
+    DateFormat,
+    Levels,
+    NumberFormat,
+    ValueFormat,
+    date_text,
+)
 
 __all__ = ["KINDS", "ColumnKind", "Notation"]
 

@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.dates import DateFormat
-from kpca_apps.files.tables.numbers import NumberFormat
 from kpca_apps.files.tables.table import Table
-from kpca_apps.files.tables.values import Column, ValueFormat
+from kpca_apps.files.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, quoted
 from kpca_apps.novelty.table.kinds import Notation

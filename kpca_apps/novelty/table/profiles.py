@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.dates import DateFormat
-from kpca_apps.files.tables.values import Column
+from kpca_apps.files.tables.values import Column, DateFormat
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.novelty.table.columns import ColumnSpec

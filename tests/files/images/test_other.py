@@ -87,6 +87,14 @@ def test_bombs_are_refused_by_what_they_state() -> None:
     bits = 0 | 3 << 1 | (40_000 - 1) << 3 | 1 << 33
     with pytest.raises(InputError, match="40000 x 40000"):
         read_other("jxl", b"\xff\x0a" + bits.to_bytes(14, "little"), "a")
+    # A few bytes of LERC hold any number of values a pixel, in one block or several.
+    for deep in (
+        imagecodecs.lerc_encode(np.zeros((20, 30, 900), np.uint8)),
+        5 * imagecodecs.lerc_encode(np.zeros((20, 30), np.uint8)),
+    ):
+        assert len(deep) < 400
+        with pytest.raises(ValueError, match="values a pixel"):
+            stated_size("lerc", deep)
 
 
 def test_metadata_of_webp_and_boxes_is_kept() -> None:
@@ -113,6 +121,7 @@ def test_animations_and_what_cannot_be_written_back_are_refused() -> None:
     frames[0].save(file, "WEBP", save_all=True, append_images=frames[1:])
     for kind, content, words in (
         ("webp", file.getvalue(), "animated WebP"),
+        ("jxl", imagecodecs.jpegxl_encode(np.stack([COLOUR, COLOUR])), "several pictures"),
         ("bmp", saved(GREY > 99, "BMP"), "1 bit"),
         ("netpbm", b"P6 1 1 65535 " + bytes(6), "16-bit colours"),
     ):

@@ -25,12 +25,12 @@ def test_a_part_has_a_power_of_two_of_rows_and_about_two_million_cells(n_columns
     assert size == 65536 or size == 4096 or 2**20 < size * n_columns <= 2**21
 
 
-@given(st.lists(st.integers(0, 24), max_size=12), st.integers(1, 30))
-def test_rows_come_by_position_in_the_order_asked_for(positions: list[int], size: int) -> None:
+@given(st.integers(1, 30))
+def test_parts_of_a_table_in_memory_are_its_rows_in_order(size: int) -> None:
     table = parted(table_from_frame(FRAME), part_rows=size)
-    rows = table.rows(np.array(positions, dtype=int))
-    assert rows.frame.equals(FRAME[positions])
-    assert rows.source == table.source
+    parts = [part.read() for part in table.parts]
+    assert pl.concat([part.frame for part in parts]).equals(FRAME)
+    assert all(part.source == table.source for part in parts)
 
 
 def test_lines_come_with_their_rows(tmp_path: Path) -> None:
@@ -38,24 +38,17 @@ def test_lines_come_with_their_rows(tmp_path: Path) -> None:
     path.write_bytes(b'a,b\n\n1,"2\n"\n3,4\n5,6\n')
     table = open_table(path, in_memory_rows=1, part_rows=2)
     assert isinstance(table, PartedTable)
-    lines = table.rows([2, 0]).lines
-    assert lines is not None
-    assert lines.tolist() == [6, 3]
+    lines = [part.read().lines for part in table.parts]
+    assert [part.tolist() for part in lines if part is not None] == [[3, 5], [6]]
 
 
-@pytest.mark.parametrize("positions", [[25], [-1]])
-def test_there_is_no_row_outside(positions: list[int]) -> None:
-    with pytest.raises(IndexError, match="rows 0 to 24"):
-        parted(table_from_frame(FRAME)).rows(positions)
-
-
-def test_only_the_parts_that_hold_the_rows_are_read(tmp_path: Path) -> None:
+def test_a_part_is_read_without_the_others(tmp_path: Path) -> None:
     for number in range(3):
         FRAME.write_parquet(tmp_path / f"{number}.parquet")
     table = open_table(tmp_path, in_memory_rows=0, part_rows=25)
     assert isinstance(table, PartedTable)
     (tmp_path / "1.parquet").unlink()
-    assert table.rows([74, 0]).frame["x"].to_list() == [24.0, 0.0]
+    assert [table.parts[k].read().frame["x"][0] for k in (2, 0)] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])

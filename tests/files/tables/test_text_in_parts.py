@@ -6,11 +6,13 @@ import csv
 import gzip
 import io
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -174,7 +176,9 @@ def test_a_pipe_of_many_rows_is_read_in_parts(
     path = tmp_path / "pipe"
     os.mkfifo(path)
     monkeypatch.setattr(source, "_pipe_chunks", chunks)
-    assert opened(path).rows([1, 0]).frame.rows() == [("3", "4"), ("1", "2")]
+    table = opened(path)
+    (part,) = table.parts
+    assert part.read().frame.rows() == [("1", "2"), ("3", "4")]
 
 
 def test_an_encoding_that_breaks_far_down_is_told_by_line_and_byte(tmp_path: Path) -> None:
@@ -236,3 +240,43 @@ def test_a_lost_copy_is_told_by_its_rows(damage: str, temporary: Path, tmp_path:
     kept.unlink() if damage == "removed" else kept.write_bytes(kept.read_bytes()[:100])
     with pytest.raises(InputError, match=r"^Rows 3 to 3: .*t\.csv: its temporary copy"):
         table.parts[1].read()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no list of open files")
+def test_rows_that_find_no_room_leave_no_file_open(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1,2\n" * 50)
+    free = iter([1 << 40])
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 0)))
+    with pytest.raises(InputError, match="has no room for what is kept") as caught:
+        opened(path)
+    # While the error is looked at, and all that it holds is there.
+    links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
+    assert not [link for link in links if link.startswith(str(temporary))]
+    assert list(temporary.iterdir()) == []
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of bytes")
+def test_the_folder_for_temporary_files_need_not_be_utf8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff"))
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n3,4\n")
+    agree(opened(path), read_table(path))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_second_byte_order_mark_is_no_part_of_a_name(
+    name: str, codec: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    text = "a,b\n1,2\n" if name == "t.csv" else '{"a": 1, "b": 2}\n'
+    path.write_bytes(f"\ufeff{text}".encode(codec))
+    assert read_table(path).frame.columns == ["a", "b"]

@@ -8,9 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.dates import DateFormat
-from kpca_apps.files.tables.numbers import NumberFormat
-from kpca_apps.files.tables.values import Column
+from kpca_apps.files.tables.values import Column, DateFormat, NumberFormat
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.dates import read_dates
-from kpca_apps.files.tables.numbers import read_numbers
 from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.files.tables.values import Column, ValueFormat
+from kpca_apps.files.tables.values import Column, ValueFormat, read_dates, read_numbers
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.kinds import KINDS, ColumnKind, Notation
