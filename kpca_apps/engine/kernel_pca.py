@@ -24,8 +24,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Kernel
-from kpca_apps.engine.kernels.bandwidth import COMPARED_ROWS
-from kpca_apps.engine.kernels.by_name import KERNEL_NAMES, resolved_kernel
+from kpca_apps.engine.kernels.by_name import COMPARED_ROWS, KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.linalg.eigen import Solver
 from kpca_apps.engine.linalg.gram import about_landmarks, about_mean

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpca_apps.engine.kernels import Kernel, MeanRBF
-from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import BLOCK, RowFunction, RowSource, RowSums, Sums
 from kpca_apps.engine.seeding import Seed, seeded_generator
