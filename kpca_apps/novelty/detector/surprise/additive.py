@@ -28,7 +28,7 @@ from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.memory import available_bytes
-from kpca_apps.novelty.detector.column_scales import IQR_OF_NORMAL, ordinary_rows
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ordinary_rows
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, mean_and_sd, varies
 
 __all__ = ["AdditiveFeatures", "ColumnResiduals", "FeatureRows"]

@@ -22,16 +22,15 @@ D. J. Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.engine.rows import RowFunction
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.surprise.additive import (
     AdditiveFeatures,
@@ -40,7 +39,7 @@ from kpca_apps.novelty.detector.surprise.additive import (
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, eight_digits
 
-__all__ = ["LARGEST", "CombinedScore", "CombinedScores", "usual_rows"]
+__all__ = ["LARGEST", "CombinedScore", "usual_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -460,18 +459,3 @@ class CombinedScore:
         of_oddest = np.minimum(oddest, rows.oddest + MORE)
         scores: FloatArray = np.logaddexp(whole, c * (of_oddest - RARE)) + APART * whole
         return scores
-
-
-@dataclass(frozen=True, eq=False)
-class CombinedScores:
-    """Combined score of each row, wherever the rows are."""
-
-    purpose: ClassVar[str] = "Scoring rows"
-
-    errors: RowFunction  # of kernel PCA
-    combined: CombinedScore
-
-    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the scores of rows; errors of those in use are as if each had been left out."""
-        errors = self.errors.prepare()
-        return lambda rows, in_use: self.combined(rows, errors(rows, in_use))
