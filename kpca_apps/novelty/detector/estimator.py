@@ -44,7 +44,7 @@ from kpca_apps.novelty.detector.reasons import (
     NeighbourRows,
     rows_without_strays,
 )
-from kpca_apps.novelty.detector.surprise.combined import (
+from kpca_apps.novelty.detector.surprise import (
     LARGEST,
     CombinedScore,
     usual_rows,

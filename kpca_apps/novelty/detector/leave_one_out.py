@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
-from kpca_apps.novelty.detector.surprise.combined import CombinedScore
+from kpca_apps.novelty.detector.surprise import CombinedScore
 from kpca_apps.novelty.detector.views import RawColumns, ViewScales
 
 __all__ = [

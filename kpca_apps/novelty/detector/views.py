@@ -467,15 +467,13 @@ def _sorted(columns: FloatArray) -> FloatArray:
 
 def _middle(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return median and robust standard deviation, IQR / 1.349, of columns of sorted values."""
-    low, median, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+    quantiles = []
+    for share in (0.25, 0.5, 0.75):
+        place, part = divmod(share * (len(ordered) - 1), 1.0)
+        below, above = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
+        quantiles.append(below + part * (above - below))
+    low, median, high = quantiles
     return median, (high - low) / IQR_OF_NORMAL
-
-
-def _quantile(ordered: FloatArray, share: float) -> FloatArray:
-    place, part = divmod(share * (len(ordered) - 1), 1.0)
-    below, above = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
-    value: FloatArray = below + part * (above - below)
-    return value
 
 
 def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
