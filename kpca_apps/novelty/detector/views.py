@@ -76,33 +76,8 @@ class ColumnViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Each view holds the varying columns, scaled in one way (standardised, by an inverse hyperbolic
     sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
     Every view is divided by the square root of the median squared distance between training rows,
-    so that the same bandwidths serve all.
-
-    Parameters
-    ----------
-    as_is : array-like of int or None, default=None
-        Columns that every view takes unscaled, such as indicators of categories.
-    groups : sequence of sequences of int or None, default=None
-        Columns made of one source, such as a date's day and hour: together they weigh as much as
-        one column. Default: each column alone.
-    random_state : int, RandomState, Generator or None, default=None
-        Draws the rows whose median distance sets the widths.
-
-    Attributes
-    ----------
-    scales_ : ViewScales
-        What was learned.
-    kernel_ : Kernel
-        Mean over views v of (u + u^3) / 2 with u = exp(-3 D_v), D_v the squared distance of two
-        rows in a view: what `KernelPCA` is to take for rows that were transformed.
-    n_features_in_ : int
-
-    Examples
-    --------
-    >>> rows = np.random.default_rng(0).normal(size=(100, 3))
-    >>> views = ColumnViews(random_state=0).fit(rows)
-    >>> views.transform(rows).shape
-    (100, 12)
+    so that the same bandwidths serve all. `KernelPCA` takes transformed rows with ``kernel_``, the
+    mean over views v of (u + u^3) / 2 with u = exp(-3 D_v), D_v their squared distance in a view.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -114,30 +89,20 @@ class ColumnViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __init__(
         self,
         *,
-        as_is: ArrayLike | None = None,
+        as_is: ArrayLike | None = None,  # columns that every view takes unscaled
+        # Columns made of one source weigh as much as one column; by default each is alone.
         groups: Sequence[Sequence[int]] | None = None,
-        random_state: Seed = None,
+        random_state: Seed = None,  # draws the rows whose median distance sets the widths
     ) -> None:
         self.as_is = as_is
         self.groups = groups
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, *, rows: IntArray | None = None) -> Self:
-        """Learn the scalings.
+        """Learn the scalings from finite numbers (n, d), or some ``rows`` (r,) of them.
 
-        Parameters
-        ----------
-        X : (n, d) array
-            Finite numbers.
-        y : Ignored
-        rows : (r,) int array, optional
-            Rows to learn from, by default all. A column that is constant among them but not in
-            the table is scaled by the whole table.
-
-        Raises
-        ------
-        ValueError
-            If no column varies, or a column holds numbers beyond 1e300.
+        A column that is constant among these but not in the table is scaled by the whole table.
+        ValueError if no column varies, or one holds numbers beyond 1e300.
         """
         self._validate_params()
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -555,16 +520,7 @@ class NormalScores:
         )
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (d, b), a line a column, given what the guess makes of them.
-
-        Examples
-        --------
-        >>> ordered = np.array([[1.0], [2.0], [2.0], [4.0]])
-        >>> values = np.array([[1.0, 2.0, 3.0]])
-        >>> scores = NormalScores.fit(ordered, ordered)(values, values)
-        >>> np.allclose(scores[0], ndtri([0.2, 0.5, 0.7]))
-        True
-        """
+        """Return the scores of values (d, b), a line a column, given their guesses."""
         low, rate, n_cells = self._by_line
         place = _cells(guesses, low, rate, n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]
