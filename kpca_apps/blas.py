@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from typing import Any
 
 import scipy.linalg  # noqa: F401  (its library must be there to be found)
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 __all__ = ["one_blas_thread"]
 
-# How many rely on the limit, and what restores the number of threads before it. The libraries keep
-# one number for the process, whichever thread sets it, so these are one for the process too.
-_lock = Lock()
-_users = 0
-_restore: Callable[[], object] = int  # does nothing
+# The libraries keep one number of threads for the process, whichever thread sets it; so the limit
+# is one for the process, too. It is listed once for each who relies on it.
+_LOCK, _LIMITS = Lock(), list[Any]()
 
 
 @contextmanager
@@ -26,32 +25,29 @@ def one_blas_thread() -> Iterator[None]:
     The limit holds for the whole process until the last who asked for it, in whatever thread, has
     left; then the number of threads is again what the first found.
     """
-    global _users, _restore
-    with _lock:
-        if _users == 0:
-            with _any_thread_may_set():
-                limiter = _linear_algebra().limit(limits=1, user_api="blas")
-            _restore = limiter.restore_original_limits
-        _users += 1
+    with _LOCK:
+        if _LIMITS:
+            _LIMITS.append(_LIMITS[0])
+        else:
+            _let_any_thread_set()
+            _LIMITS.append(_linear_algebra().limit(limits=1, user_api="blas"))
+            _let_any_thread_set()
     try:
         yield
     finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                with _any_thread_may_set():
-                    _restore()
+        with _LOCK:
+            limit = _LIMITS.pop()
+            if not _LIMITS:
+                _let_any_thread_set()
+                limit.restore_original_limits()
+                _let_any_thread_set()
 
 
-@contextmanager
-def _any_thread_may_set() -> Iterator[None]:
-    """Let this thread set the limit, and any other afterwards."""
+def _let_any_thread_set() -> None:
+    """Let this thread set the number of threads, or any other."""
     # Newer versions of threadpoolctl listen to one thread only, until that one is done; but the
     # last to leave need not be the first who came.
     release = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if release is not None:
-        release(force=True)
-    yield
     if release is not None:
         release(force=True)
 

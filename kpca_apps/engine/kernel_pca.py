@@ -24,8 +24,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Kernel
-from kpca_apps.engine.kernels.bandwidth import COMPARED_ROWS
-from kpca_apps.engine.kernels.by_name import KERNEL_NAMES, resolved_kernel
+from kpca_apps.engine.kernels.by_name import COMPARED_ROWS, KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.linalg.eigen import Solver
 from kpca_apps.engine.linalg.gram import about_landmarks, about_mean
@@ -536,7 +535,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _finish(self, source: RowSource) -> Self:
         self.warnings_ = ()
-        if self._is_short():
+        if self.n_components is not None and self.subspace_.n_components < self.n_components:
             found = f"{self.subspace_.n_components} of {self.n_components} components found"
             self.warnings_ = (f"{found}: {self._why_short()}",)
         if self.method_ == "nystroem" and self._doubt:
@@ -564,10 +563,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(self.plan_, NystroemPlan):
             wanted = min(wanted, self.basis_.transform.shape[1])
         return self.plan_.precision == "float32" and self.subspace_.n_components < wanted
-
-    def _is_short(self) -> bool:
-        """Return whether fewer components were found than asked for."""
-        return self.n_components is not None and self.subspace_.n_components < self.n_components
 
     def _why_short(self) -> str:
         if self._lost_to_float32():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.kernels.products import squared_lengths
+from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.linalg.cholesky import BLOCK, greedy_pivots, random_pivots
 from kpca_apps.engine.linalg.gram import overflow, require_finite
 from kpca_apps.engine.nystroem import LandmarkBasis

@@ -12,12 +12,12 @@ from kpca_apps.engine.kernels.base import (
     Translated,
     Wrapped,
 )
-from kpca_apps.engine.kernels.mean_rbf import MeanRBF
 from kpca_apps.engine.kernels.standard import (
     RBF,
     Cosine,
     Laplacian,
     Linear,
+    MeanRBF,
     Polynomial,
     Sigmoid,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, qr
 
-from kpca_apps.engine.kernels.products import SINGLE
+from kpca_apps.engine.kernels.base import SINGLE
 from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.precision import smallest_eigenvalue
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.kernels.products import (
+from kpca_apps.engine.kernels.base import (
     LOWEST_EXPONENT,
     rbf_exponents,
     squared_lengths,

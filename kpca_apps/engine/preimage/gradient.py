@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernels.products import squared_lengths
+from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.preimage.fixed_point import (
     PreImages,
     batch_of,

@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError, solve
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import RBF, Kernel
-from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.linalg.gram import about_origin, gram_matrix
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace

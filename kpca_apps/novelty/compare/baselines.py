@@ -17,7 +17,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
 __all__ = ["BASELINES", "Baseline", "standardise"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -21,7 +22,6 @@ from kpca_apps.engine.kernels.by_name import resolved_kernel
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import (
     ArrayRows,
-    RowFunction,
     RowSource,
     map_row_blocks,
     sample_positions,
@@ -29,7 +29,6 @@ from kpca_apps.engine.rows import (
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import RIDGES, KernelSubspace
 from kpca_apps.errors import InputError, KpcaWarning
-from kpca_apps.novelty.detector.column_scales import ordinary_rows
 from kpca_apps.novelty.detector.leave_one_out import (
     SCORED_BLOCK,
     NoveltyScores,
@@ -45,10 +44,9 @@ from kpca_apps.novelty.detector.reasons import (
     NeighbourRows,
     rows_without_strays,
 )
-from kpca_apps.novelty.detector.surprise.combined import (
+from kpca_apps.novelty.detector.surprise import (
     LARGEST,
     CombinedScore,
-    CombinedScores,
     usual_rows,
 )
 from kpca_apps.novelty.detector.threshold import (
@@ -60,12 +58,12 @@ from kpca_apps.novelty.detector.threshold import (
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
     ColumnViews,
-    OfViews,
     RawColumns,
     ViewedRows,
     ViewScales,
     column_groups,
     column_indices,
+    ordinary_rows,
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
 
@@ -404,7 +402,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             )
             usual_scores = scores[usual_rows(of_rows, contaminated=self.contaminated)]
             if len(X) < source.n_rows:
-                own, scores = scores, source.map(CombinedScores(errors, self.combined_), in_use)
+                own, scores = scores, source.map(replace(errors, combined=self.combined_), in_use)
                 scores[positions] = self.combined_(
                     rows.sample.rows[landmarks[single]], of_landmarks
                 )
@@ -465,15 +463,13 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _errors(
         self, subspace: KernelSubspace, rho: float | None, n_rows: int, probe: FloatArray
-    ) -> OfViews:
+    ) -> NoveltyScores:
         """Return how a model scores rows, in float32 where that gives some the same scores."""
-        scores, rows = partial(NoveltyScores, subspace, rho), ArrayRows(probe)
+        scores, rows = partial(NoveltyScores, self.views_, subspace, rho), ArrayRows(probe)
         # Every second of them in use.
         used = np.arange(len(probe)) % 2 == 0
-        self.precision_ = agreeing_precision(
-            lambda p: rows.map(OfViews(self.views_, scores(p)), used), n_rows
-        )
-        return OfViews(self.views_, scores(self.precision_))
+        self.precision_ = agreeing_precision(lambda p: rows.map(scores(p), used), n_rows)
+        return scores(self.precision_)
 
     def _learned_rows(
         self, source: RowSource, in_use: BoolArray, rng: np.random.Generator
@@ -544,11 +540,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         """Minus the novelty score of each row, shape (r,): higher = more normal."""
         return -self._novelty_scores(self._check_rows(X))
 
-    def row_scores(self) -> RowFunction:
+    def row_scores(self) -> NoveltyScores:
         """Return what scores new rows, higher = more novel, wherever they are."""
         check_is_fitted(self)
-        errors = OfViews(self.views_, NoveltyScores(self.subspace_, precision=self.precision_))
-        return errors if self.combined_ is None else CombinedScores(errors, self.combined_)
+        return NoveltyScores(
+            self.views_, self.subspace_, precision=self.precision_, combined=self.combined_
+        )
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """`score_samples` minus `offset_`: negative = novel."""

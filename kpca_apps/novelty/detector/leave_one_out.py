@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.novelty.detector.surprise import CombinedScore
+from kpca_apps.novelty.detector.views import RawColumns, ViewScales
 
 __all__ = [
     "SCORED_BLOCK",
@@ -36,31 +39,37 @@ few, for the kernel over views keeps several arrays of them."""
 
 @dataclass(frozen=True, eq=False)
 class NoveltyScores:
-    """Novelty of each row: its reconstruction error; that of rows in use as if left out."""
+    """Novelty of each row, joined with that of its cells; of rows in use as if left out."""
 
+    views: ViewScales | RawColumns
     subspace: KernelSubspace
     rho: float | None = None  # of a soft cut; without it rows in use are scored like the others
     precision: Resolved = "float64"
+    combined: CombinedScore | None = None  # without it the reconstruction error alone
 
-    purpose = "Scoring rows"
+    purpose: ClassVar[str] = "Scoring rows"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the novelty of rows, of which some are in use."""
-        rho, n = self.rho, self.subspace.n
+        views, subspace, rho, combined = self.views, self.subspace, self.rho, self.combined
+        errors: Callable[..., FloatArray]
         if rho is None:
-            errors = self.subspace.errors(self.precision)
-            return lambda rows, in_use: np.maximum(
-                map_row_blocks(errors, rows, block=SCORED_BLOCK), 0.0
-            )
-        parts = self.subspace.error_parts(1.0 / (self.subspace.variances + rho), self.precision)
+            errors = subspace.errors(self.precision)
+        else:
+            parts = subspace.error_parts(1.0 / (subspace.variances + rho), self.precision)
 
-        def of_block(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            error, mahalanobis = parts(rows)
-            residual = np.maximum(error - rho * mahalanobis, 0.0)
-            left_out = leave_row_out(residual, mahalanobis, rho, n)
-            return np.maximum(np.where(in_use, left_out, error), 0.0)
+            def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
+                error, mahalanobis = parts(seen)
+                residual = np.maximum(error - rho * mahalanobis, 0.0)
+                left_out = leave_row_out(residual, mahalanobis, rho, subspace.n)
+                return np.where(in_use, left_out, error)
 
-        return lambda rows, in_use: map_row_blocks(of_block, rows, in_use, block=SCORED_BLOCK)
+        def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
+            seen = (views.transform(rows),) if rho is None else (views.transform(rows), in_use)
+            found = np.maximum(map_row_blocks(errors, *seen, block=SCORED_BLOCK), 0.0)
+            return found if combined is None else combined(rows, found)
+
+        return scores
 
 
 def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: int) -> FloatArray:

@@ -16,7 +16,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty, calibration_of, finite_offset
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import NeighbourRows
-from kpca_apps.novelty.detector.surprise.combined import CombinedScore
+from kpca_apps.novelty.detector.surprise import CombinedScore
 from kpca_apps.novelty.detector.views import RawColumns, ViewScales, column_groups
 
 __all__ = ["DetectorState"]

@@ -26,7 +26,7 @@ from sklearn.svm import SVC
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
-from kpca_apps.engine.kernels.bandwidth import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.linalg.eigen import block_krylov
 from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage

@@ -14,8 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.kernels.base import as_integer
-from kpca_apps.engine.kernels.products import unit_rows
+from kpca_apps.engine.kernels.base import as_integer, unit_rows
 from kpca_apps.engine.linalg.cholesky import greedy_pivots
 from kpca_apps.engine.linalg.eigen import significant
 from kpca_apps.engine.linalg.gram import gram_matrix

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from kpca_apps.novelty.detector.column_scales import NormalScores
+from kpca_apps.novelty.detector.views import NormalScores
 
 
 def searched(ordered, x):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.detector.surprise.combined import LEARNED, USUAL, CellModel
+from kpca_apps.novelty.detector.surprise import LEARNED, USUAL, CellModel
 
 NONE = np.empty(0, dtype=np.int64)
 N = 600

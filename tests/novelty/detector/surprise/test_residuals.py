@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from kpca_apps.novelty.detector.surprise.additive import MOST_LEVERAGE, RIDGE, ColumnResiduals
+from kpca_apps.novelty.detector.surprise import MOST_LEVERAGE, RIDGE, ColumnResiduals
 
 # Rows, features, and how many of these belong to each column.
 TABLES = {
