@@ -62,6 +62,10 @@ Matrix = NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
 
+MOST_JITTER = 0.1
+"""Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At a
+hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
+
 PREIMAGES = ("fixed-point", "gradient", "ridge")
 
 
@@ -332,7 +336,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         for name in ("basis_", "sums_", "missed_", "landmark_index_", "_missed", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = seeded_generator(self.random_state)
-        self.kernel_ = self._resolve_kernel(source, rng)
+        self._choose_kernel(source, rng)
         self._plan(source, self.method, self.precision)
         try:
             self._fit_as_planned(source, rng)
@@ -380,7 +384,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.plan_ = replace(self.plan_, n=self.sums_.n)
         else:
             rng = seeded_generator(self.random_state)
-            self.kernel_ = self._resolve_kernel(source, rng)
+            self._choose_kernel(source, rng)
             self._plan(source, "nystroem", self.precision)
             self._start_stream(source, rng)
             self.sums_ = self._sums(source)
@@ -589,8 +593,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows: Matrix = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return rows
 
-    def _resolve_kernel(self, source: RowSource, rng: np.random.Generator) -> Kernel:
-        return resolved_kernel(
+    def _choose_kernel(self, source: RowSource, rng: np.random.Generator) -> None:
+        """Resolve the kernel, and refuse what it does not allow before any work is done."""
+        self.kernel_ = resolved_kernel(
             self.kernel,
             source.sample,
             rng,
@@ -599,6 +604,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             degree=int(self.degree),
             coef0=float(self.coef0),
         )
+        self._chosen_preimage()
+        if self.ridge is not None and not self.kernel_.is_psd:
+            raise ValueError(
+                f"ridge needs a positive semi-definite kernel, and {self.kernel_.describe()} is "
+                "indefinite: leave it out, or choose another kernel."
+            )
 
     def _fit_as_planned(self, source: RowSource, rng: np.random.Generator) -> None:
         if not isinstance(self.plan_, ExactPlan):
@@ -693,6 +704,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._set_ridge(sums.norm / sums.n, float(sums.mean @ sums.mean))
         if self._missed is None:
             self.missed_ = sums.missed / sums.norm
+            if self.basis_.jitter > MOST_JITTER * len(self.basis_.points) * (self.ridge_ or 0.0):
+                self._doubt = (
+                    "The variance in feature space is so small beside k(x, x) that rounding of the "
+                    "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
+                    "use a narrower kernel, a larger ridge or method='exact'."
+                )
             return subspace_from_sums(self.basis_, sums, rho=self.ridge_, center=self.center)
         self.missed_ = self._missed.share
         subspace = subspace_from_sums(

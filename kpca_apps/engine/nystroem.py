@@ -162,8 +162,9 @@ class CovarianceSums:
         source = ArrayRows(rows, n_jobs=n_jobs) if isinstance(rows, np.ndarray) else rows
         with np.errstate(over="ignore", invalid="ignore"):
             sums: CovarianceSums = source.sum(FeatureSums(basis, precision))
-        # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is.
-        if not np.isfinite(sums.norm):
+        # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is, but of a row with NaN, which
+        # a kernel of a distance gives k(x, x) = 1.
+        if not (np.isfinite(sums.norm) and np.isfinite(sums.total).all()):
             raise overflow(basis.kernel)
         return sums.in_features(basis, precision)
 

@@ -50,8 +50,8 @@ thousand points to stay near the core. In float32 that does not help everywhere:
 processors with AVX2 alone rounds the first and the second six of every twelve rows differently."""
 
 MAPPED, SUMMED = 768, 4096
-"""Rows a task of `RowSource.map` and `RowSource.sum`; parts of a table must begin at multiples of
-the latter for equal sums."""
+"""Rows a task of `RowSource.map` and `RowSource.sum`. Sums over parts of a table are those over the
+whole to rounding, and to the last bit for any number of workers."""
 
 SAMPLE_ROWS = ROWS_IN_MEMORY
 """Rows held in memory; a table of at most so many is its own sample."""
@@ -147,6 +147,7 @@ class ArrayRows:
     def __init__(
         self, X: Matrix, sample_index: Index | None = None, *, n_jobs: int | None = None
     ) -> None:
+        X = np.asarray(X, dtype=np.float64)
         self._X, self._n_jobs, self.n_rows = X, n_jobs, len(X)
         self.sample_index = np.arange(len(X)) if sample_index is None else sample_index
         self.sample = X if len(self.sample_index) == len(X) else X[self.sample_index]

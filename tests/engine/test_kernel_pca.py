@@ -489,3 +489,34 @@ def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
         model = KernelPCA(100, n_landmarks=50, method="nystroem", random_state=0).fit(X)
     assert len(model.eigenvalues_) == 50
     assert model.plan_.precision == "float32" and len(fits) == 1
+
+
+def test_contradictions_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("kpca_apps.engine.kernel_pca.fit_exact", lambda *a, **k: pytest.fail("fit"))
+    X = normal_rows(30)
+    with pytest.raises(ValueError, match="ridge needs a positive semi-definite kernel"):
+        KernelPCA(kernel="sigmoid", ridge=0.1).fit(X)
+    with pytest.raises(ValueError, match="'fixed-point' is for the RBF kernel"):
+        KernelPCA(kernel="poly", preimage="fixed-point").fit(X)
+
+
+def test_a_ridge_lost_in_the_jitter_of_landmarks_is_told():
+    X = normal_rows(200)
+    with pytest.warns(KpcaWarning, match="rounding of the landmarks' Gram matrix"):
+        KernelPCA(gamma=1e-9, method="nystroem", landmarks=X, ridge=0.1).fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_a_source_of_other_numbers_is_fitted_in_float64(dtype):
+    X = np.round(4 * normal_rows(60)).astype(dtype)
+    model = KernelPCA(3, gamma=0.1).fit_rows(ArrayRows(X))
+    assert model.subspace_.points.dtype == np.float64
+    assert_array_equal(model.eigenvalues_, KernelPCA(3, gamma=0.1).fit(X).eigenvalues_)
+
+
+def test_nan_outside_the_sample_is_refused():
+    X = normal_rows(60)
+    X[-1, 0] = np.nan
+    source = ArrayRows(X, np.arange(50))
+    with pytest.raises(ValueError, match="leave out rows with NaN"):
+        KernelPCA(2, gamma=0.1, method="nystroem", n_landmarks=10).fit_rows(source)

@@ -61,7 +61,8 @@ def require_finite(kernel: Kernel, X: Matrix) -> None:
 def overflow(kernel: Kernel) -> ValueError:
     """Return the error for rows whose kernel values are no numbers."""
     return ValueError(
-        f"The kernel {kernel.describe()} overflows on these rows: scale the columns first."
+        f"The kernel {kernel.describe()} overflows on these rows: scale the columns "
+        "first, and leave out rows with NaN."
     )
 
 

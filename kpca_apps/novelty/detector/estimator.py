@@ -418,9 +418,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         others = map_row_blocks(
             model.basis_.residuals(self.precision_), rows.sample[probe], block=SCORED_BLOCK
         )
-        self.warnings_ = ()
+        self.warnings_ = model.warnings_
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
             self.warnings_ = (
+                *self.warnings_,
                 "Most rows resemble no landmark at all (bandwidth too small, or too many "
                 "unrelated columns): scores of such rows differ little and mean little.",
             )
@@ -459,7 +460,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         typical = self.subspace_.kernel.diagonal(self.subspace_.points).mean()
         if np.median(self.novelty_scores_[rows.sample_index]) < 1e-10 * typical:
             raise spanned
-        self.landmark_miss_, self.warnings_ = None, ()
+        self.landmark_miss_, self.warnings_ = None, model.warnings_
 
     def _errors(
         self, subspace: KernelSubspace, rho: float | None, n_rows: int, probe: FloatArray

@@ -82,7 +82,8 @@ class DetectorState:
         """Return the detector again."""
         views, indicators = self.views, self.neighbours.as_is.tolist()
         detector = KernelPCANovelty(
-            **asdict(self.parameters),
+            # The width of a kernel that was asked for by name is part of it by now.
+            **asdict(self.parameters) | {"gamma": None},
             kernel=views.kernel if isinstance(views, RawColumns) else None,
             as_is=indicators or None,
             groups=[list(group) for group in self.groups],

@@ -319,7 +319,10 @@ class ViewedSample:
 
 
 class ViewedRows:
-    """The views of the rows of a source that are in use (n,), all by default: a `RowSource`."""
+    """The views of the rows of a source that are in use (n,), all by default: a `RowSource`.
+
+    Its `sample_index` are positions in that source, of which rows not in use are part.
+    """
 
     def __init__(
         self, source: RowSource, views: ViewScales | RawColumns, in_use: BoolArray | None = None
@@ -333,14 +336,23 @@ class ViewedRows:
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
         """Return one number a row."""
-        values = self._source.map(OfViews(self._views, function), in_use)
+        marked = None if in_use is None else self._of_source(in_use)
+        values = self._source.map(OfViews(self._views, function), marked)
         return values if self._in_use is None else values[self._in_use]
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the rows in use."""
-        used = self._in_use if in_use is None else in_use
+        used = self._in_use if in_use is None else self._of_source(in_use)
         total: Sums = self._source.sum(OfViews(self._views, function), used)
         return total
+
+    def _of_source(self, marked: BoolArray) -> BoolArray:
+        """Turn a mask of these rows into one of the source's."""
+        if self._in_use is None:
+            return marked
+        of_source = self._in_use.copy()
+        of_source[self._in_use] = marked
+        return of_source
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,3 +105,9 @@ def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
 def test_a_tiny_bandwidth_is_said():
     X = np.random.default_rng(8).normal(size=(100, 2))
     assert "resemble no landmark" in soft(RBF(1e6), X, n_landmarks=50).warnings_[0]
+
+
+def test_the_detector_tells_what_kernel_pca_does():
+    X = np.random.default_rng(3).normal(size=(200, 4))
+    fit = soft(RBF(0.3), X, n_components=50, n_landmarks=20)
+    assert any("20 landmarks span no more directions" in text for text in fit.warnings_)

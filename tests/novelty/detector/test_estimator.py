@@ -4,6 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -587,3 +588,10 @@ def test_no_rows_have_no_scores_where_no_number_has_a_scale():
     X = np.array([[i % 7, i % 3] for i in range(60)], dtype=float)
     combined = KernelPCANovelty(random_state=0).fit(X).combined_
     assert combined(np.empty((0, 2)), np.empty(0)).shape == (0,)
+
+
+def test_a_restored_detector_can_be_fitted_again():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    detector = KernelPCANovelty(kernel="rbf", gamma=0.5, random_state=0).fit(X)
+    again = clone(DetectorState.of(detector).restored()).set_params(random_state=0).fit(X)
+    np.testing.assert_array_equal(again.novelty_scores_, detector.novelty_scores_)
