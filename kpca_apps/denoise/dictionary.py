@@ -58,15 +58,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.models import load_model_file, save_model_file
 
-__all__ = [
-    "DictionaryDenoiser",
-    "LevelChoice",
-    "ResidualLevel",
-    "choose",
-    "over_patches",
-    "unit_of",
-    "without_outliers",
-]
+__all__ = ["DictionaryDenoiser"]
 
 Matrix = NDArray[np.float64]
 Course = NDArray[np.int64]

@@ -38,17 +38,6 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 
-__all__ = [
-    "EDGE_FACTOR",
-    "RIDGE_FACTOR",
-    "ROUNDS",
-    "STEPS",
-    "TOLERANCE",
-    "GroupEstimate",
-    "count_components",
-    "denoise_group",
-]
-
 Matrix = NDArray[np.float64]
 
 EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one

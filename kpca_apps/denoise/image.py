@@ -14,19 +14,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 
-__all__ = [
-    "LARGEST_RANGE",
-    "LEAST_RANGE",
-    "OPPONENT",
-    "Picture",
-    "dtype_range",
-    "from_opponent",
-    "noise_in_opponent",
-    "read_picture",
-    "to_opponent",
-    "value_range",
-]
-
 SCALE = 255.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # beyond, single precision would over- or underflow
 MOST_BEYOND = 1e6  # data ranges an image may span, for a like reason

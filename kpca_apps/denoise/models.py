@@ -66,21 +66,6 @@ from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
 
-__all__ = [
-    "MODELS",
-    "anscombe",
-    "camera_levels",
-    "detect_impulses",
-    "fill_from_neighbours",
-    "has_impulses",
-    "inverse_anscombe",
-    "lift_specks",
-    "log_of_speckle",
-    "measure_white",
-    "speckle_from_log",
-    "speckle_log_moments",
-]
-
 Planes = NDArray[np.float32]
 Levels = tuple[float, ...]
 Model = Callable[[Planes, Any, Options], tuple[Planes, Levels]]

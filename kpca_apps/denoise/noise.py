@@ -34,21 +34,6 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.ndimage import maximum_filter, minimum_filter
 
-__all__ = [
-    "ALIKE",
-    "COLOUR_GROWTH",
-    "LUMINANCE_GROWTH",
-    "WHITE_ENOUGH",
-    "WIDTH",
-    "DenoiseInfo",
-    "diagonal_deviation",
-    "estimate_noise",
-    "noise_by_brightness",
-    "noise_posterior",
-    "noise_spectrum",
-    "sample_patches",
-]
-
 WIDTH = 8  # of patches, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES = 256

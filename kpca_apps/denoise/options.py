@@ -12,17 +12,6 @@ from typing import Any, NamedTuple
 
 from kpca_apps.errors import ConfigError
 
-__all__ = [
-    "CONTENTS",
-    "KERNELS",
-    "NOISES",
-    "NOISE_MODELS",
-    "QUALITIES",
-    "NoiseModel",
-    "Options",
-    "Window",
-]
-
 Window = tuple[tuple[int, int], tuple[int, int]]
 """Rows from one up to another, and columns likewise."""
 

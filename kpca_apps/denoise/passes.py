@@ -48,23 +48,6 @@ from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import LISTENER
 
-__all__ = [
-    "KEPT_NOWHERE",
-    "STRIP_SAMPLES",
-    "PassSettings",
-    "Plan",
-    "average_low_frequencies",
-    "denoise_planes",
-    "halve",
-    "is_kept",
-    "noise_excess",
-    "patch_grid",
-    "patch_means",
-    "plan_for",
-    "run_pass",
-    "warm_up",
-]
-
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 
-__all__ = ["RIVALS", "compare", "measure_residual", "quality_of"]
-
 RIVALS = ("nl_means", "wavelet")
 _WINDOW = 11  # pixels of the window of the structural similarity
 _BLOCK = 16  # pixels of a block of which the activity is measured

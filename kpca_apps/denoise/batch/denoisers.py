@@ -23,8 +23,6 @@ from kpca_apps.files.images.types import ImageFile
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-__all__ = ["ExampleDenoiser", "GroupDenoiser", "strengths_of", "try_strengths"]
-
 CROP = 384  # pixels of the piece that is tried, wide and high
 # A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
 # blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.

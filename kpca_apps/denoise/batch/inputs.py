@@ -30,20 +30,6 @@ from kpca_apps.files.images.kinds import (
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
 
-__all__ = [
-    "MeasuredFile",
-    "Planned",
-    "are_all_alike",
-    "colours_of",
-    "find_images",
-    "find_references",
-    "measure_file",
-    "plan_outputs",
-    "read_examples",
-    "read_reference",
-    "widest_range",
-]
-
 
 @dataclass(frozen=True)
 class Planned:

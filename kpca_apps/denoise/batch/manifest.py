@@ -22,16 +22,6 @@ from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import atomic_write
 
-__all__ = [
-    "MANIFEST",
-    "Manifest",
-    "batch_key",
-    "hash_file",
-    "partial_path",
-    "remove_partial",
-    "sync_folder",
-]
-
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
 _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")

@@ -21,8 +21,6 @@ from kpca_apps.denoise.result import (
     Preview,
 )
 
-__all__ = ["choice_sentence", "make_previews", "places_for", "turned", "view_dictionary"]
-
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
 LEADING = 12  # components shown
 # Noise is most of what these files hold; more would make it no plainer to see.

@@ -32,8 +32,6 @@ from kpca_apps.files.images.front_door import encode_image, read_image, target_f
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
 
-__all__ = ["BUG", "Denoise", "Done", "Run", "Task", "as_stored", "failed", "lost", "work"]
-
 BUG = "a bug in kpca"
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
