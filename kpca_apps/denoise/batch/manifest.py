@@ -28,11 +28,7 @@ _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 
 
 class Manifest(AbstractContextManager["Manifest"]):
-    """The record of one output folder, locked against a second run until it is closed.
-
-    RefusedError if another run has it open, or a file of that name is something else; InputError
-    if it cannot be written.
-    """
+    """The record of one output folder, locked against a second run until it is closed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST

@@ -23,8 +23,7 @@ from kpca_apps.denoise.batch.comparing import compare, measure_residual
 from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.previews import make_previews
-from kpca_apps.denoise.denoiser import DenoiseInfo
-from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
