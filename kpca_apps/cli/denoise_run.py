@@ -80,7 +80,7 @@ def parse_sigma(text: str) -> float | None:
 
 def check_range(data_range: float | None) -> None:
     """Refuse a data range that cannot be computed with."""
-    from kpca_apps.denoise.image import LARGEST_RANGE, LEAST_RANGE
+    from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
 
     if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
         raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")

@@ -24,19 +24,6 @@ from kpca_apps.denoise._small_matrices import Matrix, Scalar, Vector, leading_ei
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.engine.preimage.fixed_point import VANISHING
 
-__all__ = [
-    "LANES",
-    "RADIUS",
-    "denoise_band",
-    "find_group",
-    "gather_centred",
-    "linear_smooth",
-    "project_rows",
-    "rbf_rows",
-    "spread",
-    "survey_band",
-]
-
 Places = NDArray[np.int32]
 
 RADIUS = 18  # patches are looked for within so many pixels of the reference, both ways

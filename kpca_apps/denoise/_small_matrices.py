@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.compiling import compiled
 
-__all__ = ["Matrix", "Scalar", "Vector", "leading_eigenvectors", "padded_size"]
-
 Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]
 Scalar = float | np.float32

@@ -45,8 +45,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.denoise.denoiser import DenoiseInfo
-from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
 from kpca_apps.denoise.noise import estimate_noise
 from kpca_apps.denoise.passes import patch_grid
 from kpca_apps.engine.exact import fit_exact
@@ -58,15 +57,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.models import load_model_file, save_model_file
 
-__all__ = [
-    "DictionaryDenoiser",
-    "LevelChoice",
-    "ResidualLevel",
-    "choose",
-    "over_patches",
-    "unit_of",
-    "without_outliers",
-]
+__all__ = ["DictionaryDenoiser"]
 
 Matrix = NDArray[np.float64]
 Course = NDArray[np.int64]
@@ -451,11 +442,8 @@ class DictionaryDenoiser:
         return self.choices_[nearest], self.subspaces_[nearest]
 
     def _denoised(self, stack: Matrix, level: float, noise: str) -> tuple[Matrix, Course]:
-        """Denoise images (n, h, w, channels), one alone in patches.
-
-        Returned beside them: how many steps were taken, how many pre-images converged, and how
-        many there were.
-        """
+        """Denoise images (n, h, w, channels), one alone in patches."""
+        # Fixed-point steps, pre-images that converged, and their number.
         course = np.zeros(3, dtype=np.int64)
 
         def of_rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
@@ -494,9 +482,8 @@ def choose(
 ) -> tuple[LevelChoice, ...]:
     """Choose bandwidth and number of components, where not given, for examples (n, d).
 
-    One choice for each noise level, by increasing level: `sigma`, or several if None (`LEVELS`);
-    that of noisy examples is about their own. Components are chosen with at most 1,000 examples,
-    and their number raised in proportion.
+    One choice for each level, increasing: `sigma`, or several if None (`LEVELS`); that of noisy
+    examples is about their own.
     """
     n = len(examples)
     order = rng.permutation(n)
@@ -523,6 +510,7 @@ def choose(
         errors = {factor * scale: by_level for factor, by_level in errors.items()}
     else:
         errors = {bandwidth: errors_at(bandwidth)}
+    # Components are chosen with at most 1,000 examples, and their number raised in proportion.
     raised = n / len(fitted) if n_components is None else 1.0
     chosen = []
     for i, (level, _, _, inherent) in enumerate(trials):

@@ -38,17 +38,6 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 
-__all__ = [
-    "EDGE_FACTOR",
-    "RIDGE_FACTOR",
-    "ROUNDS",
-    "STEPS",
-    "TOLERANCE",
-    "GroupEstimate",
-    "count_components",
-    "denoise_group",
-]
-
 Matrix = NDArray[np.float64]
 
 EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
@@ -136,14 +125,13 @@ def denoise_group(
 def count_components(
     values: Matrix, trace: float, shape: tuple[int, int], variance: float, excess: float
 ) -> tuple[int, float]:
-    """Return how many eigenvalues of a centred Gram matrix noise cannot explain.
+    """Return how many eigenvalues of a centred Gram matrix noise cannot explain; see GroupEstimate.
 
-    `values` are decreasing, for the linear kernel or what those of another come to, and `trace` is
-    their sum, those left out too; `shape` is that of the group. The variance a group holds beyond
-    the components kept, per degree of freedom, is an estimate of the noise's and is returned too:
-    where it exceeds the one given, the edge follows it up to a limit. Fine detail also raises it;
-    so the limit is what even the quietest groups of an image show.
+    `values` are decreasing, `trace` is their sum, those left out too; `shape` is that of the group.
     """
+    # The variance beyond the components kept is an estimate of the noise's: where it exceeds the
+    # one given, the edge follows it. Fine detail also raises it; so the limit is what even the
+    # quietest groups of an image show.
     k, n = shape
     edge = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2
     level, residual, q = excess * variance, 0.0, -1

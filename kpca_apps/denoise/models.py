@@ -43,13 +43,6 @@ from scipy.ndimage import rank_filter, uniform_filter
 from scipy.optimize import brentq
 from scipy.special import polygamma
 
-from kpca_apps.denoise.image import (
-    OPPONENT,
-    SCALE,
-    from_opponent,
-    noise_in_opponent,
-    to_opponent,
-)
 from kpca_apps.denoise.noise import (
     ALIKE,
     COLOUR_GROWTH,
@@ -66,24 +59,16 @@ from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
 
-__all__ = [
-    "MODELS",
-    "anscombe",
-    "camera_levels",
-    "detect_impulses",
-    "fill_from_neighbours",
-    "has_impulses",
-    "inverse_anscombe",
-    "lift_specks",
-    "log_of_speckle",
-    "measure_white",
-    "speckle_from_log",
-    "speckle_log_moments",
-]
-
 Planes = NDArray[np.float32]
 Levels = tuple[float, ...]
 Model = Callable[[Planes, Any, Options], tuple[Planes, Levels]]
+
+SCALE = 255.0  # of the planes
+
+# Rows: luminance, red against blue, green against both. Orthonormal: white noise of one deviation
+# in red, green and blue is white noise of the same deviation in each of the three.
+OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
+OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
 
 # Noise that channels do not share is in one of the colour planes at least as strong as in
 # luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
@@ -143,13 +128,12 @@ KNOTS, MARGIN = 1024, 256.0
 def measure_white(planes: Planes) -> DenoiseInfo:
     """Measure white noise in grey planes, or in red, green and blue together.
 
-    Texture is much the same in all channels and hardly there in their differences, where white
-    noise of each channel on its own is: the colours distinguish the two where grey cannot. The
-    estimate is that of the grey plane or the luminance; what is established and correlated is so of
-    the image, and `channel_sigma` holds the deviation in each.
+    The level is that of the grey plane or the luminance, `channel_sigma` that in each channel.
     """
     if len(planes) == 1:
         return estimate_noise(planes[0])
+    # Texture is much the same in all channels and hardly there in their differences, where white
+    # noise of each channel on its own is: the colours distinguish the two where grey cannot.
     channels = tuple(estimate_noise(plane).sigma for plane in planes)
     opponent = to_opponent(planes)
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
@@ -237,8 +221,7 @@ def _one_by_one(
 ) -> tuple[Planes, Levels]:
     """Denoise the noisy channels as grey images, and leave the others as they are.
 
-    Empty channels are common in fluorescence microscopy; mixed into opponent planes they would
-    change the noise of those and receive what is left of it.
+    Empty channels, common in fluorescence microscopy, would change the noise of opponent planes.
     """
     cleaned = planes.copy()
     noisy = np.flatnonzero(_noisy(planes, levels))
@@ -250,16 +233,12 @@ def _one_by_one(
 
 
 def _poisson_gain(plane: Planes) -> float:
-    """Return the intensity of one count, 0 where there is no noise.
-
-    Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
-    are the darkest: the ratio of variance to mean is taken, the median over tiles, variance by
-    mixed differences. With many counts texture weighs more than that, and the gain is sought by
-    which the transform has noise 1.
-    """
+    """Return the intensity of one count, 0 where there is no noise."""
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
+    # Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
+    # are the darkest: the ratio of variance, by mixed differences, to mean, the median over tiles.
     gain = 0.0
     height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
     if height and width:
@@ -271,6 +250,7 @@ def _poisson_gain(plane: Planes) -> float:
         gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
+    # Texture weighs more than that: the gain by which the transform has noise 1.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
@@ -325,8 +305,7 @@ def anscombe(counts: NDArray[np.floating]) -> NDArray[np.float64]:
 def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the mean count whose Anscombe transform has the given mean.
 
-    Squaring alone is biased: the mean of a root is not the root of the mean. This is the closed
-    form of the exact unbiased inverse; below ``2 sqrt(3/8)``, the value of mean 0, the line.
+    The closed form of the exact unbiased inverse; below 2 sqrt(3/8), the value of mean 0, the line.
     """
     given = np.asarray(values, np.float64)
     v = np.maximum(given, ANSCOMBE_OF_NOTHING)
@@ -344,11 +323,9 @@ def log_of_speckle(intensity: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floating]:
-    """Raise single pixels whose logarithm is far below that of all but one of their neighbours.
-
-    Where the noise's factor was near 0 its logarithm is many deviations off, and would pass for
-    detail. A dark line stays: its pixels have two neighbours as dark.
-    """
+    """Raise single pixels whose logarithm is far below that of all but one of their neighbours."""
+    # Where the noise's factor was near 0 its logarithm is many deviations off, and would pass for
+    # detail. A dark line stays: its pixels have two neighbours as dark.
     # At a border, pixels beyond it mirror those within: a repeated pixel would be its own
     # neighbour.
     others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
@@ -361,26 +338,20 @@ def speckle_from_log(values: NDArray[np.floating], sigma: float) -> NDArray[np.f
 
 
 def speckle_log_moments(sigma: float) -> tuple[float, float]:
-    """Return mean and deviation of the logarithm of multiplicative noise.
-
-    The noise is taken to be gamma with mean 1 and deviation ``sigma``: the average of
-    ``1 / sigma**2`` looks in radar or ultrasound intensity. For small deviations any noise has
-    about these moments.
-    """
+    """Return mean and deviation of the logarithm of multiplicative noise."""
+    # Gamma with mean 1: an average of looks in radar or ultrasound intensity. For small deviations
+    # any noise has about these moments.
     looks = 1.0 / sigma**2
     mean = float(polygamma(0, looks)) - float(np.log(looks))
     return mean, float(np.sqrt(polygamma(1, looks)))
 
 
 def denoise_impulse(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes some of whose pixels were replaced by impulses.
-
-    Impulses are detected and replaced by the median around; what they hid is then guessed better
-    by denoising the image and keeping the result at those pixels only, with less and less noise
-    assumed; last, the Gaussian noise beside the impulses is taken out.
-    """
+    """Denoise planes some of whose pixels were replaced by impulses."""
     bad = np.stack([detect_impulses(plane) for plane in planes])
     filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
+    # What they hid is guessed better than by the median around by denoising the image and keeping
+    # the result there only, with less and less noise assumed; last, the Gaussian noise beside.
     guesses = GUESSES if bad.any() else ()
     for number, guess in enumerate(guesses):
         with part(number, len(guesses) + 1):
@@ -392,16 +363,14 @@ def denoise_impulse(planes: Planes, sigma: float | None, options: Options) -> tu
 
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
-    """Return which pixels carry an impulse instead of the image.
-
-    Pixels at the smallest or largest value of the plane are impulses unless most pixels around
-    have that value too (a highlight, a shadow), or the median of the others is close to it. Where
-    that finds hardly any, the impulses may have any value: those pixels differ from even the 2
-    most similar of their 8 neighbours, which pixels of a thin line do not.
-    """
+    """Return which pixels carry an impulse instead of the image."""
+    # Extreme ones, unless most around are so too (a highlight, a shadow) or the median of the
+    # others is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
+    # Hardly any: then they may have any value, and differ even from the 2 most similar of their
+    # neighbours, which pixels of a thin line do not.
     if np.count_nonzero(impulses) <= SALT_AND_PEPPER * plane.size and min(plane.shape) >= 3:
         impulses |= alone > max(LONELY, LONELY_IN_NOISE * diagonal_deviation(plane))
     return np.asarray(impulses)
@@ -422,10 +391,9 @@ def has_impulses(plane: Planes) -> bool:
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
-    """Return which pixels are extreme, and how far each is from its neighbours.
+    """Return which pixels are extreme, most of those around not being so, and how far each is off.
 
-    Extreme are the darkest and brightest pixels, but not where most of the 5 x 5 around are so too.
-    The distance is the mean difference to the two most alike of the 8 neighbours.
+    That is the mean difference from the two most alike of the 8 neighbours.
     """
     extreme = np.zeros(plane.shape, dtype=bool)
     for value in (plane.min(), plane.max()):
@@ -445,8 +413,7 @@ def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
 def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     """Return the plane with bad pixels replaced by the median of the good ones around.
 
-    The window grows from 3 x 3 until it holds 3 good pixels; a bad pixel without so many within 8
-    pixels keeps its value.
+    The window grows until it holds 3 of them; a pixel without so many within 8 keeps its value.
     """
     filled = plane.copy()
     rows, columns = np.nonzero(bad)
@@ -507,15 +474,14 @@ def _stabilised(
 ) -> tuple[Planes, NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return grey, or luminance and colours, with noise as strong in the dark as in the light.
 
-    Also the deviation of the noise (c, 8, 8) in each plane at each frequency; and the curve by
-    which brightness was transformed, from and to. Its slope is the noise's root mean square over
-    its deviation at that brightness in luminance.
+    Also the noise's deviation (c, 8, 8) by frequency, and the curve of brightness, from and to.
     """
     grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
     brightness, deviation = noise_by_brightness(grey)
     low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
     values = transformed = np.linspace(low, high, KNOTS)
     if deviation.min() > 0:
+        # The curve's slope is the noise's root mean square over its deviation at that brightness.
         usual = np.sqrt(np.mean(np.square(deviation)))
         slope = usual / np.interp(values, brightness, deviation)
         areas = np.diff(values) * (slope[1:] + slope[:-1]) / 2.0
@@ -552,6 +518,31 @@ def _filter(plane: Planes, gain: NDArray[np.float64], *, inverse: bool = False) 
     spectrum = dctn(plane, norm="ortho")
     spectrum *= 1.0 / widened if inverse else widened
     plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
+
+
+def to_opponent(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return luminance, red, green and blue over the root of 3, and two colour differences."""
+    return _mixed(OPPONENT, rgb)
+
+
+def from_opponent(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the red, green and blue of which `to_opponent` made the planes."""
+    return _mixed(OPPONENT.T, planes)
+
+
+def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the deviations in the opponent planes of independent noise in red, green and blue."""
+    return np.asarray(np.sqrt(OPPONENT**2 @ np.square(sigma)))
+
+
+def _mixed(matrix: NDArray[np.float64], planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return sums of planes with the weights in each row, added in one order for all pixels."""
+    mixed = np.empty_like(planes)
+    for out, row in zip(mixed, matrix.astype(np.float32), strict=True):
+        np.multiply(planes[0], row[0], out=out)
+        out += row[1] * planes[1]
+        out += row[2] * planes[2]
+    return mixed
 
 
 MODELS: dict[str, Model] = {name: globals()[f"denoise_{name}"] for name in NOISE_MODELS}

@@ -34,21 +34,6 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.ndimage import maximum_filter, minimum_filter
 
-__all__ = [
-    "ALIKE",
-    "COLOUR_GROWTH",
-    "LUMINANCE_GROWTH",
-    "WHITE_ENOUGH",
-    "WIDTH",
-    "DenoiseInfo",
-    "diagonal_deviation",
-    "estimate_noise",
-    "noise_by_brightness",
-    "noise_posterior",
-    "noise_spectrum",
-    "sample_patches",
-]
-
 WIDTH = 8  # of patches, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES = 256
@@ -212,17 +197,8 @@ def estimate_noise(
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
-    Patches of 8 x 8 pixels are sorted into five classes by the energy of their coarse structure,
-    of which their finer one is independent if it is noise. The mean energies of five bands of
-    frequencies in each class then distinguish noise from texture (`noise_posterior`).
-
-    Patches in which the image sits at its darkest or brightest value are left out, since clipping
-    hides noise, and so are constant ones, as of a border or a mask, while there are others. Where
-    nearly all are clipped (a scanned page of black on white), what clipping left is measured: of
-    noise at white, half of it cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation. Images without
-    a patch fall back on the median absolute diagonal difference, and establish nothing. `extreme`
-    (h, w) says where the image sits at such a value, by default where the plane does: a difference
-    of channels has no value that shows it.
+    `extreme` (h, w) says where the image is at its darkest or brightest, by default where the plane
+    is: a difference of channels has no value that shows it.
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
@@ -232,6 +208,7 @@ def estimate_noise(
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
+        # Such an image establishes nothing.
         sigma = diagonal_deviation(pixels) / scale
         return replace(
             nothing,
@@ -241,7 +218,8 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    # Without their means, which would cost the other coefficients digits.
+    # Sorted into classes by the energy of their coarse structure, of which their finer one is
+    # independent if it is noise. Without their means, which would cost the others digits.
     energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
     bands = np.stack([energy[:, members].mean(axis=1) for members in _MEMBERS], axis=1)
     order = np.argsort(energy[:, _COARSE].sum(axis=1), kind="stable")
@@ -279,9 +257,8 @@ def sample_patches(
 ) -> tuple[NDArray[np.float32], bool]:
     """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
 
-    Constant ones are left out; where 256 others are left, those that touch a constant area, too,
-    for a part of each has no noise; and clipped ones. Which pixels are `extreme` is as in
-    `estimate_noise`.
+    Constant and clipped ones are left out while there are others, for they hide noise. Which pixels
+    are `extreme` is as in `estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
         return np.empty((0, PIXELS), np.float32), False
@@ -299,11 +276,13 @@ def sample_patches(
     varying = np.ptp(patches, axis=1) > 0
     clear = varying & ~constant.any(axis=1)
     if np.count_nonzero(clear) >= FEWEST_PATCHES:
-        varying = clear
+        varying = clear  # A part of each of the others has no noise.
     # One pixel must hold the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
+    # Nearly all are clipped, as on a scanned page of black on white. What clipping left is
+    # measured: of noise at white, half cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
     return patches[varying], True
 
 
@@ -324,9 +303,8 @@ def noise_posterior(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return noise levels (40,), ascending, and their posterior weights, which add up to 1.
 
-    From the mean energy > 0 of each band in each class of patches (classes, 5), and how many pixels
-    each class stands for: overlapping patches share theirs. The prior is even in the logarithm:
-    what is not known leans to little noise.
+    From the mean energy > 0 of each band in each class (classes, 5), and how many pixels each class
+    stands for: overlapping patches share theirs. The prior is even in the logarithm.
     """
     # No level can be far above the energy of the quietest class.
     highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
@@ -373,19 +351,16 @@ def noise_spectrum(
 ) -> NDArray[np.float64]:
     """Measure the deviation of the noise in each coefficient of the 8 x 8 cosine transform.
 
-    Patches are sorted by brightness into eight classes. In each class the flattest patches show
-    the noise: upper frequencies are measured where the lower ones are weakest, lower ones where
-    those in the middle are. The level is the root of the mean power over the classes, those that
-    stand out held back, since texture may fill them; the shape is the median over the classes. The
-    deviation at frequency index 0, 1, ... can exceed that at the first index not listed in `growth`
-    by so much at most, one limit after the other; what is above must be texture. All are alike
-    where the plane, on the scale 0..255, is too small to measure.
+    `growth` limits it at frequency index 0, 1, ... (see `LUMINANCE_GROWTH`): what is above must be
+    texture. All are alike where the plane, on the scale 0..255, is too small to measure.
     """
     patches, _ = sample_patches(plane)
     if len(patches) < FEWEST_PATCHES:
         return np.full((WIDTH, WIDTH), estimate_noise(plane).sigma)
     _, powers = _by_brightness(patches)
     levels = powers[:, UPPER].mean(axis=1)
+    # The shape is the median over the classes of brightness, the level the root of their mean
+    # power, those that stand out held back, since texture may fill them.
     shape = np.median(powers / (levels + FLOOR)[:, np.newaxis], axis=0)
     deviations = np.sqrt(_held_back(levels).mean() * shape).reshape(WIDTH, WIDTH)
     deviations[0, 0] = (deviations[0, 1] + deviations[1, 0]) / 2

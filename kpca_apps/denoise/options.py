@@ -12,19 +12,8 @@ from typing import Any, NamedTuple
 
 from kpca_apps.errors import ConfigError
 
-__all__ = [
-    "CONTENTS",
-    "KERNELS",
-    "NOISES",
-    "NOISE_MODELS",
-    "QUALITIES",
-    "NoiseModel",
-    "Options",
-    "Window",
-]
-
+# Rows from one up to another, and columns likewise.
 Window = tuple[tuple[int, int], tuple[int, int]]
-"""Rows from one up to another, and columns likewise."""
 
 
 class NoiseModel(NamedTuple):
@@ -53,6 +42,7 @@ CONTENTS = ("photo", "text")
 
 # Any image is even long before; far above, noise levels would overflow.
 LARGEST_FACTOR = 1000.0
+LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # of data; beyond, single precision over- or underflows
 
 
 @dataclass(frozen=True)

@@ -48,23 +48,6 @@ from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import LISTENER
 
-__all__ = [
-    "KEPT_NOWHERE",
-    "STRIP_SAMPLES",
-    "PassSettings",
-    "Plan",
-    "average_low_frequencies",
-    "denoise_planes",
-    "halve",
-    "is_kept",
-    "noise_excess",
-    "patch_grid",
-    "patch_means",
-    "plan_for",
-    "run_pass",
-    "warm_up",
-]
-
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
@@ -127,15 +110,11 @@ KEPT_NOWHERE = (
 
 @dataclass(frozen=True)
 class PassSettings:
-    """How one pass groups patches, and whether its cut is soft.
-
-    Candidates nearer than `tie` times the distance explained by noise are drawn at random; 0 takes
-    the nearest.
-    """
+    """How one pass groups patches, and whether its cut is soft."""
 
     size: int  # pixels a side
     group: int  # patches
-    tie: float
+    tie: float  # candidates nearer than so many times what noise explains are drawn at random
     stride: int  # pixels between references
     soft: bool = False
 
@@ -172,9 +151,8 @@ def plan_for(sigma: float, options: Options) -> Plan:
 def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options) -> Planes:
     """Remove white Gaussian noise from planes of one scene, matched in the first of them.
 
-    The planes (c, h, w) are on the scale 0..255, not clipped, luminance first, which shows edges
-    with less noise; `sigmas` (c,) are the deviations of their noise. Planes without noise, or whose
-    factor of `options` is 0, are returned as they are.
+    They (c, h, w) are on the scale 0..255, not clipped, luminance first, which shows edges with
+    less noise. Those without noise, or whose factor of `options` is 0, are returned as they are.
     """
     factors = np.array([options.luma, options.chroma, options.chroma])[: len(noisy)]
     levels = np.asarray(sigmas, np.float64) * factors
@@ -400,10 +378,7 @@ def noise_excess(plane: Planes, sigma: float, settings: PassSettings) -> float:
 
 
 def halve(planes: Planes) -> Planes:
-    """Return means of 2 x 2 pixels; white noise stays white, with half the deviation.
-
-    An odd last row or column is left out.
-    """
+    """Return means of 2 x 2 pixels, without an odd last row or column; white noise stays white."""
     height, width = (side // 2 * 2 for side in planes.shape[-2:])
     rows = planes[..., 0:height:2, :width] + planes[..., 1:height:2, :width]
     means: Planes = np.float32(0.25) * (rows[..., 0::2] + rows[..., 1::2])

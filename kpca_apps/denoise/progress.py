@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["LISTENER", "Listener", "listening", "part", "watching", "writing"]
-
 Listener = Callable[[float], None]
 LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 """Called by the passes with the share of the work at hand that is done, from 0 to 1."""

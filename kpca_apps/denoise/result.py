@@ -12,22 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "Comparison",
-    "ComponentView",
-    "Crop",
-    "DenoisingResult",
-    "DictionaryView",
-    "ImageOutcome",
-    "ImagePreviews",
-    "Preview",
-    "Quality",
-    "Residual",
-    "Trial",
-    "TrialResult",
-    "mean_comparison",
-]
-
 
 @dataclass(frozen=True)
 class Preview:

@@ -15,8 +15,6 @@ from kpca_apps.errors import ConfigError, RefusedError
 from kpca_apps.parallel.interrupts import interrupts_held
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
-__all__ = ["dask_client", "killed_worker"]
-
 ANSWER_SECONDS = 20.0
 """How long a scheduler has to answer."""
 

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["interrupts_held"]
-
 
 @contextmanager
 def interrupts_held(*, drop: bool = False) -> Iterator[None]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kpca_apps.denoise.batch.inputs import widest_range
+from kpca_apps.denoise.denoiser import dtype_range, read_picture, value_range
 from kpca_apps.denoise.dictionary import unit_of
-from kpca_apps.denoise.image import dtype_range, read_picture, value_range
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,19 @@ from kpca_apps.denoise import passes
 
 # The whole would take a minute in an empty folder; what is asked first takes a second.
 ASKED = "from kpca_apps.denoise import passes as p; print(p.is_kept(), p._is_compiled(p._LAST))"
+# Compiled functions that call others, in some seconds: the last bits of their sums.
+BITS = """
+import numpy as np
+from kpca_apps.denoise._compiled import project_rows
+z = np.random.default_rng(0).normal(size=(40, 36)).astype(np.float32)
+z[:, :2] *= 50
+print(project_rows(z, np.float32(1), np.float32(1.25))[0].tobytes().hex())
+"""
 
 
-def asked(**environment: str) -> list[str]:
+def asked(question: str = ASKED, **environment: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", ASKED],
+        [sys.executable, "-c", question],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -44,6 +52,12 @@ def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     announced: list[int] = []
     passes.warm_up(lambda: announced.append(1))
     assert announced == [1]
+
+
+def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
+    folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    first, later = (asked(BITS, **folder) for _ in range(2))
+    assert first == later
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 
-__all__ = ["RIVALS", "compare", "measure_residual", "quality_of"]
-
 RIVALS = ("nl_means", "wavelet")
 _WINDOW = 11  # pixels of the window of the structural similarity
 _BLOCK = 16  # pixels of a block of which the activity is measured
@@ -86,11 +84,7 @@ def _rival(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
-    """Measure what was taken out of an image.
-
-    Noise is as correlated at edges as elsewhere; detail that was taken out makes neighbours at
-    edges alike.
-    """
+    """Measure what was taken out: detail, unlike noise, makes neighbours at edges alike."""
     difference = noisy.astype(np.float64) - denoised
     sd = float(np.std(difference))
     grey = difference.mean(axis=2) if difference.ndim == 3 else difference

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
-from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
-from kpca_apps.denoise.image import value_range
+from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image, value_range
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.errors import InputError
@@ -22,8 +21,6 @@ from kpca_apps.files.images.types import ImageFile
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-
-__all__ = ["ExampleDenoiser", "GroupDenoiser", "strengths_of", "try_strengths"]
 
 CROP = 384  # pixels of the piece that is tried, wide and high
 # A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
@@ -110,9 +107,8 @@ class ExampleDenoiser:
 def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
 
-    The piece is cut from the image denoised as a whole, of which only what it depends on is worked
-    out where the kind of noise allows it: under correlated noise it depends on all of it, and the
-    trial takes twice as long as the image.
+    It is cut from the image denoised as a whole, or, where the noise allows, as far as it depends
+    on it: correlated noise takes twice as long as the image.
     """
     pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
     upright = turned(pixels, orientation)

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.denoiser import measure_noise
-from kpca_apps.denoise.image import value_range
+from kpca_apps.denoise.denoiser import measure_noise, value_range
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images.front_door import read_image
 from kpca_apps.files.images.types import (
@@ -29,20 +28,6 @@ from kpca_apps.files.images.types import (
     refusal,
 )
 from kpca_apps.files.names import one_line
-
-__all__ = [
-    "MeasuredFile",
-    "Planned",
-    "are_all_alike",
-    "colours_of",
-    "find_images",
-    "find_references",
-    "measure_file",
-    "plan_outputs",
-    "read_examples",
-    "read_reference",
-    "widest_range",
-]
 
 
 @dataclass(frozen=True)
@@ -234,8 +219,7 @@ def find_references(
 ) -> tuple[dict[str, Path], tuple[str, ...]]:
     """Find the clean image of each input that has one, by name, with notes on those without.
 
-    In a folder the name of an input, or that with another suffix, is looked for; one image will do
-    for a single input.
+    One image will do for a single input. In a folder its suffix may be another.
     """
     if reference is None:
         return {}, ()

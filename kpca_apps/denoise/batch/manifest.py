@@ -22,27 +22,13 @@ from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import atomic_write
 
-__all__ = [
-    "MANIFEST",
-    "Manifest",
-    "batch_key",
-    "hash_file",
-    "partial_path",
-    "remove_partial",
-    "sync_folder",
-]
-
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
 _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 
 
 class Manifest(AbstractContextManager["Manifest"]):
-    """The record of one output folder, locked against a second run until it is closed.
-
-    RefusedError if another run has it open, or a file of that name is something else; InputError
-    if it cannot be written.
-    """
+    """The record of one output folder, locked against a second run until it is closed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST

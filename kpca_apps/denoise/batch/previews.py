@@ -21,8 +21,6 @@ from kpca_apps.denoise.result import (
     Preview,
 )
 
-__all__ = ["choice_sentence", "make_previews", "places_for", "turned", "view_dictionary"]
-
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
 LEADING = 12  # components shown
 # Noise is most of what these files hold; more would make it no plainer to see.
@@ -90,8 +88,7 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 class _Scale:
     """From values of an image to the 8 bits of its pictures; the same before and after.
 
-    A dim picture with a few bright spots would come out black: of one whose typical value is dark
-    the midtones are lifted, as usual for pictures of stars.
+    Midtones of a dim picture with a few bright spots are lifted, as usual for pictures of stars.
     """
 
     low: float

@@ -178,11 +178,7 @@ def _check_options(
 
 
 def make_folder(out: Path) -> Path:
-    """Make the folder of a run if it is not there, and return its place.
-
-    An `InputError` says so where it cannot be made or written to, a `RefusedError` where it is a
-    file.
-    """
+    """Make the folder of a run if it is not there, and return its place."""
     label = one_line(str(out), 200)
     try:
         out.mkdir(exist_ok=True)

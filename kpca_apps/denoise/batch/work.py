@@ -23,16 +23,13 @@ from kpca_apps.denoise.batch.comparing import compare, measure_residual
 from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.previews import make_previews
-from kpca_apps.denoise.denoiser import DenoiseInfo
-from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images.front_door import encode_image, read_image, target_format
 from kpca_apps.files.images.types import ImageFile
 from kpca_apps.files.names import one_line
-
-__all__ = ["BUG", "Denoise", "Done", "Run", "Task", "as_stored", "failed", "lost", "work"]
 
 BUG = "a bug in kpca"
 _MAX_NAME = 255  # bytes of a name that file systems hold
