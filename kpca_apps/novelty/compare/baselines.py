@@ -20,8 +20,6 @@ from sklearn.svm import OneClassSVM
 from kpca_apps.engine.kernels.bandwidth import median_squared_distance
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
-__all__ = ["BASELINES", "Baseline", "standardise"]
-
 FloatArray = NDArray[np.float64]
 
 # Methods whose cost grows with the square of the rows are fitted on at most this many.

@@ -24,8 +24,6 @@ from kpca_apps.novelty.table.columns import check_options
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names, rows_of
 
-__all__ = ["OURS", "compare_table", "curves_of", "evaluate_scores"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

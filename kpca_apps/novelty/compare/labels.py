@@ -12,8 +12,6 @@ from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.table.columns import quoted
 
-__all__ = ["Labels", "read_labels"]
-
 # Words that mean "this row is an outlier" wherever they are a label, compared without case.
 POSITIVE_WORDS = frozenset(
     {

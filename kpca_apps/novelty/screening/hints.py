@@ -26,8 +26,6 @@ from kpca_apps.novelty.table.columns import quoted
 from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["HintFinder", "hint_rows"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

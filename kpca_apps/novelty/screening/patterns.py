@@ -19,8 +19,6 @@ from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, Ran
 from kpca_apps.novelty.table.columns import quoted
 from kpca_apps.novelty.table.encoding import MISSING
 
-__all__ = ["find_patterns"]
-
 # Two rows that are odd alike may be so by chance, and need no summary.
 MIN_ROWS = 3
 # Multiples of what was expected are alike if none is twice another, and apart from others where

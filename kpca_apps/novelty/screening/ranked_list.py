@@ -14,8 +14,6 @@ from kpca_apps.novelty.screening.hints import hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict
 
-__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "with_reason_shares"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

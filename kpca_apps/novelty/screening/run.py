@@ -42,16 +42,6 @@ from kpca_apps.novelty.table.rows import (
     naming_column,
 )
 
-__all__ = [
-    "explain_row",
-    "inherit_options",
-    "rows_to_score",
-    "score_table",
-    "screen",
-    "screen_table",
-    "write_scored_table",
-]
-
 # Any: a data frame of another library is known by its Arrow interface alone.
 TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 Found = Mapping[str, NDArray[Any] | None]

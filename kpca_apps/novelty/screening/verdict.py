@@ -23,8 +23,6 @@ from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["Verdict", "flag", "novelty_ranks", "rate_statement", "score_rows", "top_rows"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -41,18 +41,6 @@ from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.table.kinds import KINDS
 
-__all__ = [
-    "ColumnOptions",
-    "ColumnPlan",
-    "ColumnSpec",
-    "check_options",
-    "infer_plan",
-    "inferred_spec",
-    "least_level_count",
-    "listed",
-    "quoted",
-]
-
 FloatArray = NDArray[np.float64]
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")

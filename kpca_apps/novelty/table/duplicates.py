@@ -29,8 +29,6 @@ from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.table.columns import ColumnSpec, quoted
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["EqualRows", "equal_rows", "find_duplicates"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]

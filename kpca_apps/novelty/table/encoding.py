@@ -22,8 +22,6 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, least_level_
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.table.kinds import KINDS, Notation
 
-__all__ = ["MISSING", "ColumnGroup", "LevelCoder", "TableEncoder", "ValueCoder"]
-
 FloatArray = NDArray[np.float64]
 
 MISSING = "(missing)"

@@ -15,8 +15,6 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, listed, quot
 from kpca_apps.novelty.table.kinds import KINDS
 from kpca_apps.novelty.table.odd_cells import CellRule, OddValues
 
-__all__ = ["CellFaults", "ColumnFaults"]
-
 
 @dataclass(frozen=True)
 class ColumnFaults:

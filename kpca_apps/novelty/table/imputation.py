@@ -22,8 +22,6 @@ from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.magnitudes import units, varies
 
-__all__ = ["ConditionalMeanImputer", "LowRankPrecision"]
-
 FloatArray = NDArray[np.float64]
 
 _CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what is filled in

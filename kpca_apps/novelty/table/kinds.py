@@ -19,8 +19,6 @@ from kpca_apps.files.tables.dates import DateFormat, date_text
 from kpca_apps.files.tables.numbers import NumberFormat
 from kpca_apps.files.tables.values import Column, Levels, ValueFormat
 
-__all__ = ["KINDS", "ColumnKind", "Notation"]
-
 FloatArray = NDArray[np.float64]
 
 _ORDERS = ("ymd", "dmy", "mdy")

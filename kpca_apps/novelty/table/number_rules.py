@@ -22,8 +22,6 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ODDITIES", "NumberRule", "Side", "SignRule", "Tail", "without_double"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

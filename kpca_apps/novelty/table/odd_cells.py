@@ -19,8 +19,6 @@ from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.number_rules import ODDITIES, NumberRule
 from kpca_apps.novelty.table.spelling import SpellingRule, folded
 
-__all__ = ["CellRule", "OddValue", "OddValues", "cell_rules", "odd_cells"]
-
 IntArray = NDArray[np.int64]
 CellRule = NumberRule | SpellingRule | None  # none for free text
 

@@ -39,16 +39,6 @@ from kpca_apps.novelty.table.odd_cells import CellRule
 from kpca_apps.novelty.table.rows import AnyTable, RowQuery, TableRows, hash_rows, rows_of
 from kpca_apps.parallel.workers import Kept, Workers, tree_reduce
 
-__all__ = [
-    "EncodedFile",
-    "Execution",
-    "PartedRows",
-    "Sample",
-    "draw_sample",
-    "in_parts",
-    "table_rows",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -11,8 +11,6 @@ from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.novelty.table.columns import ColumnSpec
 
-__all__ = ["column_profile", "numeric_profile"]
-
 _BINS = 40
 _SHOWN_LEVELS = 12
 

@@ -22,17 +22,6 @@ from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.odd_cells import CellRule, cell_rules, odd_cells
 from kpca_apps.novelty.table.profiles import column_profile
 
-__all__ = [
-    "AnyTable",
-    "RowQuery",
-    "TableRows",
-    "column_names",
-    "hash_rows",
-    "id_note",
-    "naming_column",
-    "rows_of",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
