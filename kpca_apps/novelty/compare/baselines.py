@@ -38,10 +38,7 @@ class Baseline:
     quadratic: bool = True  # whether its cost grows with the square of the rows fitted
 
     def run(self, fit: FloatArray, scored: FloatArray, seed: int) -> tuple[FloatArray, str]:
-        """Fit on rows (n, d), scaled, and score others (m, d), or the same object.
-
-        Also what a reader must know: the settings, and whether it was fitted on drawn rows.
-        """
+        """Score rows (m, d) after a fit on others (n, d); and say with what settings, on which."""
         if not self.quadratic or len(fit) <= MAX_FIT_ROWS:
             return self.scores(fit, scored, seed), self.settings
         drawn = np.random.default_rng(seed).choice(len(fit), MAX_FIT_ROWS, replace=False)

@@ -38,12 +38,9 @@ class Labels:
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
     """Read the label column of a table, of which one value means outlier.
 
-    ConfigError if the column or the value is not in the table, or the value must be given;
-    InputError if the labels hold fewer than two values.
+    ConfigError if the value is not in the table, or must be given; InputError if the labels hold
+    fewer than two values. That the table has the column is checked with all options.
     """
-    if column not in table.frame.columns:
-        hint = suggest(column, table.frame.columns)
-        raise ConfigError(f"{table.source.name}: no column {quoted(column)} for the label.{hint}")
     levels = table.column(column).levels
     values = dict(levels.most_frequent())
     where, note = f"{table.source.name}: label column {quoted(column)}", ""

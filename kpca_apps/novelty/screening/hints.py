@@ -160,10 +160,9 @@ class _Column:
 
 
 class HintFinder:
-    """Tells what may have gone wrong with rows, by the ordinary rows that it is made of.
+    """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
 
-    `groups` are the columns of the matrix that stand for one column of the table, and `names`
-    those groups that hold numbers, by their position.
+    `groups` are the matrix columns of each column of the table; `names` those that hold numbers.
     """
 
     def __init__(
@@ -191,10 +190,9 @@ class HintFinder:
         self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
     def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
-        """Say what may have gone wrong with a row, a sentence each.
+        """Say what may have gone wrong with a row (d,), given encoded and scaled for distances.
 
-        The row (d,) is given encoded, and scaled for distances; `own` is its position among the
-        training rows, -1 for a new one.
+        `own` is its position among the training rows, -1 for a new one.
         """
         if not self.columns:
             return ()

@@ -345,10 +345,7 @@ def _describe(
     fitted_on: TableRows | None,
     command: str,
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures.
-
-    `fitted_on` are the rows the model was fitted on, where they are at hand.
-    """
+    """Put a scored table into words and pictures; `fitted_on`: see `score_table`."""
     rows, labels = verdict.rows, None
     if options.columns.label is not None:
         labels = read_labels(rows.sample_table, options.columns.label, options.positive)

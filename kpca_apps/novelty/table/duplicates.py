@@ -54,12 +54,7 @@ class EqualRows:
 
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
-    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all.
-
-    >>> found = equal_rows(np.array([7, 5, 7, 9, 5, 7], dtype=np.uint64), 1)
-    >>> found.n_repeats, found.n_groups, found.groups[0].tolist()
-    (3, 2, [0, 2, 5])
-    """
+    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     # Places, one after the other where a run of equal hashes goes on, that equal the one before.

@@ -190,8 +190,7 @@ class TableEncoder:
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
         """Learn levels, features and how to fill gaps.
 
-        Where the table may hold outliers (`contaminated`), a gap is a fact about a row and gets an
-        indicator. A clean reference only teaches how to fill gaps.
+        A gap gets an indicator only where the table may hold outliers (`contaminated`).
         """
         coders: list[ValueCoder | LevelCoder] = []
         blocks = [np.empty((table.frame.height, 0))]

@@ -63,10 +63,7 @@ class CellFaults:
     def of(
         cls, table: Table, plan: ColumnPlan, rules: Sequence[CellRule], first_row: int = 0
     ) -> CellFaults:
-        """Look through the cells of a table, or of a part of it that begins at `first_row`.
-
-        `rules` say what each used column allows (`odd_cells.cell_rules`).
-        """
+        """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`."""
         places = table.lines
         if places is None:
             places = np.arange(first_row + 1, first_row + table.frame.height + 1)

@@ -85,10 +85,7 @@ class OddValues:
     def of(
         cls, column: Column, spec: ColumnSpec, rule: CellRule, first_row: int, places: IntArray
     ) -> OddValues:
-        """Look through the cells of a column, or of a part of it that begins at `first_row`.
-
-        `places` (n,) are the lines or rows they stand in.
-        """
+        """Look through a part of a column from `first_row` on, that stands in lines `places`."""
         if isinstance(rule, SpellingRule):
             values = _misspelt(column, spec, rule, first_row, places)
         else:

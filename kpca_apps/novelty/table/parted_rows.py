@@ -78,22 +78,9 @@ class Execution:
         *shared: object,
         kept: Kept | None = None,
     ) -> Iterator[Result]:
-        """Yield what a function makes of each task, in order, showing how far it is.
+        """Yield ``function(task, *shared)`` of each task, in order, showing how far it is.
 
-        Parameters
-        ----------
-        what : str
-            What the pass is for.
-        function : callable
-            ``function(task, *shared)``, where the rows are.
-        tasks : iterable
-            Each about the rows of one part, and says how many these are as `n_rows`.
-        n_rows : int
-            Rows of all of them.
-        *shared
-            The same for every task.
-        kept : Kept, optional
-            See `Workers.map_partitions`.
+        A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
         """
         taken, done = tee(tasks)
         results = self.workers.map_partitions(function, taken, *shared, kept=kept)
@@ -181,23 +168,18 @@ class _EncodedPart(NamedTuple):
         return self.matrix
 
 
-@dataclass(frozen=True)
-class _PartEncoder:
-    encoder: TableEncoder
-    rules: tuple[CellRule, ...]
-
-    def __call__(self, part: TablePart) -> _EncodedPart:
-        table = part.read()
-        faults = CellFaults.of(table, self.encoder.plan, self.rules, part.start)
-        return _EncodedPart(self.encoder.matrix(table), faults, hash_rows(table, self.encoder))
+def _encode_part(
+    part: TablePart, encoder: TableEncoder, rules: tuple[CellRule, ...]
+) -> _EncodedPart:
+    table = part.read()
+    faults = CellFaults.of(table, encoder.plan, rules, part.start)
+    return _EncodedPart(encoder.matrix(table), faults, hash_rows(table, encoder))
 
 
-def _encode_part(part: TablePart, encode: _PartEncoder) -> _EncodedPart:
-    return encode(part)
-
-
-def _write_part(task: _Task, file: EncodedFile, encode: _PartEncoder) -> _EncodedPart:
-    encoded = encode(task.part)
+def _write_part(
+    task: _Task, file: EncodedFile, encoder: TableEncoder, rules: tuple[CellRule, ...]
+) -> _EncodedPart:
+    encoded = _encode_part(task.part, encoder, rules)
     file.write(task.part.start, encoded.matrix)
     return _without_rows(task, encoded)
 
@@ -356,15 +338,15 @@ class PartedRows(TableRows):
     @cached_property
     def _encoded(self) -> tuple[EncodedFile | Kept, CellFaults, HashArray]:
         """Encode all rows, once: into a file, or where Dask's workers keep them."""
-        work, encode = self._execution, _PartEncoder(self.encoder, self.rules)
+        work, shared = self._execution, (self.encoder, self.rules)
         where: EncodedFile | Kept
         if work.workers.executor == "dask":
-            where = work.workers.keep(_encode_part, self._table.parts, encode)
+            where = work.workers.keep(_encode_part, self._table.parts, *shared)
             parts = work.over("Reading rows", _without_rows, self._tasks(), self.n_rows, kept=where)
         else:
             where = EncodedFile(self.n_rows, sum(coder.width for coder in self.encoder.coders))
             tasks = self._tasks()
-            parts = work.over("Reading rows", _write_part, tasks, self.n_rows, where, encode)
+            parts = work.over("Reading rows", _write_part, tasks, self.n_rows, where, *shared)
         faults: CellFaults | None = None
         hashes, start = row_values(self.n_rows, np.uint64), 0
         for part in parts:

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from kpca_apps.engine.rows import ArrayRows, RowFunction, RowSums, Sums
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import suggest
+from kpca_apps.files.tables.dates import DateFormat
 from kpca_apps.files.tables.table import PartedTable, Table
-from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
 from kpca_apps.novelty.table.columns import UNKNOWN, ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.identifiers import is_named_as_identifier
 from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.odd_cells import CellRule, cell_rules, odd_cells
-from kpca_apps.novelty.table.profiles import column_profile
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,6 +29,7 @@ BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
 
 AnyTable = Table | PartedTable
+SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,7 @@ class TableRows:
         return cell_rules(self.sample_table, self.encoder.plan, self.n_rows)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what had to be done to the cells of all rows.
-
-        InputError if most cells of a column cannot be read.
-        """
+        """Say what was done to the cells of all rows; InputError if most of a column are faulty."""
         table, plan = self.sample_table, self.encoder.plan
         known = {spec.name for spec in plan.specs if spec.why != UNKNOWN}
         extra = [name for name in table.frame.columns if name not in known]
@@ -128,7 +127,7 @@ class TableRows:
         table, plan = self.sample_table, self.encoder.plan
         specs = {spec.name: spec for spec in plan.specs}
         return tuple(
-            column_profile(
+            _column_profile(
                 table.column(name),
                 specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN),
                 n_missing,
@@ -165,6 +164,36 @@ def rows_of(table: Table, positions: IntArray) -> Table:
 def column_names(table: AnyTable) -> tuple[str, ...]:
     """Names of the columns of a table."""
     return tuple(table.frame.columns) if isinstance(table, Table) else table.columns
+
+
+def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
+    """Say what a column became, how many of all its cells are missing, and how its values lie.
+
+    The plan may come from another table: distinct values and distribution are this column's own.
+    """
+    distribution: NumericProfile | CategoryProfile | None = None
+    drawn = spec.used and not spec.hidden
+    if spec.format is not None:
+        values = column.read(spec.format).ordered
+        n_distinct = np.unique(values).size
+        if drawn and values.size:
+            distribution = NumericProfile.of(values, isinstance(spec.format, DateFormat))
+    else:
+        levels = spec.levels(column)
+        n_distinct = len(levels.texts)
+        if drawn and spec.has_levels and n_distinct:
+            names, counts = zip(*levels.most_frequent(SHOWN_LEVELS), strict=True)
+            distribution = CategoryProfile(names, counts, int(levels.counts.sum()) - sum(counts))
+    return ColumnProfile(
+        name=spec.name,
+        role=spec.role,
+        used=spec.used,
+        hidden=spec.hidden,
+        why=spec.why,
+        n_missing=n_missing,
+        n_distinct=n_distinct,
+        distribution=distribution,
+    )
 
 
 def naming_column(rows: TableRows, asked: str | None) -> str | None:
