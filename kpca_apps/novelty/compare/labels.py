@@ -71,8 +71,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 def _guessed(values: dict[str, int], where: str) -> tuple[str, str]:
     """Which of some values (with their counts) means outlier, and why.
 
-    A word such as "outlier", "yes", "1" where exactly one value is such a word, else the rarest
-    value; of many values, or of numbers other than a 0 and a 1, none is guessed.
+    The one word such as "outlier", "yes", "1", else the rarest; none of many values or of numbers.
     """
     try:
         measured = sorted(map(float, values)) != [0.0, 1.0]

@@ -46,8 +46,7 @@ def find_patterns(
 ) -> tuple[Pattern, ...]:
     """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
 
-    No value of a hidden column is told. `listed` are the rows of the list as they stand in the
-    table, and `sample` all rows, or some drawn: how common a value is among them.
+    `listed` are these rows as they stand; `sample` tells how common a value is among all rows.
     """
     order = {column.name: number for number, column in enumerate(columns)}
     hidden = {column.name for column in columns if column.hidden}

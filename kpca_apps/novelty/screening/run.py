@@ -140,7 +140,7 @@ def screen(
     execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
     """Screen a table as `screen_table` does, and return the model fitted on the way as well."""
-    options, execution = options or ScreeningOptions(), execution or Execution()
+    options = options or ScreeningOptions()
     if reference is None:
         model, rows = fit_table(table, options, clean=False, execution=execution)
         verdict = score_rows(model, rows, options)
@@ -251,11 +251,7 @@ def rows_to_score(
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)
     rows = table_rows(
-        encoder,
-        in_parts(table),
-        seed=options.seed,
-        n_jobs=options.jobs,
-        execution=execution or Execution(),
+        encoder, in_parts(table), seed=options.seed, n_jobs=options.jobs, execution=execution
     )
     return replace(model, encoder=encoder), rows
 
@@ -280,9 +276,7 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """One row with its rank in the table and all its reasons, and the table scored without others.
 
-    It is named by its `row`, the text in the column that names the rows (see `naming_column`)
-    where there is one and it is found there, else its number, 1 = first; or by the `line` of the
-    file it starts on.
+    `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
     """
     options = replace(options or inherit_options(model, table), explain=0)
     model, rows = rows_to_score(model, table, options, execution)
@@ -462,8 +456,7 @@ def write_scored_table(
 ) -> tuple[str, ...]:
     """Write a table with the rarity or p-value, score, flag and rank of each row.
 
-    `path` ends in ``.csv`` or ``.parquet``. Of a table in parts, the rows are written by whoever
-    reads them. Returned are sentences on input columns that had to be renamed.
+    Return sentences on input columns that had to be renamed.
     """
     found: Found = {
         "rarity": result.rarities,

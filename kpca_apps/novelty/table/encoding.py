@@ -156,24 +156,7 @@ class ColumnGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """What was learnt from the columns of one table, to encode it and later ones alike.
-
-    >>> import polars as pl
-    >>> from kpca_apps.files.tables.opening import table_from_frame
-    >>> from kpca_apps.novelty.table.columns import infer_plan
-    >>> frame = pl.DataFrame({"size": ["1.5", "2", "?", "4"], "sex": ["f", "f", "m", "m"]})
-    >>> table = table_from_frame(frame)
-    >>> encoder = TableEncoder.fit(table, infer_plan(table), contaminated=True)
-    >>> encoder.groups
-    (ColumnGroup(name='size', columns=(0, 1)), ColumnGroup(name='sex', columns=(2, 3, 4)))
-    >>> encoder.as_is
-    (1, 2, 3, 4)
-    >>> encoder.matrix(table).round(2)[:, :2]
-    array([[1.5, 0. ],
-           [2. , 0. ],
-           [2.5, 1. ],
-           [4. , 0. ]])
-    """
+    """What was learnt from the columns of one table, to encode it and later ones alike."""
 
     plan: ColumnPlan
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan

@@ -110,8 +110,7 @@ class _Task:
 class EncodedFile:
     """Rows of floats in a temporary file, removed when nothing refers to this or the program ends.
 
-    Who has read a part writes its rows, threads and processes alike; what a killed run leaves is
-    removed by the next one. The file takes all its space at once: InputError if there is no room.
+    The file takes all its space at once: InputError if there is no room.
     """
 
     def __init__(self, n_rows: int, n_columns: int) -> None:
@@ -241,11 +240,9 @@ def table_rows(
     execution: Execution | None = None,
     sample: Sample | None = None,
 ) -> TableRows:
-    """Look at the rows of a table through an encoder.
+    """Look at the rows of a table through an encoder, which was fitted on the `sample` if given.
 
-    A table in memory is worked on by `n_jobs` threads. Of one in parts, rows are drawn by the
-    `seed`, unless the `sample` is given that the encoder was fitted on. InputError if a column the
-    encoder uses is missing, or, of a table in memory, if most of its cells cannot be read.
+    InputError if a column it uses is missing, or, in memory, if most of its cells cannot be read.
     """
     if isinstance(table, Table):
         rows = TableRows(encoder, table, n_jobs=n_jobs)

@@ -50,11 +50,7 @@ class RowQuery:
 
 
 class TableRows:
-    """All rows of a table, encoded: a `RowSource` that knows the cells.
-
-    This is a table in memory, which is its own sample; for one in parts see `PartedRows`.
-    InputError if a column that the encoder uses is missing.
-    """
+    """All rows of a table in memory, encoded: a `RowSource`; for one in parts see `PartedRows`."""
 
     size_of_parts: int | None = None  # rows read at a time
     _drawn = False  # whether the encoder was fitted on rows drawn from this very table
@@ -197,11 +193,9 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
 
 
 def naming_column(rows: TableRows, asked: str | None) -> str | None:
-    """Find the column that names the rows: the one the user asked for, or one that can.
+    """Find the column that names the rows: the one asked for, or one that can.
 
-    That is an identifier that differs in every row (of those drawn, of a table in parts): of
-    several the first whose name says what it is, else the first. None that repeats the row number,
-    which is given anyway, and none that is hidden.
+    That is an identifier, not hidden, that differs in every row of the sample and is no row number.
     """
     if asked is not None:
         return asked
