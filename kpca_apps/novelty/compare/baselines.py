@@ -49,10 +49,9 @@ class Baseline:
 def standardise(
     fit: FloatArray, scored: FloatArray, as_is: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Scale columns to mean 0 and standard deviation 1 on the rows fitted, indicators excepted.
+    """Scale columns to mean 0 and standard deviation 1 on the rows fitted, but those `as_is`.
 
-    Indicators of categories come scaled as our own model sees them, so baselines get the same.
-    Where both are the same object, so are the results.
+    These are indicators, scaled as our model sees them. Of one object, one object is returned.
     """
     mean, sd = mean_and_sd(fit)
     plain = np.isin(np.arange(fit.shape[1]), as_is) | ~varies(fit)

@@ -75,10 +75,9 @@ UNITS = (
 def hint_rows(
     model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
 ) -> list[tuple[str, ...]]:
-    """Say what may have gone wrong with some rows, those at `positions` (r,), a sentence each.
+    """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
 
-    `matrix` (r, d) are these rows encoded, and the first of `table`, as they stand. What is
-    ordinary is learned from all `rows` of their table, or from a clean reference of the model.
+    `matrix` (r, d) are these rows encoded, and the first of `table`; `rows` are all of their table.
     """
     encoder, views = model.encoder, model.detector.views_
     neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)

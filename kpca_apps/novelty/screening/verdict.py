@@ -53,10 +53,9 @@ class Verdict:
 
 
 def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Verdict:
-    """Score, rank and flag the rows of a table, each independently of the others.
+    """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
 
-    The very table the model was fitted on is recognised: its rows are scored as if each had been
-    left out. Rows are flagged by the rule of the options, or else that of the model.
+    Rows are flagged by the rule of the options, or else that of the model.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     detector, calibration_scores = model.detector, model.detector.calibration_scores_

@@ -94,10 +94,7 @@ class _Cells:
 
 
 def find_duplicates(rows: TableRows) -> DuplicateRows:
-    """Find the rows of a table that repeat others.
-
-    All its rows are compared as they are written; near repeats are sought in the sample.
-    """
+    """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)

@@ -89,10 +89,9 @@ class CellFaults:
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False
     ) -> Iterator[str]:
-        """Say what had to be done to the cells of the whole table of that name.
+        """Say what was done to the cells of the table `name`, `drawn` from to learn its columns.
 
-        Its rows start on lines of a file if `in_lines`; its columns were learned from rows drawn
-        from it if `drawn`. InputError if most cells of a column cannot be read.
+        InputError if most cells of a column cannot be read.
         """
         filled, n_filled = [], 0
         for spec, column in zip(plan.used, self.used, strict=True):
