@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.tables.table import SourceInfo as SourceInfo  # for the reports, too
+from kpca_apps.novelty.magnitudes import varies
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Settings = Mapping[str, str | float | int | bool | None]
 
-BINS = 60
+COLUMN_BINS = 40
+BINS = 60  # of all scores
 MAX_TICKS = 200  # flagged rows whose score is kept
 MAX_STEPS = 400  # places of the list whose score is kept
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
@@ -27,10 +29,7 @@ WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 
 @dataclass(frozen=True)
 class NumericProfile:
-    """Distribution of a numeric (or date) column, for small figures.
-
-    Values are in the column's own units; dates are seconds since 1970-01-01 UTC.
-    """
+    """Distribution of a numeric column in its own units, or of dates in seconds since 1970 UTC."""
 
     edges: FloatArray  # (b + 1,), .5 % to 99.5 % quantile; values outside fall in the end bins
     counts: FloatArray  # (b,), rows a bin
@@ -40,6 +39,19 @@ class NumericProfile:
     q75: float
     maximum: float
     is_date: bool = False
+
+    @classmethod
+    def of(cls, values: FloatArray, is_date: bool = False) -> NumericProfile:
+        """Summarise finite values (at least one)."""
+        low, high = np.quantile(values, [0.005, 0.995])
+        # Numbers far from 0 may vary, and yet lie too close together for bins between them.
+        narrowest = COLUMN_BINS * np.spacing(max(abs(low), abs(high)))
+        if not varies(np.array([low, high])) or high - low < narrowest:
+            margin = 0.5 * max(abs(low), 1.0)
+            low, high = low - margin, high + margin
+        counts, edges = np.histogram(np.clip(values, low, high), COLUMN_BINS, range=(low, high))
+        minimum, q25, median, q75, maximum = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+        return cls(edges, counts.astype(np.float64), minimum, q25, median, q75, maximum, is_date)
 
 
 @dataclass(frozen=True)

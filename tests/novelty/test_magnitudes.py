@@ -10,10 +10,10 @@ from kpca_apps.novelty.compare.baselines import standardise
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.views import ColumnViews, RawColumns
 from kpca_apps.novelty.magnitudes import mean_and_sd, units, varies
+from kpca_apps.novelty.result import NumericProfile
 from kpca_apps.novelty.table.columns import infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
-from kpca_apps.novelty.table.profiles import numeric_profile
 
 SIZES = st.sampled_from([1e-290, 1e-200, 1e-17, 0.1, 1.0, 1e9, 1e17, 1e160, 1e200, 1e290])
 
@@ -81,7 +81,7 @@ def test_all_who_ask_whether_a_column_is_constant_agree(name):
     assert (RawColumns.fit(matrix, None).sd[0] == 1.0) == constant
     assert (ConditionalMeanImputer.fit(matrix).scale[0] == 1.0) == constant
     assert (standardise(matrix, matrix, ())[0][0, 0] == column[0]) == constant
-    low, high = numeric_profile(column).edges[[0, -1]]
+    low, high = NumericProfile.of(column).edges[[0, -1]]
     # A heap is drawn with room about it.
     assert (high - low > 0.995 * max(np.abs(column).max(), 1.0)) == constant
     if np.abs(column).max() < 1e100:  # beyond, tables take cells for no numbers
@@ -139,6 +139,6 @@ def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():
 
 def test_integers_that_differ_by_few_floats_have_a_profile():
     # Between floats near 1e20 lie 16384: forty bins find no room among a few of them.
-    profile = numeric_profile(1e20 + 16384.0 * np.arange(12))
+    profile = NumericProfile.of(1e20 + 16384.0 * np.arange(12))
     assert profile.counts.sum() == 12
     assert profile.minimum < profile.median < profile.maximum

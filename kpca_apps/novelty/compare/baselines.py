@@ -20,8 +20,6 @@ from sklearn.svm import OneClassSVM
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 
-__all__ = ["BASELINES", "Baseline", "standardise"]
-
 FloatArray = NDArray[np.float64]
 
 # Methods whose cost grows with the square of the rows are fitted on at most this many.
@@ -40,10 +38,7 @@ class Baseline:
     quadratic: bool = True  # whether its cost grows with the square of the rows fitted
 
     def run(self, fit: FloatArray, scored: FloatArray, seed: int) -> tuple[FloatArray, str]:
-        """Fit on rows (n, d), scaled, and score others (m, d), or the same object.
-
-        Also what a reader must know: the settings, and whether it was fitted on drawn rows.
-        """
+        """Score rows (m, d) after a fit on others (n, d); and say with what settings, on which."""
         if not self.quadratic or len(fit) <= MAX_FIT_ROWS:
             return self.scores(fit, scored, seed), self.settings
         drawn = np.random.default_rng(seed).choice(len(fit), MAX_FIT_ROWS, replace=False)
@@ -54,10 +49,9 @@ class Baseline:
 def standardise(
     fit: FloatArray, scored: FloatArray, as_is: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Scale columns to mean 0 and standard deviation 1 on the rows fitted, indicators excepted.
+    """Scale columns to mean 0 and standard deviation 1 on the rows fitted, but those `as_is`.
 
-    Indicators of categories come scaled as our own model sees them, so baselines get the same.
-    Where both are the same object, so are the results.
+    These are indicators, scaled as our model sees them. Of one object, one object is returned.
     """
     mean, sd = mean_and_sd(fit)
     plain = np.isin(np.arange(fit.shape[1]), as_is) | ~varies(fit)

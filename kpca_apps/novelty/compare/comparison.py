@@ -24,8 +24,6 @@ from kpca_apps.novelty.table.columns import check_options
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names, rows_of
 
-__all__ = ["OURS", "compare_table", "curves_of", "evaluate_scores"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -103,8 +101,7 @@ def evaluate_scores(
 ) -> Evaluation:
     """Judge our scores (s,) of the sample of some rows against its labels, beside the baselines.
 
-    These are fitted on what the model was `fitted_on`: `rows` itself, a reference, or ``None``
-    where it is not at hand; then there are no baselines. `seconds` took our fit and score.
+    These are fitted on what the model was `fitted_on`; there are none where that is not at hand.
     """
     known, sample = labels.known, rows.sample_index
     outlier = labels.is_outlier[known]

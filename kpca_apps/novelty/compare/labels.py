@@ -12,8 +12,6 @@ from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.table.columns import quoted
 
-__all__ = ["Labels", "read_labels"]
-
 # Words that mean "this row is an outlier" wherever they are a label, compared without case.
 POSITIVE_WORDS = frozenset(
     {
@@ -40,12 +38,9 @@ class Labels:
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
     """Read the label column of a table, of which one value means outlier.
 
-    ConfigError if the column or the value is not in the table, or the value must be given;
-    InputError if the labels hold fewer than two values.
+    ConfigError if the value is not in the table, or must be given; InputError if the labels hold
+    fewer than two values. That the table has the column is checked with all options.
     """
-    if column not in table.frame.columns:
-        hint = suggest(column, table.frame.columns)
-        raise ConfigError(f"{table.source.name}: no column {quoted(column)} for the label.{hint}")
     levels = table.column(column).levels
     values = dict(levels.most_frequent())
     where, note = f"{table.source.name}: label column {quoted(column)}", ""
@@ -76,8 +71,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 def _guessed(values: dict[str, int], where: str) -> tuple[str, str]:
     """Which of some values (with their counts) means outlier, and why.
 
-    A word such as "outlier", "yes", "1" where exactly one value is such a word, else the rarest
-    value; of many values, or of numbers other than a 0 and a 1, none is guessed.
+    The one word such as "outlier", "yes", "1", else the rarest; none of many values or of numbers.
     """
     try:
         measured = sorted(map(float, values)) != [0.0, 1.0]

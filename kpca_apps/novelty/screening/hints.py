@@ -26,8 +26,6 @@ from kpca_apps.novelty.table.columns import quoted
 from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["HintFinder", "hint_rows"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -77,10 +75,9 @@ UNITS = (
 def hint_rows(
     model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
 ) -> list[tuple[str, ...]]:
-    """Say what may have gone wrong with some rows, those at `positions` (r,), a sentence each.
+    """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
 
-    `matrix` (r, d) are these rows encoded, and the first of `table`, as they stand. What is
-    ordinary is learned from all `rows` of their table, or from a clean reference of the model.
+    `matrix` (r, d) are these rows encoded, and the first of `table`; `rows` are all of their table.
     """
     encoder, views = model.encoder, model.detector.views_
     neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
@@ -162,10 +159,9 @@ class _Column:
 
 
 class HintFinder:
-    """Tells what may have gone wrong with rows, by the ordinary rows that it is made of.
+    """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
 
-    `groups` are the columns of the matrix that stand for one column of the table, and `names`
-    those groups that hold numbers, by their position.
+    `groups` are the matrix columns of each column of the table; `names` those that hold numbers.
     """
 
     def __init__(
@@ -193,10 +189,9 @@ class HintFinder:
         self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
     def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
-        """Say what may have gone wrong with a row, a sentence each.
+        """Say what may have gone wrong with a row (d,), given encoded and scaled for distances.
 
-        The row (d,) is given encoded, and scaled for distances; `own` is its position among the
-        training rows, -1 for a new one.
+        `own` is its position among the training rows, -1 for a new one.
         """
         if not self.columns:
             return ()

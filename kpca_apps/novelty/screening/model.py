@@ -31,15 +31,6 @@ from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names
 
-__all__ = [
-    "NoveltyModel",
-    "fit_model",
-    "fit_table",
-    "library_versions",
-    "load_model",
-    "save_model",
-]
-
 FloatArray = NDArray[np.float64]
 
 KIND = "novelty"

@@ -13,15 +13,6 @@ from kpca_apps.files.names import one_line, suggest
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.table.columns import ColumnOptions
 
-__all__ = [
-    "DEFAULT_ALPHA",
-    "DEFAULT_SHARE",
-    "KERNELS",
-    "RULES",
-    "ScreeningOptions",
-    "resolve_rule",
-]
-
 DEFAULT_SHARE = 0.01
 DEFAULT_ALPHA = 0.05
 RULES = ("share", "count", "alpha", "fdr")

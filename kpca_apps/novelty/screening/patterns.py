@@ -19,8 +19,6 @@ from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, Ran
 from kpca_apps.novelty.table.columns import quoted
 from kpca_apps.novelty.table.encoding import MISSING
 
-__all__ = ["find_patterns"]
-
 # Two rows that are odd alike may be so by chance, and need no summary.
 MIN_ROWS = 3
 # Multiples of what was expected are alike if none is twice another, and apart from others where
@@ -48,8 +46,7 @@ def find_patterns(
 ) -> tuple[Pattern, ...]:
     """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
 
-    No value of a hidden column is told. `listed` are the rows of the list as they stand in the
-    table, and `sample` all rows, or some drawn: how common a value is among them.
+    `listed` are these rows as they stand; `sample` tells how common a value is among all rows.
     """
     order = {column.name: number for number, column in enumerate(columns)}
     hidden = {column.name for column in columns if column.hidden}

@@ -10,8 +10,6 @@ from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["map_rows", "score_grid"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

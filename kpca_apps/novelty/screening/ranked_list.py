@@ -14,8 +14,6 @@ from kpca_apps.novelty.screening.hints import hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict
 
-__all__ = ["MAX_CELLS", "explain_rows", "list_rows", "with_reason_shares"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -78,10 +76,9 @@ def list_rows(
 def explain_rows(
     model: NoveltyModel, table: Table, matrix: FloatArray, own: IntArray
 ) -> list[tuple[Reason, ...]]:
-    """Reasons of some rows in the words of the table, most important first.
+    """Reasons of the first rows of a table, most important first.
 
-    `matrix` (r, d) are the first rows of `table`, encoded, and `own` (r,) their positions among
-    the training rows, -1 for new ones. Empty where every column reads what is expected there.
+    `matrix` (r, d) are they encoded, `own` (r,) their positions among the training rows or -1.
     """
     encoder, names = model.encoder, [group.name for group in model.encoder.groups]
     hidden = {coder.spec.name for coder in encoder.coders if coder.spec.hidden}

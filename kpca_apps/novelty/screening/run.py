@@ -42,16 +42,6 @@ from kpca_apps.novelty.table.rows import (
     naming_column,
 )
 
-__all__ = [
-    "explain_row",
-    "inherit_options",
-    "rows_to_score",
-    "score_table",
-    "screen",
-    "screen_table",
-    "write_scored_table",
-]
-
 # Any: a data frame of another library is known by its Arrow interface alone.
 TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 Found = Mapping[str, NDArray[Any] | None]
@@ -150,7 +140,7 @@ def screen(
     execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
     """Screen a table as `screen_table` does, and return the model fitted on the way as well."""
-    options, execution = options or ScreeningOptions(), execution or Execution()
+    options = options or ScreeningOptions()
     if reference is None:
         model, rows = fit_table(table, options, clean=False, execution=execution)
         verdict = score_rows(model, rows, options)
@@ -261,11 +251,7 @@ def rows_to_score(
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)
     rows = table_rows(
-        encoder,
-        in_parts(table),
-        seed=options.seed,
-        n_jobs=options.jobs,
-        execution=execution or Execution(),
+        encoder, in_parts(table), seed=options.seed, n_jobs=options.jobs, execution=execution
     )
     return replace(model, encoder=encoder), rows
 
@@ -290,9 +276,7 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """One row with its rank in the table and all its reasons, and the table scored without others.
 
-    It is named by its `row`, the text in the column that names the rows (see `naming_column`)
-    where there is one and it is found there, else its number, 1 = first; or by the `line` of the
-    file it starts on.
+    `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
     """
     options = replace(options or inherit_options(model, table), explain=0)
     model, rows = rows_to_score(model, table, options, execution)
@@ -355,10 +339,7 @@ def _describe(
     fitted_on: TableRows | None,
     command: str,
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures.
-
-    `fitted_on` are the rows the model was fitted on, where they are at hand.
-    """
+    """Put a scored table into words and pictures; `fitted_on`: see `score_table`."""
     rows, labels = verdict.rows, None
     if options.columns.label is not None:
         labels = read_labels(rows.sample_table, options.columns.label, options.positive)
@@ -475,8 +456,7 @@ def write_scored_table(
 ) -> tuple[str, ...]:
     """Write a table with the rarity or p-value, score, flag and rank of each row.
 
-    `path` ends in ``.csv`` or ``.parquet``. Of a table in parts, the rows are written by whoever
-    reads them. Returned are sentences on input columns that had to be renamed.
+    Return sentences on input columns that had to be renamed.
     """
     found: Found = {
         "rarity": result.rarities,

@@ -23,8 +23,6 @@ from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["Verdict", "flag", "novelty_ranks", "rate_statement", "score_rows", "top_rows"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -40,10 +38,7 @@ ROWS_A_BATCH = 1_024
 
 @dataclass(frozen=True)
 class Verdict:
-    """A table scored and flagged by a model, before it is put into words.
-
-    Scores, p-values, rarities, ranks and flags, (n,) each, are as in `ScreeningResult`.
-    """
+    """A table scored and flagged by a model; arrays (n,) are as in `ScreeningResult`."""
 
     rows: TableRows
     in_training: bool  # whether they are the very rows the model was fitted on
@@ -58,10 +53,9 @@ class Verdict:
 
 
 def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Verdict:
-    """Score, rank and flag the rows of a table, each independently of the others.
+    """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
 
-    The very table the model was fitted on is recognised: its rows are scored as if each had been
-    left out. Rows are flagged by the rule of the options, or else that of the model.
+    Rows are flagged by the rule of the options, or else that of the model.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     detector, calibration_scores = model.detector, model.detector.calibration_scores_
@@ -107,10 +101,7 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
 def _rank_rows(
     model: NoveltyModel, rows: TableRows, scores: FloatArray, *, in_training: bool
 ) -> IntArray:
-    """Rank every row, 1 = most novel, also those too far out to score differently.
-
-    All rows beyond the reach of a bounded kernel that the user gave score the same.
-    """
+    """Rank every row; those beyond the reach of a bounded kernel, which score the same, too."""
     neighbours = model.detector.neighbours_
     place = max(0, len(scores) - MAX_TIES)
     oddest = np.partition(scores, place)[place]
@@ -135,10 +126,9 @@ def _rank_rows(
 
 
 def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray]) -> IntArray:
-    """Rank of every row (n,), 1 = most novel; no rank contradicts a score.
+    """Rank of every row (n,), 1 = most novel, by score.
 
-    Rows of equal score are ordered by their distance to the rows of the model, `distances(rows)`,
-    which is asked for these only; rows that agree in that too, by their place in the table.
+    Equal scores are ordered by `distances(rows)` to the rows of the model, then by place.
     """
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]

@@ -47,18 +47,6 @@ from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.table.kinds import KINDS
 
-__all__ = [
-    "ColumnOptions",
-    "ColumnPlan",
-    "ColumnSpec",
-    "check_options",
-    "infer_plan",
-    "inferred_spec",
-    "least_level_count",
-    "listed",
-    "quoted",
-]
-
 FloatArray = NDArray[np.float64]
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
@@ -184,10 +172,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan:
-    """Decide what each column of a table of at least 3 rows becomes.
+    """Decide what each column becomes.
 
-    ConfigError for options that name no column, contradict each other, or declare numeric what
-    holds hardly any numbers; InputError for too few rows, or if no column is left for the model.
+    ConfigError for options that do not fit; InputError for too few rows, or if no column is left.
     """
     options = options or ColumnOptions()
     where, columns = table.source.name, [table.column(name) for name in table.frame.columns]
@@ -291,10 +278,7 @@ def _spec(column: Column, options: ColumnOptions, where: str, *, prefer_comma: b
 
 
 def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> ColumnSpec:
-    """Judge a column nobody declared anything about by the rules at the head of this file.
-
-    For `dayfirst` and `prefer_comma` see `infer_date_format` and `infer_number_format`.
-    """
+    """Judge a column nobody declared anything about by the rules at the head of this file."""
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())

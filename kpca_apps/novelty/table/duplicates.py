@@ -28,8 +28,6 @@ from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.table.columns import ColumnSpec, quoted
 from kpca_apps.novelty.table.rows import TableRows
 
-__all__ = ["EqualRows", "equal_rows", "find_duplicates"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
@@ -55,12 +53,7 @@ class EqualRows:
 
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
-    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all.
-
-    >>> found = equal_rows(np.array([7, 5, 7, 9, 5, 7], dtype=np.uint64), 1)
-    >>> found.n_repeats, found.n_groups, found.groups[0].tolist()
-    (3, 2, [0, 2, 5])
-    """
+    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     # Places, one after the other where a run of equal hashes goes on, that equal the one before.
@@ -100,10 +93,7 @@ class _Cells:
 
 
 def find_duplicates(rows: TableRows) -> DuplicateRows:
-    """Find the rows of a table that repeat others.
-
-    All its rows are compared as they are written; near repeats are sought in the sample.
-    """
+    """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)

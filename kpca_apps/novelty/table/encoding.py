@@ -21,8 +21,6 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, least_level_
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.table.kinds import KINDS, Notation
 
-__all__ = ["MISSING", "ColumnGroup", "LevelCoder", "TableEncoder", "ValueCoder"]
-
 FloatArray = NDArray[np.float64]
 
 MISSING = "(missing)"
@@ -157,24 +155,7 @@ class ColumnGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """What was learnt from the columns of one table, to encode it and later ones alike.
-
-    >>> import polars as pl
-    >>> from kpca_apps.files.tables.opening import table_from_frame
-    >>> from kpca_apps.novelty.table.columns import infer_plan
-    >>> frame = pl.DataFrame({"size": ["1.5", "2", "?", "4"], "sex": ["f", "f", "m", "m"]})
-    >>> table = table_from_frame(frame)
-    >>> encoder = TableEncoder.fit(table, infer_plan(table), contaminated=True)
-    >>> encoder.groups
-    (ColumnGroup(name='size', columns=(0, 1)), ColumnGroup(name='sex', columns=(2, 3, 4)))
-    >>> encoder.as_is
-    (1, 2, 3, 4)
-    >>> encoder.matrix(table).round(2)[:, :2]
-    array([[1.5, 0. ],
-           [2. , 0. ],
-           [2.5, 1. ],
-           [4. , 0. ]])
-    """
+    """What was learnt from the columns of one table, to encode it and later ones alike."""
 
     plan: ColumnPlan
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
@@ -191,8 +172,7 @@ class TableEncoder:
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
         """Learn levels, features and how to fill gaps.
 
-        Where the table may hold outliers (`contaminated`), a gap is a fact about a row and gets an
-        indicator. A clean reference only teaches how to fill gaps.
+        A gap gets an indicator only where the table may hold outliers (`contaminated`).
         """
         coders: list[ValueCoder | LevelCoder] = []
         blocks = [np.empty((table.frame.height, 0))]

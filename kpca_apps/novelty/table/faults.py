@@ -15,8 +15,6 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, listed, quot
 from kpca_apps.novelty.table.kinds import KINDS
 from kpca_apps.novelty.table.odd_cells import CellRule, OddValues
 
-__all__ = ["CellFaults", "ColumnFaults"]
-
 
 @dataclass(frozen=True)
 class ColumnFaults:
@@ -65,10 +63,7 @@ class CellFaults:
     def of(
         cls, table: Table, plan: ColumnPlan, rules: Sequence[CellRule], first_row: int = 0
     ) -> CellFaults:
-        """Look through the cells of a table, or of a part of it that begins at `first_row`.
-
-        `rules` say what each used column allows (`odd_cells.cell_rules`).
-        """
+        """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`."""
         places = table.lines
         if places is None:
             places = np.arange(first_row + 1, first_row + table.frame.height + 1)
@@ -94,10 +89,9 @@ class CellFaults:
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False
     ) -> Iterator[str]:
-        """Say what had to be done to the cells of the whole table of that name.
+        """Say what was done to the cells of the table `name`, `drawn` from to learn its columns.
 
-        Its rows start on lines of a file if `in_lines`; its columns were learned from rows drawn
-        from it if `drawn`. InputError if most cells of a column cannot be read.
+        InputError if most cells of a column cannot be read.
         """
         filled, n_filled = [], 0
         for spec, column in zip(plan.used, self.used, strict=True):

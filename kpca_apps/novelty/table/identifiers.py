@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.files.tables.values import Column, NumberFormat
 
-__all__ = ["COUNTING", "DISTINCT", "has_one_shape", "is_named_as_identifier", "why_identifier"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -22,8 +22,6 @@ from kpca_apps.errors import MemoryLimitError
 from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.magnitudes import units, varies
 
-__all__ = ["ConditionalMeanImputer", "LowRankPrecision"]
-
 FloatArray = NDArray[np.float64]
 
 _CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what is filled in
@@ -138,8 +136,7 @@ class ConditionalMeanImputer:
 def _without_absurd(x: FloatArray) -> FloatArray:
     """Bring values ten ranges away from all others of their column (n, d) in to these.
 
-    One absurd cell would stretch the scale of its column so far that all gaps in it were filled
-    with nonsense. The range is that without the most extreme values.
+    One absurd cell would stretch the scale so far that all gaps were filled with nonsense.
     """
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)

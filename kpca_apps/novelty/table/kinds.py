@@ -24,8 +24,6 @@ from kpca_apps.files.tables.values import (
     date_text,
 )
 
-__all__ = ["KINDS", "ColumnKind", "Notation"]
-
 FloatArray = NDArray[np.float64]
 
 _ORDERS = ("ymd", "dmy", "mdy")

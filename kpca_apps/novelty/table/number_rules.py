@@ -22,8 +22,6 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ODDITIES", "NumberRule", "Side", "SignRule", "Tail", "without_double"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -84,10 +82,9 @@ class Tail:
 
     @classmethod
     def fit(cls, values: FloatArray, times: float = 1.0) -> Tail | None:
-        """Fit the upper tail of finite values (n,); for the lower one, turn their signs.
+        """Fit the upper tail of finite values (n,), ``None`` where they or their steps are too few.
 
-        The whole table has so many `times` as many values. ``None`` where they have no tail to
-        speak of: too few of them, or too few steps.
+        The whole table has so many `times` as many values.
         """
         ordered = np.sort(values)
         n = len(ordered)
@@ -236,8 +233,7 @@ class NumberRule:
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
         """Learn the rule from the values (n,) of a column without gaps, in any order.
 
-        They may be of rows drawn from it: the whole table has so many `times` as many. Dates have
-        neither sign nor codes.
+        The whole table has so many `times` as many. Dates have neither sign nor codes.
         """
         codes: tuple[float, ...] = ()
         if not is_date:

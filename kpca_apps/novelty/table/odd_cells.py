@@ -17,8 +17,6 @@ from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.number_rules import ODDITIES, NumberRule
 from kpca_apps.novelty.table.spelling import SpellingRule, folded
 
-__all__ = ["CellRule", "OddValue", "OddValues", "cell_rules", "odd_cells"]
-
 IntArray = NDArray[np.int64]
 CellRule = NumberRule | SpellingRule | None  # none for free text
 
@@ -85,10 +83,7 @@ class OddValues:
     def of(
         cls, column: Column, spec: ColumnSpec, rule: CellRule, first_row: int, places: IntArray
     ) -> OddValues:
-        """Look through the cells of a column, or of a part of it that begins at `first_row`.
-
-        `places` (n,) are the lines or rows they stand in.
-        """
+        """Look through a part of a column from `first_row` on, that stands in lines `places`."""
         if isinstance(rule, SpellingRule):
             values = _misspelt(column, spec, rule, first_row, places)
         else:

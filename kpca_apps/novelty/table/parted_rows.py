@@ -39,16 +39,6 @@ from kpca_apps.novelty.table.odd_cells import CellRule
 from kpca_apps.novelty.table.rows import AnyTable, RowQuery, TableRows, hash_rows, rows_of
 from kpca_apps.parallel.workers import Kept, Workers, tree_reduce
 
-__all__ = [
-    "EncodedFile",
-    "Execution",
-    "PartedRows",
-    "Sample",
-    "draw_sample",
-    "in_parts",
-    "table_rows",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -88,22 +78,9 @@ class Execution:
         *shared: object,
         kept: Kept | None = None,
     ) -> Iterator[Result]:
-        """Yield what a function makes of each task, in order, showing how far it is.
+        """Yield ``function(task, *shared)`` of each task, in order, showing how far it is.
 
-        Parameters
-        ----------
-        what : str
-            What the pass is for.
-        function : callable
-            ``function(task, *shared)``, where the rows are.
-        tasks : iterable
-            Each about the rows of one part, and says how many these are as `n_rows`.
-        n_rows : int
-            Rows of all of them.
-        *shared
-            The same for every task.
-        kept : Kept, optional
-            See `Workers.map_partitions`.
+        A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
         """
         taken, done = tee(tasks)
         results = self.workers.map_partitions(function, taken, *shared, kept=kept)
@@ -133,8 +110,7 @@ class _Task:
 class EncodedFile:
     """Rows of floats in a temporary file, removed when nothing refers to this or the program ends.
 
-    Who has read a part writes its rows, threads and processes alike; what a killed run leaves is
-    removed by the next one. The file takes all its space at once: InputError if there is no room.
+    The file takes all its space at once: InputError if there is no room.
     """
 
     def __init__(self, n_rows: int, n_columns: int) -> None:
@@ -191,23 +167,18 @@ class _EncodedPart(NamedTuple):
         return self.matrix
 
 
-@dataclass(frozen=True)
-class _PartEncoder:
-    encoder: TableEncoder
-    rules: tuple[CellRule, ...]
-
-    def __call__(self, part: TablePart) -> _EncodedPart:
-        table = part.read()
-        faults = CellFaults.of(table, self.encoder.plan, self.rules, part.start)
-        return _EncodedPart(self.encoder.matrix(table), faults, hash_rows(table, self.encoder))
+def _encode_part(
+    part: TablePart, encoder: TableEncoder, rules: tuple[CellRule, ...]
+) -> _EncodedPart:
+    table = part.read()
+    faults = CellFaults.of(table, encoder.plan, rules, part.start)
+    return _EncodedPart(encoder.matrix(table), faults, hash_rows(table, encoder))
 
 
-def _encode_part(part: TablePart, encode: _PartEncoder) -> _EncodedPart:
-    return encode(part)
-
-
-def _write_part(task: _Task, file: EncodedFile, encode: _PartEncoder) -> _EncodedPart:
-    encoded = encode(task.part)
+def _write_part(
+    task: _Task, file: EncodedFile, encoder: TableEncoder, rules: tuple[CellRule, ...]
+) -> _EncodedPart:
+    encoded = _encode_part(task.part, encoder, rules)
     file.write(task.part.start, encoded.matrix)
     return _without_rows(task, encoded)
 
@@ -269,11 +240,9 @@ def table_rows(
     execution: Execution | None = None,
     sample: Sample | None = None,
 ) -> TableRows:
-    """Look at the rows of a table through an encoder.
+    """Look at the rows of a table through an encoder, which was fitted on the `sample` if given.
 
-    A table in memory is worked on by `n_jobs` threads. Of one in parts, rows are drawn by the
-    `seed`, unless the `sample` is given that the encoder was fitted on. InputError if a column the
-    encoder uses is missing, or, of a table in memory, if most of its cells cannot be read.
+    InputError if a column it uses is missing, or, in memory, if most of its cells cannot be read.
     """
     if isinstance(table, Table):
         rows = TableRows(encoder, table, n_jobs=n_jobs)
@@ -366,15 +335,15 @@ class PartedRows(TableRows):
     @cached_property
     def _encoded(self) -> tuple[EncodedFile | Kept, CellFaults, HashArray]:
         """Encode all rows, once: into a file, or where Dask's workers keep them."""
-        work, encode = self._execution, _PartEncoder(self.encoder, self.rules)
+        work, shared = self._execution, (self.encoder, self.rules)
         where: EncodedFile | Kept
         if work.workers.executor == "dask":
-            where = work.workers.keep(_encode_part, self._table.parts, encode)
+            where = work.workers.keep(_encode_part, self._table.parts, *shared)
             parts = work.over("Reading rows", _without_rows, self._tasks(), self.n_rows, kept=where)
         else:
             where = EncodedFile(self.n_rows, sum(coder.width for coder in self.encoder.coders))
             tasks = self._tasks()
-            parts = work.over("Reading rows", _write_part, tasks, self.n_rows, where, encode)
+            parts = work.over("Reading rows", _write_part, tasks, self.n_rows, where, *shared)
         faults: CellFaults | None = None
         hashes, start = row_values(self.n_rows, np.uint64), 0
         for part in parts:

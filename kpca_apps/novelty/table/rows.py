@@ -12,26 +12,16 @@ from numpy.typing import NDArray
 from kpca_apps.engine.rows import ArrayRows, RowFunction, RowSums, Sums
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import suggest
+from kpca_apps.files.tables.dates import DateFormat
 from kpca_apps.files.tables.table import PartedTable, Table
-from kpca_apps.novelty.result import ColumnProfile, OddCell
+from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
 from kpca_apps.novelty.table.columns import UNKNOWN, ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.identifiers import is_named_as_identifier
 from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.odd_cells import CellRule, cell_rules, odd_cells
-from kpca_apps.novelty.table.profiles import column_profile
-
-__all__ = [
-    "AnyTable",
-    "RowQuery",
-    "TableRows",
-    "column_names",
-    "hash_rows",
-    "id_note",
-    "naming_column",
-    "rows_of",
-]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,6 +29,7 @@ BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
 
 AnyTable = Table | PartedTable
+SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 
 
 @dataclass(frozen=True)
@@ -59,11 +50,7 @@ class RowQuery:
 
 
 class TableRows:
-    """All rows of a table, encoded: a `RowSource` that knows the cells.
-
-    This is a table in memory, which is its own sample; for one in parts see `PartedRows`.
-    InputError if a column that the encoder uses is missing.
-    """
+    """All rows of a table in memory, encoded: a `RowSource`; for one in parts see `PartedRows`."""
 
     size_of_parts: int | None = None  # rows read at a time
     _drawn = False  # whether the encoder was fitted on rows drawn from this very table
@@ -121,10 +108,7 @@ class TableRows:
         return cell_rules(self.sample_table, self.encoder.plan, self.n_rows)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what had to be done to the cells of all rows.
-
-        InputError if most cells of a column cannot be read.
-        """
+        """Say what was done to the cells of all rows; InputError if most of a column are faulty."""
         table, plan = self.sample_table, self.encoder.plan
         known = {spec.name for spec in plan.specs if spec.why != UNKNOWN}
         extra = [name for name in table.frame.columns if name not in known]
@@ -139,7 +123,7 @@ class TableRows:
         table, plan = self.sample_table, self.encoder.plan
         specs = {spec.name: spec for spec in plan.specs}
         return tuple(
-            column_profile(
+            _column_profile(
                 table.column(name),
                 specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN),
                 n_missing,
@@ -178,12 +162,40 @@ def column_names(table: AnyTable) -> tuple[str, ...]:
     return tuple(table.frame.columns) if isinstance(table, Table) else table.columns
 
 
-def naming_column(rows: TableRows, asked: str | None) -> str | None:
-    """Find the column that names the rows: the one the user asked for, or one that can.
+def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
+    """Say what a column became, how many of all its cells are missing, and how its values lie.
 
-    That is an identifier that differs in every row (of those drawn, of a table in parts): of
-    several the first whose name says what it is, else the first. None that repeats the row number,
-    which is given anyway, and none that is hidden.
+    The plan may come from another table: distinct values and distribution are this column's own.
+    """
+    distribution: NumericProfile | CategoryProfile | None = None
+    drawn = spec.used and not spec.hidden
+    if spec.format is not None:
+        values = column.read(spec.format).ordered
+        n_distinct = np.unique(values).size
+        if drawn and values.size:
+            distribution = NumericProfile.of(values, isinstance(spec.format, DateFormat))
+    else:
+        levels = spec.levels(column)
+        n_distinct = len(levels.texts)
+        if drawn and spec.has_levels and n_distinct:
+            names, counts = zip(*levels.most_frequent(SHOWN_LEVELS), strict=True)
+            distribution = CategoryProfile(names, counts, int(levels.counts.sum()) - sum(counts))
+    return ColumnProfile(
+        name=spec.name,
+        role=spec.role,
+        used=spec.used,
+        hidden=spec.hidden,
+        why=spec.why,
+        n_missing=n_missing,
+        n_distinct=n_distinct,
+        distribution=distribution,
+    )
+
+
+def naming_column(rows: TableRows, asked: str | None) -> str | None:
+    """Find the column that names the rows: the one asked for, or one that can.
+
+    That is an identifier, not hidden, that differs in every row of the sample and is no row number.
     """
     if asked is not None:
         return asked

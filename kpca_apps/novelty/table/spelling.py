@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["SpellingRule", "folded", "one_edit_apart"]
-
 # Rare is at most so many cells, or this share of them; and so many times fewer than the common.
 RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
 # The same but for case and space: more frequent mixtures are as wrong.

@@ -6,7 +6,10 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.compare.labels import read_labels
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.table.columns import ColumnOptions
 
 
 def labelled(*values: object) -> Table:
@@ -66,7 +69,8 @@ def test_one_class_is_refused() -> None:
 
 
 def test_unknown_column_and_value_get_a_suggestion() -> None:
+    options = ScreeningOptions(columns=ColumnOptions(label="clas"))
     with pytest.raises(ConfigError, match='Did you mean "class"'):
-        read_labels(labelled("a", "b"), "clas")
+        compare_table(labelled("a", "b"), options)
     with pytest.raises(ConfigError, match=r'never says "yess".* Did you mean "yes"'):
         read_labels(labelled("yes", "no"), "class", "yess")
