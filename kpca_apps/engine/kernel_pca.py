@@ -63,8 +63,8 @@ Matrix = NDArray[np.float64]
 _log = logging.getLogger(__name__)
 
 MOST_JITTER = 0.1
-"""Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At a
-hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
+"""Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At
+a hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
 
 PREIMAGES = ("fixed-point", "gradient", "ridge")
 
