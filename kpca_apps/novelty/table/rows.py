@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from kpca_apps.engine.rows import ArrayRows, RowFunction, RowSums, Sums
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import suggest
-from kpca_apps.files.tables.dates import DateFormat
 from kpca_apps.files.tables.table import PartedTable, Table
-from kpca_apps.files.tables.values import Column
+from kpca_apps.files.tables.values import Column, DateFormat
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
 from kpca_apps.novelty.table.columns import UNKNOWN, ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.encoding import TableEncoder, ValueCoder
