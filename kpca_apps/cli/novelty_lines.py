@@ -60,7 +60,8 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
     for warning in warnings[:MAX_WARNINGS]:
         console.say(f"Note: {warning}")
     if len(warnings) > MAX_WARNINGS:
-        console.say(f"... and {len(warnings) - MAX_WARNINGS} more notes in the report.")
+        more = len(warnings) - MAX_WARNINGS
+        console.say(f"... and {more} more note{'s' * (more > 1)} in the report.")
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:

@@ -54,19 +54,30 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{name}: not valid TOML: {error}") from error
-    names = {
-        flag.removeprefix("--"): parameter.name
+    parameters = {
+        flag.removeprefix("--"): parameter
         for parameter in context.command.params
         for flag in parameter.opts
         if flag.startswith("--") and flag not in ("--config", "--help")
     }
-    for key in values:
-        if key not in names:
+    for key, value in values.items():
+        if key not in parameters:
             raise ConfigError(
                 f"{name}: no option {one_line(key)!r} in {context.command_path}; "
-                f"keys are options without their dashes.{suggest(key, names)}"
+                f"keys are options without their dashes.{suggest(key, parameters)}"
             )
-    context.default_map = {str(names[key]): value for key, value in values.items()}
+        parameter: Any = parameters[key]
+        items = value if isinstance(value, list) else [value]
+        expected = ""
+        if any(isinstance(item, (list, dict)) for item in items):
+            expected = "one value, or a list of them" if parameter.multiple else "one value"
+        elif isinstance(value, list) != bool(parameter.multiple):
+            expected = f'a list, as in {key} = ["..."]' if parameter.multiple else "one value"
+        elif isinstance(value, bool) != bool(parameter.is_flag):
+            expected = "true or false" if parameter.is_flag else "a value, not true or false"
+        if expected:
+            raise ConfigError(f"{name}: {key} is {one_line(str(value), 40)}; give {expected}.")
+    context.default_map = {str(parameters[key].name): value for key, value in values.items()}
     return path
 
 

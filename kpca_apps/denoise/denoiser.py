@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -246,6 +246,9 @@ def read_picture(
     colours, alpha = (channels[:3], channels[3]) if len(channels) == 4 else (channels, None)
     low, high = float(colours.min()), float(colours.max())
     if data_range is not None:
+        given: Any = data_range
+        if not isinstance(given, Real):
+            raise ConfigError(f"data_range is {data_range!r}; give one number, or None")
         if not LEAST_RANGE <= data_range <= LARGEST_RANGE:
             raise ConfigError(
                 f"data_range is {data_range:g}; "
@@ -310,6 +313,9 @@ def _channels_first(
             f"image has shape {image.shape} and channel_axis={channel_axis}: an image with "
             "channels has three dimensions; leave channel_axis out for a grey image"
         )
+    given: Any = channel_axis
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise ConfigError(f"channel_axis is {channel_axis!r}; give a whole number, or None")
     if not -3 <= channel_axis < 3:
         raise ConfigError(f"channel_axis is {channel_axis}; for three dimensions give -3 to 2")
     channels = np.moveaxis(image, channel_axis, 0)
@@ -452,7 +458,7 @@ def _measured_levels(
 
 def _scaled_sigma(sigma: Any, relative: bool, picture: Picture) -> float:
     """Return the level given, checked, on the scale of the planes; a relative one as it is."""
-    if not isinstance(sigma, Real):
+    if isinstance(sigma, bool) or not isinstance(sigma, Real):
         raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
     given = float(sigma)
     if not (np.isfinite(given) and given >= 0):

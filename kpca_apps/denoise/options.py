@@ -40,6 +40,8 @@ QUALITIES = ("fast", "balanced", "high")
 KERNELS = ("auto", "linear", "rbf")
 CONTENTS = ("photo", "text")
 
+# Noise's own distances are then 10 widths long, and their kernel values, e^-10, vanish in rounding.
+LEAST_BANDWIDTH = 0.1
 # Any image is even long before; far above, noise levels would overflow.
 LARGEST_FACTOR = 1000.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # of data; beyond, single precision over- or underflows
@@ -74,8 +76,11 @@ class Options:
         if self.bandwidth is not None:
             if self.is_linear:
                 raise ConfigError("bandwidth is that of the RBF kernel; give kernel rbf with it")
-            if not 0.0 < self.bandwidth < math.inf:
-                raise ConfigError(f"bandwidth is {self.bandwidth}; give a finite number above 0")
+            if not LEAST_BANDWIDTH <= self.bandwidth < math.inf:
+                raise ConfigError(
+                    f"bandwidth is {self.bandwidth}; give a finite number from {LEAST_BANDWIDTH:g} "
+                    "up: below, no patch resembles another"
+                )
         for name in ("luma", "chroma"):
             value = getattr(self, name)
             if not 0 <= value <= LARGEST_FACTOR:

@@ -237,7 +237,7 @@ def test_a_constant_image_comes_back() -> None:
         ({"kernel": "sigmoid"}, "kernel is 'sigmoid'; give one of auto, linear, rbf"),
         ({"content": "cats"}, "content is 'cats'; give one of photo, text"),
         ({"bandwidth": 4.0}, "bandwidth is that of the RBF kernel"),
-        ({"kernel": "rbf", "bandwidth": 0.0}, "bandwidth is 0.0; give a finite number above 0"),
+        ({"kernel": "rbf", "bandwidth": 0.0}, "bandwidth is 0.0; give a finite number from 0.1 up"),
     ],
 )
 def test_unknown_options_are_named(noisy: Image, options: dict[str, str], words: str) -> None:

@@ -172,6 +172,12 @@ def test_hidden_columns_that_the_model_does_not_know_stay_out_too() -> None:
     assert "Ada Byron" in repr(score_table(model, table_from_frame(further)))
 
 
+def test_labels_cannot_be_hidden_for_their_values_are_named() -> None:
+    columns = ColumnOptions(label="colour", hide=("colour",))
+    with pytest.raises(ConfigError, match='column "colour" is given to both --label and --hide'):
+        screen_table(correlated(60), options=ScreeningOptions(columns=columns))
+
+
 def test_the_table_fitted_on_is_recognised() -> None:
     table = correlated(80, odd=2)
     screened, model = screen(table)
