@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kpca_apps.cli.denoise import FitOptions, RunOptions
+    from kpca_apps.cli.denoise_options import FitOptions, RunOptions
     from kpca_apps.denoise.batch.inputs import MeasuredFile
 
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need

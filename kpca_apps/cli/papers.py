@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.options import Options, command, files, talk
+from kpca_apps.cli.options import command
+from kpca_apps.cli.papers_options import PapersOptions, folder_name
 
 SOME_FAILED = 5
 
@@ -17,24 +18,6 @@ app = typer.Typer(
     help="Run the experiments of the papers on kernel PCA, their numbers beside ours.",
     no_args_is_help=True,
 )
-
-
-def _folder(text: str) -> Path:
-    """Take the name of a folder; an empty one, as of an unset variable, is not the current one."""
-    if not text:
-        raise typer.BadParameter("the name is empty; the current folder is called .")
-    return Path(text)
-
-
-class PapersOptions(Options):
-    """What the commands can be told; each has those of use to it."""
-
-    data: Path | None = files("Folder of the data files.", "DIR", parser=_folder)
-    out: Path | None = files(
-        "Folder of the results; kpca-papers-NAME unless told.", "DIR", parser=_folder
-    )
-    force: bool = files("Replace the results of an earlier run.", default=False)
-    json: bool = talk("Print the result as JSON.", default=False)
 
 
 @command(app, only="json")
@@ -72,7 +55,7 @@ def fetch(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Folder of the data files.", show_default=False, parser=_folder
+            metavar="DIR", help="Folder of the data files.", show_default=False, parser=folder_name
         ),
     ],
     options: PapersOptions,

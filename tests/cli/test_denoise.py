@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from kpca_apps.cli import denoise
+from kpca_apps.cli import denoise_options
 from kpca_apps.cli.denoise_run import IMAGES
 from kpca_apps.cli.main import main
 from kpca_apps.denoise.batch.manifest import MANIFEST
@@ -79,11 +79,11 @@ def kpca(
 
 def test_choices_are_those_of_the_application() -> None:
     choices = {
-        denoise.NoiseName: NOISES,
-        denoise.QualityName: QUALITIES,
-        denoise.KernelName: KERNELS,
-        denoise.ContentName: CONTENTS,
-        denoise.FormatName: FORMATS,
+        denoise_options.NoiseName: NOISES,
+        denoise_options.QualityName: QUALITIES,
+        denoise_options.KernelName: KERNELS,
+        denoise_options.ContentName: CONTENTS,
+        denoise_options.FormatName: FORMATS,
     }
     for names, offered in choices.items():
         assert set(get_args(names)) == set(offered)

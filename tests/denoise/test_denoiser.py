@@ -9,7 +9,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
 from skimage.util import random_noise
 
-from kpca_apps.cli import denoise
+from kpca_apps.cli import denoise_options
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
@@ -126,7 +126,7 @@ def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
 
 def test_the_command_and_the_function_take_noise_alike() -> None:
     function = inspect.signature(denoise_kpca).parameters["noise"].default
-    command = denoise.RunOptions.noise
+    command = denoise_options.RunOptions.noise
     assert function == command == Options().noise == "auto"
 
 
