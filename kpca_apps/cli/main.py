@@ -18,8 +18,10 @@ from typing import Annotated
 import typer
 
 from kpca_apps import __version__
-from kpca_apps.cli import denoise, novelty, papers
 from kpca_apps.cli.console import say_error
+from kpca_apps.cli.denoise import commands as denoise
+from kpca_apps.cli.novelty import commands as novelty
+from kpca_apps.cli.papers import commands as papers
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.files.names import one_line
 

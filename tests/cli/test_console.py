@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, say_error, say_line
-from kpca_apps.cli.novelty_lines import explanation_lines, odd_cell_lines, summary_lines
+from kpca_apps.cli.novelty.lines import explanation_lines, odd_cell_lines, summary_lines
 from kpca_apps.files.tables.opening import table_from_frame
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.options import ScreeningOptions

@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from kpca_apps.cli import denoise_options
-from kpca_apps.cli.denoise_run import IMAGES
+from kpca_apps.cli.denoise import options as denoise_options
+from kpca_apps.cli.denoise.run import IMAGES
 from kpca_apps.cli.main import main
 from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
@@ -106,7 +106,7 @@ def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
 def test_one_worker_and_two_leave_the_same_bytes(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.cli.denoise_run._START_UP", 1)
+    monkeypatch.setattr("kpca_apps.cli.denoise.run._START_UP", 1)
     made = []
     for jobs in (1, 2):
         assert kpca("run", "in", *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
@@ -305,7 +305,7 @@ def test_no_link_leads_results_out_of_the_folder(kpca: Run) -> None:
 
 def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
     code = (
-        "import sys, kpca_apps.cli.denoise_run, kpca_apps.report.denoising.page;"
+        "import sys, kpca_apps.cli.denoise.run, kpca_apps.report.denoising.page;"
         "print({'matplotlib', 'numba', 'scipy', 'sklearn'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

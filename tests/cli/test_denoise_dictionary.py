@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from kpca_apps.cli.denoise_run import IMAGES
+from kpca_apps.cli.denoise.run import IMAGES
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from tests.cli.conftest import Run
 from tests.cli.test_denoise import kpca, load, result, save

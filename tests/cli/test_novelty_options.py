@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from kpca_apps.cli.main import app
-from kpca_apps.cli.novelty import (
+from kpca_apps.cli.novelty.commands import (
     CalibrationName,
     KernelName,
     NoveltyOptions,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kpca_apps.cli import papers_fetch
+from kpca_apps.cli.papers import fetch as papers_fetch
 from kpca_apps.papers import data as data_module
 from kpca_apps.papers.data import FILES, PaperFile
 from tests.cli.conftest import Run

@@ -9,7 +9,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
 from skimage.util import random_noise
 
-from kpca_apps.cli import denoise_options
+from kpca_apps.cli.denoise import options as denoise_options
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError

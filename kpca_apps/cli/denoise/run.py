@@ -35,7 +35,7 @@ from kpca_apps.report.denoising.text import (
 )
 
 if TYPE_CHECKING:
-    from kpca_apps.cli.denoise_options import RunOptions
+    from kpca_apps.cli.denoise.options import RunOptions
     from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
     from kpca_apps.denoise.batch.inputs import Planned
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome

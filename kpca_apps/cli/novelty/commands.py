@@ -231,7 +231,7 @@ def open_folder(options: NoveltyOptions, application: str, table: str) -> Output
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     """Print what every column becomes, as data."""
-    from kpca_apps.cli.novelty_lines import plan_lines
+    from kpca_apps.cli.novelty.lines import plan_lines
     from kpca_apps.novelty.table.columns import check_options, infer_plan
     from kpca_apps.novelty.table.parted_rows import draw_sample
     from kpca_apps.novelty.table.rows import column_names
@@ -272,7 +272,7 @@ def finish(
 ) -> None:
     """Write the folder of a screening and say what was found."""
     from kpca_apps.cli.commands import next_steps
-    from kpca_apps.cli.novelty_lines import say_findings
+    from kpca_apps.cli.novelty.lines import say_findings
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
     from kpca_apps.report.novelty.figures import screening_figures
@@ -372,7 +372,7 @@ def fit(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.novelty_lines import learned, say_warnings
+        from kpca_apps.cli.novelty.lines import learned, say_warnings
         from kpca_apps.novelty.screening.model import fit_model, save_model
 
         with run.working("Fitting", rows):
@@ -439,7 +439,7 @@ def explain(
     ] = None,
 ) -> None:
     """Say which columns make one row odd, and what was expected instead."""
-    from kpca_apps.cli.novelty_lines import explanation_lines, place, say_warnings
+    from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.novelty.screening.model import load_model
     from kpca_apps.novelty.screening.run import explain_row
 
@@ -494,7 +494,7 @@ def compare(
                 rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
     run.clock.lap("comparing")
-    from kpca_apps.cli.novelty_lines import say_warnings
+    from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures
     from kpca_apps.report.novelty.page import render_comparison
     from kpca_apps.report.novelty.text import verdict

@@ -20,7 +20,7 @@ from kpca_apps.files.output import OutputFolder
 from kpca_apps.parallel.interrupts import interrupts_held
 
 if TYPE_CHECKING:
-    from kpca_apps.cli.papers_options import PapersOptions
+    from kpca_apps.cli.papers.options import PapersOptions
     from kpca_apps.papers.registry import Experiment
     from kpca_apps.papers.result import GalleryResult, Reproduction
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console, column_lines, say_failure, terminal_width
-from kpca_apps.cli.denoise_run import check_jobs, check_range
+from kpca_apps.cli.denoise.run import check_jobs, check_range
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kpca_apps.cli.denoise_options import FitOptions, RunOptions
+    from kpca_apps.cli.denoise.options import FitOptions, RunOptions
     from kpca_apps.denoise.batch.inputs import MeasuredFile
 
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kpca_apps.cli.denoise_options import FitOptions, RunOptions
+from kpca_apps.cli.denoise.options import FitOptions, RunOptions
 from kpca_apps.cli.options import command
 
 SOME_FAILED = 5
@@ -40,7 +40,7 @@ def run(
 
     Half a minute for a megapixel and channel at --quality balanced on one processor.
     """
-    from kpca_apps.cli.denoise_run import (
+    from kpca_apps.cli.denoise.run import (
         chosen_denoiser,
         plan_batch,
         print_plan,
@@ -80,7 +80,7 @@ def fit(
 
     The model file holds the examples: share it as you would share the images.
     """
-    from kpca_apps.cli.denoise_fit import fit_dictionary
+    from kpca_apps.cli.denoise.fit import fit_dictionary
 
     fit_dictionary(images, model, options)
 
@@ -106,7 +106,7 @@ def noise(
     impulses: single pixels stand out as impulse noise (salt and pepper) makes them, for which there
     is kpca denoise run --noise impulse.
     """
-    from kpca_apps.cli.denoise_fit import print_noise
+    from kpca_apps.cli.denoise.fit import print_noise
 
     if print_noise(images, options):
         raise typer.Exit(SOME_FAILED)

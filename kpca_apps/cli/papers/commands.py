@@ -9,7 +9,7 @@ import typer
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command
-from kpca_apps.cli.papers_options import PapersOptions, folder_name
+from kpca_apps.cli.papers.options import PapersOptions, folder_name
 
 SOME_FAILED = 5
 
@@ -23,7 +23,7 @@ app = typer.Typer(
 @command(app, only="json")
 def list(options: PapersOptions) -> None:
     """List the experiments: name, paper, what is shown, and the data each needs."""
-    from kpca_apps.cli.papers_run import print_list
+    from kpca_apps.cli.papers.run import print_list
 
     print_list(options.json)
 
@@ -44,7 +44,7 @@ def run(
 
     All take about five minutes with data on two processors, one without.
     """
-    from kpca_apps.cli.papers_run import run_experiments
+    from kpca_apps.cli.papers.run import run_experiments
 
     if run_experiments(context, name, options):
         raise typer.Exit(SOME_FAILED)
@@ -65,7 +65,7 @@ def fetch(
     Five megabytes from public copies on GitHub; each file is checked by its SHA-256, and what is
     there already is left alone. The files state no licence: use them as their sources allow.
     """
-    from kpca_apps.cli.papers_fetch import fetch_files
+    from kpca_apps.cli.papers.fetch import fetch_files
 
     if fetch_files(Console(options.quiet), folder):
         raise typer.Exit(SOME_FAILED)

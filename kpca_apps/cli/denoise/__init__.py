@@ -1,0 +1,1 @@
+"""``kpca denoise``: run, fit, noise."""

@@ -1,0 +1,1 @@
+"""``kpca novelty``: screen, fit, score, compare, explain."""

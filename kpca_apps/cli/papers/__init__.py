@@ -1,0 +1,1 @@
+"""``kpca papers``: list, run, fetch."""
