@@ -451,6 +451,17 @@ class _ScoredPart:
         return str(self.part)
 
 
+def found_columns(result: ScreeningResult) -> Found:
+    """Return what was found about every row, (n,) arrays by the names of the scored table."""
+    return {
+        "rarity": result.rarities,
+        "p_value": result.p_values,
+        "novelty_score": result.scores,
+        "flagged": result.flagged,
+        "rank": result.ranks,
+    }
+
+
 def write_scored_table(
     table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
@@ -458,13 +469,7 @@ def write_scored_table(
 
     Return sentences on input columns that had to be renamed.
     """
-    found: Found = {
-        "rarity": result.rarities,
-        "p_value": result.p_values,
-        "novelty_score": result.scores,
-        "flagged": result.flagged,
-        "rank": result.ranks,
-    }
+    found = found_columns(result)
     table, kind = in_parts(table), scored_kind(path)
     with open_scored(path) as append:
         if isinstance(table, PartedTable):
