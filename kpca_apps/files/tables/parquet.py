@@ -33,6 +33,7 @@ __all__ = [
     "LONGEST_GROUP",
     "PARQUET_SUFFIXES",
     "ParquetFiles",
+    "as_polars",
     "damage_refused",
     "folder_files",
     "plain_types",
@@ -73,7 +74,7 @@ class ParquetFiles:
                 metadata, schema = opened.metadata, opened.schema_arrow
                 starts = _group_starts(metadata)
                 require_columns(file.label, len(schema))
-                dtypes = _as_polars(schema.empty_table()).schema
+                dtypes = as_polars(schema.empty_table()).schema
                 # Types that read as the same are the same.
                 columns = {
                     name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
@@ -81,7 +82,7 @@ class ParquetFiles:
                 }
                 dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
                 for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-                    frame = _as_polars(pa.Table.from_batches([batch]))
+                    frame = as_polars(pa.Table.from_batches([batch]))
                     far.update(name for name in dates if not _have_names(frame[name]).all())
             heights.append(metadata.num_rows)
             longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
@@ -285,10 +286,10 @@ def _looked_at(
 def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
     with damage_refused(label, "Parquet"):
-        return plain_types(_as_polars(pa.Table.from_batches(rows)), as_text=as_text)
+        return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
-def _as_polars(table: pa.Table) -> pl.DataFrame:
+def as_polars(table: pa.Table) -> pl.DataFrame:
     """Convert a table, without what its writer noted on the columns, which may be damaged."""
     columns = [_bare(column) for column in table.columns]
     # By numbers: a column without a name would be given one.
