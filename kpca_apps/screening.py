@@ -291,7 +291,7 @@ def screen_table(
     with _in_python():
         reading = _reading(told, table, reference)
         given = _opened(table, id, reading)
-        clean = None if reference is None else _opened(reference, given.id, reading)
+        clean = None if reference is None else _opened(reference, given.id, reading, "reference")
         categories = {*given.categories, *(clean.categories if clean else ())}
         result, model = screen(
             given.table,
@@ -455,14 +455,16 @@ class _Opened:
     categories: tuple[str, ...] = ()
 
 
-def _opened(given: TableLike, id: Hashable | None, reading: Mapping[str, Any]) -> _Opened:
-    """Open or convert what was given as a table."""
+def _opened(
+    given: TableLike, id: Hashable | None, reading: Mapping[str, Any], name: str = "table"
+) -> _Opened:
+    """Open or convert what was given as a table, which is called so where it has no name."""
     named = None if id is None else column_name(id)
     if isinstance(given, Table | PartedTable):
         return _Opened(given, None, named)
     if isinstance(given, str | Path):
         return _Opened(open_table(given, **reading), None, named)
-    frame = read_frame(given, id)
+    frame = read_frame(given, id, name)
     return _Opened(frame.table, frame.given, frame.id, frame.categories)
 
 

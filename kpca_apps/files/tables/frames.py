@@ -73,39 +73,30 @@ class Frame:
     categories: tuple[str, ...] = ()  # columns of numbers that pandas holds as categories
 
 
-def read_frame(given: Any, id: Hashable | None = None) -> Frame:
-    """Take a data frame of any library for a table.
+def read_frame(given: Any, id: Hashable | None = None, name: str = "table") -> Frame:
+    """Take a data frame of any library for a table, which messages call by `name`.
 
     An index of pandas that has a name, or does not just count the rows, becomes a column, the
     first, unless another is asked for by `id`; so does a level of it that `id` names.
     """
-    frame, columns = _columns_of(given)
-    index = _index_of(frame, id, {column_name(label) for label, _ in columns})
-    # The index last, so that it gives way to a column of its name.
-    labels = [column_name(label) for label, _ in (*columns, *index)]
-    names, notes = unique_names(labels)
-    said: dict[str, list[str]] = {}
-    cells = []
-    for name, (_, values) in zip(names, (*columns, *index), strict=True):
-        read, remarks = _read_column(values, name)
-        cells.append(read.alias(name))
-        for remark in remarks:
-            said.setdefault(remark, []).append(name)
-    _refuse_unequal(cells)
-    notes += [f"{remark}: {_listed(of)}." for remark, of in said.items()]
+    notes: list[str] = []
+    try:
+        frame, columns = _columns_of(given)
+        index = _index_of(frame, id, {column_name(label) for label, _ in columns})
+        cells = _read_columns([*columns, *index], notes)
+    except InputError as error:
+        raise InputError(f"{name}: {error}.") from None
     asked = None if id is None else column_name(id)
     if index:
-        cells, asked = [cells[-1], *cells[:-1]], names[-1]
+        cells, asked = [cells[-1], *cells[:-1]], cells[-1].name
         notes.append(f"Rows are named by the index, {_listed([asked])}.")
-    categories = [
-        name
-        for name, (_, values) in zip(names, columns, strict=False)
-        if _is_pandas(values, "Series")
-        and isinstance(values.dtype, _pandas().CategoricalDtype)
-        and values.dtype.categories.dtype.kind in "iuf"
-    ]
-    table = table_from_frame(pl.DataFrame(cells), notes=notes)
-    return Frame(table.frame if frame is None else frame, table, asked, tuple(categories))
+    table = table_from_frame(pl.DataFrame(cells), name, notes)
+    categories = tuple(
+        column.name
+        for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
+        if _is_pandas(values, "Series") and _holds_codes(values.dtype)
+    )
+    return Frame(table.frame if frame is None else frame, table, asked, categories)
 
 
 def column_name(label: Hashable) -> str:
@@ -187,7 +178,7 @@ def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(given, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(given, "Series"):
         name = type(given).__name__
-        raise InputError(f"a {name} is one column: give a data frame, as of its .to_frame()")
+        raise InputError(f"{name} is one column: give a data frame, as .to_frame() makes one")
     if isinstance(given, Mapping):
         return None, list(given.items())
     if isinstance(given, np.ndarray):
@@ -204,12 +195,12 @@ def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
 
             table = from_dataframe(given)
         else:
-            raise InputError(f"a {type(given).__name__} is no table: {_WANTED}")
+            raise InputError(f"{type(given).__name__} is no table: {_WANTED}")
     except KpcaError:
         raise
     except Exception as error:
-        name = type(given).__name__
-        raise InputError(f"the {name} is no table ({_first_line(error)}): {_WANTED}") from None
+        why = f"{type(given).__name__} is no table ({_first_line(error)})"
+        raise InputError(f"{why}: {_WANTED}") from None
     is_arrow = isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
     columns = list(zip(table.column_names, table.columns, strict=True))
     return table if is_arrow else None, columns
@@ -256,6 +247,26 @@ def _index_text(value: Any) -> str | None:
     if isinstance(value, datetime) and value.time() == time() and value.tzinfo is None:
         return value.date().isoformat()
     return str(value)
+
+
+def _read_columns(given: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl.Series]:
+    """Return columns by names of their own; notes tell what was renamed, and how cells are read."""
+    names, renamed = unique_names(column_name(label) for label, _ in given)
+    notes += renamed
+    said: dict[str, list[str]] = {}
+    columns = []
+    for name, (_, values) in zip(names, given, strict=True):
+        cells, remarks = _read_column(values, name)
+        columns.append(cells.alias(name))
+        for remark in remarks:
+            said.setdefault(remark, []).append(name)
+        if len(cells) != len(columns[0]):
+            raise InputError(
+                f'column "{one_line(name)}" has {len(cells):,} values, '
+                f'"{one_line(names[0])}" has {len(columns[0]):,}: give one for each row'
+            )
+    notes += [f"{remark}: {_listed(of)}." for remark, of in said.items()]
+    return columns
 
 
 def _read_column(values: Any, name: str) -> tuple[pl.Series, list[str]]:
@@ -317,6 +328,14 @@ def _of_pandas(values: Any, remarks: list[str]) -> pl.Series:
         return _of_arrow(pa.array(values, kind, from_pandas=True))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return _of_objects(values.tolist(), remarks)
+
+
+def _holds_codes(dtype: Any) -> bool:
+    """Whether a type of pandas holds numbers as categories."""
+    return (
+        isinstance(dtype, _pandas().CategoricalDtype)
+        and getattr(dtype.categories.dtype, "kind", "O") in "iuf"
+    )
 
 
 def _of_array(values: NDArray[Any], remarks: list[str]) -> pl.Series:
@@ -438,16 +457,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     _family(type(value))
     return str(value)
-
-
-def _refuse_unequal(cells: Sequence[pl.Series]) -> None:
-    """Refuse columns of different lengths."""
-    for column in cells:
-        if len(column) != len(cells[0]):
-            raise InputError(
-                f'column "{one_line(column.name)}" has {len(column):,} values, '
-                f'"{one_line(cells[0].name)}" has {len(cells[0]):,}: give one for each row'
-            )
 
 
 def _listed(names: Sequence[str]) -> str:
