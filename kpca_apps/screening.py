@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -514,14 +514,24 @@ def _in_python() -> Iterator[None]:
     try:
         yield
     except KpcaError as error:
-        text = re.sub(r"--([a-z]+)(?=[ ,;:.]|$)", _keyword, str(error))
-        raise type(error)(text) from error.__cause__
+        raise type(error)(_with_keywords(str(error))) from error.__cause__
 
 
-def _keyword(flag: re.Match[str]) -> str:
-    return KEYWORDS.get(flag[1], flag[1]) + "="
+def _with_keywords(text: str) -> str:
+    """Name options as keywords: ``--landmarks`` is ``n_landmarks=``."""
+    known = inspect.signature(screen_table).parameters
+
+    def keyword(flag: re.Match[str]) -> str:
+        name = KEYWORDS.get(flag[1], flag[1])
+        return f"{name}=" if name in known else flag[0]
+
+    return re.sub(r"--([a-z]+)\b", keyword, text)
 
 
 def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
     found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
+    found["warnings"] = tuple(map(_with_keywords, result.warnings))
+    found["columns"] = tuple(
+        replace(column, why=_with_keywords(column.why)) for column in result.columns
+    )
     return Screening(**found, model=model, _table=given.table, _frame=given.frame)

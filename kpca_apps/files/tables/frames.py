@@ -160,7 +160,8 @@ def _pandas() -> Any:
 
 
 def _is_pandas(value: Any, kind: str) -> bool:
-    return "pandas" in sys.modules and isinstance(value, getattr(_pandas(), kind))
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, getattr(pandas, kind))
 
 
 def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
