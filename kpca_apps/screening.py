@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import found_columns, inherit_options, score, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution, rows_at
-from kpca_apps.novelty.table.rows import AnyTable
+from kpca_apps.novelty.table.rows import AnyTable, column_names
 from kpca_apps.report.novelty.text import headline, is_missing, row_name, without_hidden
 
 __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
@@ -34,6 +34,8 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 # Any: a frame of another library is known by what it can do.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
+KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
+CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 # How a path is read.
 READING = ("delimiter", "encoding")
@@ -196,12 +198,12 @@ def screen_table(
     dayfirst: bool | None = None,
     explain: int = 100,
     n_components: int | None = None,
-    kernel: str | None = None,
+    kernel: KernelName | None = None,
     gamma: float | None = None,
     sigma: float | None = None,
     ridge: float | None = None,
     n_landmarks: int | None = None,
-    calibration: str = "auto",
+    calibration: CalibrationName = "auto",
     seed: int = 0,
     jobs: int | None = None,
     delimiter: str | None = None,
@@ -291,7 +293,9 @@ def screen_table(
     with _in_python():
         reading = _reading(told, table, reference)
         given = _opened(table, id, reading)
-        clean = None if reference is None else _opened(reference, given.id, reading, "reference")
+        clean = None
+        if reference is not None:
+            clean = _opened(reference, given.id, reading, name="reference", by_index=False)
         categories = {*given.categories, *(clean.categories if clean else ())}
         result, model = screen(
             given.table,
@@ -320,12 +324,12 @@ def fit_model(
     dayfirst: bool | None = None,
     explain: int = 100,
     n_components: int | None = None,
-    kernel: str | None = None,
+    kernel: KernelName | None = None,
     gamma: float | None = None,
     sigma: float | None = None,
     ridge: float | None = None,
     n_landmarks: int | None = None,
-    calibration: str = "auto",
+    calibration: CalibrationName = "auto",
     seed: int = 0,
     jobs: int | None = None,
     delimiter: str | None = None,
@@ -430,11 +434,13 @@ def score_table(
     with _in_python():
         given = _opened(table, id, _reading(told, table))
         asked = {name: told[name] for name in ("share", "count", "alpha", "fdr", "positive")}
+        # What was said when the model was fitted goes before an index.
+        is_known = id is None and model.options.columns.id in column_names(given.table)
         options = inherit_options(
             model,
             given.table,
             **asked,
-            id=given.id,
+            id=None if is_known else given.id,
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names(hide),
             explain=explain,
@@ -456,15 +462,15 @@ class _Opened:
 
 
 def _opened(
-    given: TableLike, id: Hashable | None, reading: Mapping[str, Any], name: str = "table"
+    given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
 ) -> _Opened:
-    """Open or convert what was given as a table, which is called so where it has no name."""
+    """Open or convert what was given as a table; `of_frame` are options of `read_frame`."""
     named = None if id is None else column_name(id)
     if isinstance(given, Table | PartedTable):
         return _Opened(given, None, named)
     if isinstance(given, str | Path):
         return _Opened(open_table(given, **reading), None, named)
-    frame = read_frame(given, id, name)
+    frame = read_frame(given, id, **of_frame)
     return _Opened(frame.table, frame.given, frame.id, frame.categories)
 
 

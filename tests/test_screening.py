@@ -198,6 +198,29 @@ def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
     )
 
 
+def test_the_index_of_a_reference_is_no_column_of_it() -> None:
+    table, clean = birds(odd=0).reset_index(drop=True), birds(80, seed=1, odd=0)
+    expected = screen_table(table, reference=clean.reset_index(drop=True), explain=0).scores
+    for reference in (clean, clean.reset_index(drop=True).iloc[::-1]):
+        found = screen_table(table, reference=reference, explain=0)
+        assert [column.name for column in found.columns] == ["wing", "bill", "mass", "colour"]
+    np.testing.assert_array_equal(screen_table(table, reference=clean, explain=0).scores, expected)
+
+
+def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
+    frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
+    by_code, plain = fit_model(frame, id="code"), fit_model(frame.reset_index(drop=True))
+    some = frame.iloc[5:25]
+    assert score_table(by_code, some).ranked[0].id.startswith("c0")  # type: ignore[union-attr]
+    assert score_table(by_code, some.drop(columns="code")).ranked[0].id.startswith("bird")  # type: ignore[union-attr]
+    named = score_table(plain, some)
+    assert named.ranked[0].id.startswith("bird")  # type: ignore[union-attr]
+    assert not any("left unused" in text for text in named.warnings)
+    assert {column.name: column.role for column in named.columns}["name"] == "id"
+    hidden = score_table(plain, some, hide="name")
+    assert "bird" not in repr(hidden) + hidden._repr_html_()
+
+
 def test_names_that_are_no_text_are_written_as_text() -> None:
     frame = birds().reset_index(drop=True)
     numbered = frame.set_axis(range(4), axis=1)

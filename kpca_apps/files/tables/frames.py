@@ -73,16 +73,21 @@ class Frame:
     categories: tuple[str, ...] = ()  # columns of numbers that pandas holds as categories
 
 
-def read_frame(given: Any, id: Hashable | None = None, name: str = "table") -> Frame:
+def read_frame(
+    given: Any, id: Hashable | None = None, name: str = "table", *, by_index: bool = True
+) -> Frame:
     """Take a data frame of any library for a table, which messages call by `name`.
 
     An index of pandas that has a name, or does not just count the rows, becomes a column, the
-    first, unless another is asked for by `id`; so does a level of it that `id` names.
+    first, unless another is asked for by `id`, or none `by_index`; so does a level of it that `id`
+    names.
     """
     notes: list[str] = []
     try:
         frame, columns = _columns_of(given)
-        index = _index_of(frame, id, {column_name(label) for label, _ in columns})
+        index: list[tuple[Hashable, Any]] = []
+        if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
+            index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
         cells = _read_columns([*columns, *index], notes)
     except InputError as error:
         raise InputError(f"{name}: {error}.") from None
@@ -219,35 +224,28 @@ def _columns_of_array(given: NDArray[Any]) -> list[tuple[Hashable, Any]]:
     return [(f"column_{k}", given[:, k]) for k in range(given.shape[1])]
 
 
-def _index_of(
-    frame: Any, id: Hashable | None, names: set[str]
-) -> list[tuple[Hashable, list[str | None]]]:
+def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
     """Return what names the rows, with its name, where that is the index of a pandas frame."""
-    if not _is_pandas(frame, "DataFrame"):
-        return []
-    index = frame.index
     if id is None:
         is_count = index.nlevels == 1 and index.name is None
         if is_count and index.equals(_pandas().RangeIndex(len(index))):
             return []
         label = column_name(tuple(index.names)) or "index"
         if index.nlevels == 1:
-            return [(label, [_index_text(value) for value in index])]
-        return [(label, [" / ".join(_index_text(part) or "" for part in key) for key in index])]
+            return [(label, index)]
+        return [(label, [" / ".join(map(_index_text, key)) for key in index])]
     levels = list(map(column_name, index.names))
     if column_name(id) in names or column_name(id) not in levels:
         return []
-    values = index.get_level_values(levels.index(column_name(id)))
-    return [(id, [_index_text(value) for value in values])]
+    return [(id, index.get_level_values(levels.index(column_name(id))))]
 
 
-def _index_text(value: Any) -> str | None:
-    """Write a value of an index; a day without its midnight."""
+def _index_text(value: Any) -> str:
+    """Write one level of a row's name; a day without its midnight."""
     if _is_missing(value):
-        return None
-    if isinstance(value, datetime) and value.time() == time() and value.tzinfo is None:
-        return value.date().isoformat()
-    return str(value)
+        return ""
+    is_day = isinstance(value, datetime) and value.time() == time() and value.tzinfo is None
+    return value.date().isoformat() if is_day else str(value)
 
 
 def _read_columns(given: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl.Series]:

@@ -151,7 +151,7 @@ def rows_to_score(
 ) -> tuple[NoveltyModel, TableRows]:
     """Encode the rows of a table to score; the model hides the columns that the options hide."""
     _check_names(table, options.columns)
-    label, hide = options.columns.label, options.columns.hide
+    label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:
         raise ConfigError(
             f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
@@ -164,7 +164,13 @@ def rows_to_score(
     encoder = model.encoder
     known = {spec.name for spec in encoder.plan.specs}
     # Columns that the model does not know are left out, but their cells are listed.
-    unknown = [ColumnSpec(name, "excluded", UNKNOWN) for name in hide if name not in known]
+    unknown = [
+        ColumnSpec(name, "id", "given as the identifier of rows")
+        if name == id
+        else ColumnSpec(name, "excluded", UNKNOWN)
+        for name in dict.fromkeys([*hide, *filter(None, [id])])
+        if name not in known
+    ]
     plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)

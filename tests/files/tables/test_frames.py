@@ -160,16 +160,18 @@ def test_the_index_names_the_rows_unless_it_counts_them() -> None:
 
     assert named(towns) == (None, [])
     assert named(towns.set_axis([0, 1, 2])) == (None, [])
-    assert named(towns.set_index("number")) == ("number", ["7", "8", "9"])
+    assert named(towns.set_index("number")) == ("number", [7, 8, 9])
     assert named(towns.set_index("number"), id="town") == ("town", [])
-    assert named(towns.iloc[1:]) == ("index", ["1", "2"])
-    assert named(towns.rename_axis("k")) == ("k", ["0", "1", "2"])
+    assert named(towns.iloc[1:]) == ("index", [1, 2])
+    assert named(towns.rename_axis("k")) == ("k", [0, 1, 2])
     dates = pd.DatetimeIndex([pd.Timestamp(2020, 5, 1), pd.Timestamp(2020, 5, 2, 12), None])
-    texts = ["2020-05-01", "2020-05-02 12:00:00", None]
-    assert named(towns.set_axis(dates)) == ("index", texts)
+    times = [dt.datetime(2020, 5, 1), dt.datetime(2020, 5, 2, 12), None]
+    assert named(towns.set_axis(dates)) == ("index", times)
     several = towns.set_index(["town", "number"])
     assert named(several) == ("town / number", ["Ulm / 7", "Bonn / 8", " / 9"])
-    assert named(several, id="number") == ("number", ["7", "8", "9"])
+    assert named(several, id="number") == ("number", [7, 8, 9])
+    texts = ["2020-05-01 / 7", "2020-05-02 12:00:00 / 8", " / 9"]
+    assert named(towns.set_index([dates, "number"])) == ("number", texts)
     # A column of the name of the index keeps it.
     both = towns.set_index(pd.Index(["a", "b", "c"], name="town"))
     assert named(both, id="town") == ("town", [])
