@@ -40,6 +40,8 @@ _WANTED = (
     "give a data frame of pandas, polars or pyarrow, a dict of columns, a numpy array of two "
     "dimensions, or the path of a file"
 )
+# What frames that are not in memory, or not of these libraries, are turned into one by.
+_MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
 # Columns that a note quotes.
 _LISTED = 5
 _MIXED = "Read as text, as cells are of several types"
@@ -183,7 +185,7 @@ def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         frame = given.copy(deep=False)
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(given, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(given, "Series"):
-        name = type(given).__name__
+        name = _type_name(given)
         raise InputError(f"{name} is one column: give a data frame, as .to_frame() makes one")
     if isinstance(given, Mapping):
         return None, list(given.items())
@@ -201,15 +203,23 @@ def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
 
             table = from_dataframe(given)
         else:
-            raise InputError(f"{type(given).__name__} is no table: {_WANTED}")
+            makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(given, name))
+            raise InputError(f"{_type_name(given)} is no table: {next(makers, '')}{_WANTED}")
     except KpcaError:
         raise
     except Exception as error:
-        why = f"{type(given).__name__} is no table ({_first_line(error)})"
+        why = f"{_type_name(given)} is no table ({_first_line(error)})"
         raise InputError(f"{why}: {_WANTED}") from None
     is_arrow = isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
     columns = list(zip(table.column_names, table.columns, strict=True))
     return table if is_arrow else None, columns
+
+
+def _type_name(given: Any) -> str:
+    """Name a type with its library: ``pandas.Series``."""
+    kind = type(given)
+    library = kind.__module__.split(".")[0]
+    return kind.__name__ if library == "builtins" else f"{library}.{kind.__name__}"
 
 
 def _columns_of_array(given: NDArray[Any]) -> list[tuple[Hashable, Any]]:

@@ -264,9 +264,9 @@ def test_arrays_of_two_dimensions() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (FRAME["size"], "^table: Series is one column: give a data frame, as .to_frame"),
-        (pl.Series([1]), "Series is one column"),
-        (pa.chunked_array([[1]]), "ChunkedArray is one column"),
+        (FRAME["size"], r"^table: pandas\.Series is one column: give a data frame, as .to_frame"),
+        (pl.Series([1]), r"polars\.Series is one column"),
+        (pa.chunked_array([[1]]), r"pyarrow\.ChunkedArray is one column"),
         (FRAME.iloc[:0], "no rows"),
         (FRAME[[]], "no columns"),
         ({}, "no columns"),
@@ -295,8 +295,18 @@ def test_a_stream_of_one_column_is_no_table() -> None:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             return pl.Series([1, 2]).__arrow_c_stream__(requested_schema)
 
-    with pytest.raises(InputError, match="Column is no table "):
+    with pytest.raises(InputError, match=r"\.Column is no table \("):
         read_frame(Column())
+
+
+def test_a_frame_elsewhere_is_to_be_brought_first() -> None:
+    class DataFrame:
+        def compute(self) -> pd.DataFrame:
+            return FRAME
+
+    with pytest.raises(InputError, match=r"\.DataFrame is no table: \.compute\(\) makes one; give"):
+        read_frame(DataFrame())
+    assert read_frame(DataFrame().compute()).table.frame.height == 3
 
 
 def test_what_is_done_to_a_frame_later_stays_out_of_it() -> None:
