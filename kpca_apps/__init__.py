@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     )
     from kpca_apps.files.tables.opening import open_table, read_table
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-    from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
-    from kpca_apps.novelty.screening.options import ScreeningOptions
-    from kpca_apps.novelty.screening.run import score_table, screen_table
+    from kpca_apps.novelty.screening.model import load_model, save_model
     from kpca_apps.novelty.table.parted_rows import Execution
     from kpca_apps.parallel.workers import Workers
+    from kpca_apps.screening import Screening, fit_model, score_table, screen_table
 
 __version__ = "0.1.0"
 
@@ -51,7 +50,7 @@ __all__ = [
     "MemoryLimitError",
     "ModelFileError",
     "RefusedError",
-    "ScreeningOptions",
+    "Screening",
     "StoppedError",
     "Workers",
     "__version__",
@@ -81,20 +80,20 @@ _HOMES = {
     "MemoryLimitError": "errors",
     "ModelFileError": "errors",
     "RefusedError": "errors",
-    "ScreeningOptions": "novelty.screening.options",
+    "Screening": "screening",
     "StoppedError": "errors",
     "Workers": "parallel.workers",
     "denoise_kpca": "denoise.denoiser",
     "denoise_with_info": "denoise.denoiser",
-    "fit_model": "novelty.screening.model",
+    "fit_model": "screening",
     "load_model": "novelty.screening.model",
     "measure_noise": "denoise.denoiser",
     "open_table": "files.tables.opening",
     "read_table": "files.tables.opening",
     "run_batch": "denoise.batch.run",
     "save_model": "novelty.screening.model",
-    "score_table": "novelty.screening.run",
-    "screen_table": "novelty.screening.run",
+    "score_table": "screening",
+    "screen_table": "screening",
 }
 
 

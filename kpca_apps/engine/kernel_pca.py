@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from kpca_apps.engine.checked_rows import checked_rows
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Kernel
@@ -295,7 +296,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         MemoryLimitError
             Before anything is allocated, if the fit would exceed the memory budget.
         """
-        rows = validate_data(self, X, dtype=np.float64, order="C")
+        rows = checked_rows(self, X, order="C")
         self._fit(ArrayRows(rows, n_jobs=self.n_jobs))
         for sentence in self.warnings_:
             # Past scikit-learn's decorator, to whoever called.
@@ -373,7 +374,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "A compressed model keeps no sums: add rows to the one it was made of."
             )
         goes_on = hasattr(self, "sums_")
-        rows = validate_data(self, X, dtype=np.float64, order="C", reset=not goes_on)
+        rows = checked_rows(self, X, order="C", reset=not goes_on)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
         of_first_rows: tuple[str, ...] = ()
         if goes_on:
@@ -590,7 +591,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _rows(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        rows: Matrix = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        rows: Matrix = checked_rows(self, X, order="C", reset=False)
         return rows
 
     def _choose_kernel(self, source: RowSource, rng: np.random.Generator) -> None:

@@ -356,7 +356,7 @@ class ScreeningResult:
     reference: SourceInfo | None  # the clean reference fitted on; None: the table itself
     scores: FloatArray  # (n,), of every row in input order, higher = more novel
     p_values: FloatArray | None  # (n,), calibrated, where a reference exists
-    flagged: BoolArray  # (n,), rows above the threshold
+    is_flagged: BoolArray  # (n,), rows above the threshold
     ranks: IntArray  # (n,), 1 = most novel; every row has its own rank
     threshold: ThresholdInfo
     ranked: tuple[RankedRow, ...]  # the oddest rows by rank: 100, or more where more are explained
@@ -400,7 +400,7 @@ class ScreeningResult:
     @cached_property
     def n_flagged(self) -> int:
         """Rows above the threshold."""
-        return int(self.flagged.sum())
+        return int(self.is_flagged.sum())
 
 
 @dataclass(frozen=True)

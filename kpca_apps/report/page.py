@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_SENTENCE = 400  # characters of one warning or setting
+PART = ".kpca-screening"  # what the style of a part of another page is bound to
 
 
 def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> str:
@@ -34,6 +36,39 @@ def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> 
         .render(script=Markup(script), script_hash=digest, style=Markup(style), **context)
     )
     return writable(html)
+
+
+def make_part(template: str, **context: Any) -> str:
+    """Render a template as a part of someone else's page, such as a notebook, without script.
+
+    The style of the pages is bound to the part, and follows the theme of the notebook. There are
+    no ids, which other parts of the page may have; where styles are not let through, drawings keep
+    their size.
+    """
+    html = _environment().get_template(template).render(style=Markup(_bound_style()), **context)
+    # No text of a table is taken for an attribute: its quotes are escaped.
+    html = re.sub(r' (?:id|aria-labelledby)="[^"]*"', "", html)
+    html = re.sub(r'viewBox="0 0 ([0-9]+) ([0-9]+)"', r'\g<0> width="\1" height="\2"', html)
+    return writable(html)
+
+
+@cache
+def _bound_style() -> str:
+    """Nest the style of the pages in the class of a part, whose root takes the place of theirs.
+
+    It comes before the style of a notebook, which means other tables and lists.
+    """
+    style = _asset("report.css")
+    light, dark = re.findall(r":root \{([^}]*)\}", style)[:2]
+    inner = re.sub(r"(?m)^(\s*)(?::root|html|body) \{", r"\1& {", style)
+    return f"""{3 * PART} {{
+:not(svg, svg *) {{ all: revert; }}
+{inner}
+padding: 0.6rem 0.8rem; border-radius: 4px;
+:is([data-jp-theme-light="true"], .vscode-light) & {{{light}}}
+:is([data-jp-theme-light="false"], .vscode-dark, .vscode-high-contrast, [theme="dark"]) & {{{dark}}}
+}}
+"""
 
 
 def setting_text(value: object) -> str:

@@ -31,9 +31,9 @@ import numpy as np
 
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
-from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, score_table
+from kpca_apps.novelty.screening.run import explain_row, score
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "dictionary")
@@ -207,8 +207,8 @@ EDITS: dict[str, Callable[[bytes, np.random.Generator], bytes]] = {
 def make_models(folder: Path) -> None:
     warnings.simplefilter("ignore")
     table = mixed(24)
-    save_model(fit_model(table), folder / "soft")
-    save_model(fit_model(table, ScreeningOptions(kernel="rbf", n_components=3)), folder / "hard")
+    save_model(fit_table(table)[0], folder / "soft")
+    save_model(fit_table(table, ScreeningOptions(kernel="rbf", n_components=3))[0], folder / "hard")
     images = np.random.default_rng(0).random((40, 5, 5))
     DictionaryDenoiser(sigma=0.1).fit(images).save(folder / "dictionary")
 
@@ -228,7 +228,7 @@ def tried(kind: str, path: Path, table: Any) -> str:
             DictionaryDenoiser.load(path).denoise(np.full((5, 5), 0.5))
             return "loaded"
         model = load_model(path)
-        result = score_table(model, table)
+        result = score(model, table)
         explain_row(model, table, row="1")
         return "loaded" if np.isfinite(result.scores).all() else "scores that are no numbers"
     except ModelFileError as error:

@@ -70,7 +70,7 @@ def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show:
     result, model = screen(opened)
     faulty = {fault.row for fault in faults} | set(np.flatnonzero(wrong).tolist())
     others = np.setdiff1d(np.arange(len(cells)), list(faulty))
-    flagged = others[result.flagged[others]]
+    flagged = others[result.is_flagged[others]]
     drawn = rng.choice(others, min(N_DRAWN, len(others)), replace=False)
     rows = np.concatenate([[fault.row for fault in faults], flagged, drawn])
     taken = rows_of(opened, rows)

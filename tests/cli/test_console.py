@@ -13,10 +13,10 @@ import pytest
 
 from kpca_apps.cli.console import Console, say_error, say_line
 from kpca_apps.cli.novelty.lines import explanation_lines, odd_cell_lines, summary_lines
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen_table
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of
@@ -35,7 +35,7 @@ def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[s
 def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     frame = frame_of(40).rename({"bill": HOSTILE}).with_columns(name=pl.lit(HOSTILE))
     options = ScreeningOptions(columns=ColumnOptions(id="name"))
-    result = screen_table(table_from_frame(frame), options=options)
+    result = screen(table_from_frame(frame), options=options)[0]
     console = Console()
     console.say(HOSTILE)
     console.lines(summary_lines(result))
@@ -46,10 +46,10 @@ def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[
 
 def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
     frame = frame_of(40, odd=2)
-    result = screen_table(table_from_frame(frame.drop("name")))
+    result = screen(table_from_frame(frame.drop("name")))[0]
     head = next(line for line in summary_lines(result) if line.startswith("rank"))
     assert head.split()[:4] == ["rank", "flagged", "row", "how"]
-    named = summary_lines(screen_table(table_from_frame(frame)))
+    named = summary_lines(screen(table_from_frame(frame))[0])
     assert "id" in next(line for line in named if line.startswith("rank")).split()
     top = [replace(row, score=1.0 + 1e-7 * row.rank) for row in result.ranked]
     lines = summary_lines(replace(result, ranked=tuple(top)))
@@ -60,7 +60,7 @@ def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
 
 
 def test_ranks_that_skip_some_are_announced() -> None:
-    result = screen_table(table_from_frame(frame_of(40, odd=2)))
+    result = screen(table_from_frame(frame_of(40, odd=2)))[0]
     assert summary_lines(replace(result, ranked=result.ranked[:1]))[0].startswith("rank")
     head, titles, *_ = summary_lines(replace(result, ranked=result.ranked[1:2]))
     assert head == "The oddest row of each kind of reason:"
@@ -68,7 +68,7 @@ def test_ranks_that_skip_some_are_announced() -> None:
 
 
 def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
-    result = screen_table(table_from_frame(frame_of(40, odd=2)))
+    result = screen(table_from_frame(frame_of(40, odd=2)))[0]
     hint = '"bill" fits if divided by 10, ' * 4
     first = replace(result.oddest_of_each_kind[0], hints=(hint,))
     lines = summary_lines(replace(result, ranked=(first, *result.ranked[1:])))
@@ -78,7 +78,7 @@ def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
 
 
 def test_odd_cells_are_listed_with_what_was_meant() -> None:
-    result = screen_table(table_from_frame(frame_of(40)))
+    result = screen(table_from_frame(frame_of(40)))[0]
     cell = OddCell("bill", "sign", "-4\x1b", "Why.", "4", row=3, line=4, n_cells=3)
     bare = OddCell("wing", "zero", "0", "Why.", "", row=9, line=10)
     said = replace(result, odd_cells=(cell, bare), n_odd_cells=4)

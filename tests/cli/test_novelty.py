@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.files.tables.opening import read_table
-from kpca_apps.novelty.screening.run import screen_table
+from kpca_apps.screening import screen_table
 from tests.cli.conftest import Run
 
 PARTS = {"figures", "model.kpca", "report.html", "result.json", "run.json", "scored.csv"}

@@ -203,7 +203,7 @@ def screening(
         reference=None,
         scores=scores,
         p_values=None,
-        flagged=flagged,
+        is_flagged=flagged,
         ranks=ranks,
         threshold=ThresholdInfo(
             rule="share",
@@ -312,7 +312,7 @@ def two_columns() -> ScreeningResult:
     return replace(
         result,
         contours=ScoreContours(
-            "width $x$", ARABIC, x, y, scores, points[:, 0], points[:, 1], result.flagged
+            "width $x$", ARABIC, x, y, scores, points[:, 0], points[:, 1], result.is_flagged
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from kpca_apps.report.denoising.page import render_trial
-from kpca_apps.report.novelty.page import render_comparison
+from kpca_apps.report.novelty.page import render_comparison, render_in_notebook
 from kpca_apps.report.papers.page import render_gallery
 from tests.report import denoising_examples, examples, gallery_examples
 from tests.report.pages import render_denoising, rendered
@@ -280,5 +281,63 @@ def test_a_large_batch_sorts_filters_and_leads_on(browser: Any, folder: Path) ->
     assert page.locator("h1").inner_text() == "roll 1/008.png"
     page.get_by_role("link", name="All images").click()
     assert "30 of 50 images denoised" in page.locator("h1").inner_text()
+    assert page.complaints == []
+    page.close()
+
+
+# What a notebook says of tables and lists, and of which our part must know nothing.
+NOTEBOOK = """<!DOCTYPE html><meta charset="utf-8"><style>
+body { font: 14px serif; margin: 20px; } .of-notebook h1 { margin: 3em; }
+.of-notebook tbody tr:nth-child(odd) { background: rgb(1, 2, 3); }
+.of-notebook td { text-align: right; padding: 2em; } .of-notebook ul:not(.x) { padding-left: 9em; }
+</style><body %s><h1>mine</h1><p class="card">mine</p><div class="of-notebook">%s</div>
+<table class="ranked"><tr><td>mine</td></tr></table>"""
+# The mark of a notebook, what the system prefers, and whether the part is to be dark.
+THEMES = {
+    "jupyter light": ('data-jp-theme-light="true"', "dark", False),
+    "jupyter dark": ('data-jp-theme-light="false"', "light", True),
+    "vs code light": ('class="vscode-light"', "dark", False),
+    "vs code dark": ('class="vscode-dark"', "light", True),
+    "other light": ("", "light", False),
+    "other dark": ("", "dark", True),
+}
+STYLES = """() => {
+    const of = (place, name) => getComputedStyle(document.querySelector(place))[name];
+    return [of("body > .card", "borderTopWidth"), of("body > h1", "fontSize"),
+            of("body > table", "width"), of("body", "backgroundColor"), of("body", "fontFamily")];
+}"""
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_notebook_keeps_its_looks_and_lends_its_theme(
+    browser: Any, tmp_path: Path, theme: str
+) -> None:
+    mark, preferred, is_dark = THEMES[theme]
+    part = render_in_notebook(examples.SCREENINGS["usual"]())
+    styles = []
+    for name, content in (("without", ""), ("with", part)):
+        path = tmp_path / f"{name}.html"
+        path.write_text(NOTEBOOK % (mark, content), encoding="utf-8")
+        page = open_page(browser, path, color_scheme=preferred)
+        styles.append(page.evaluate(STYLES))
+    assert styles[0] == styles[1]
+    ours = page.locator(".kpca-screening")
+    looks = "one => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor]"
+    ink, paper = (
+        sum(map(int, re.findall(r"\d+", text)[:3])) / 765 for text in ours.evaluate(looks)
+    )
+    assert (ink - paper) * (1 if is_dark else -1) > 0.7
+    cells = ours.locator("tbody tr:first-child, tbody td:first-child, .warnings, h1")
+    found = cells.evaluate_all(
+        "all => all.map(getComputedStyle).map(s => [s.backgroundColor, s.textAlign, s.paddingLeft])"
+    )
+    assert len(found) >= 3
+    assert {(colour, align) for colour, align, _ in found} == {("rgba(0, 0, 0, 0)", "start")}
+    assert max(float(padding[:-2]) for *_, padding in found) < 15
+    assert ours.locator(".card").count() == 4
+    assert ours.locator(".strip .seen").first.evaluate("one => one.getBBox().width") > 5
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.complaints == []
     page.close()

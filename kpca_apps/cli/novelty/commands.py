@@ -373,10 +373,10 @@ def fit(
             print_plan(run, rows, chosen)
             return
         from kpca_apps.cli.novelty.lines import learned, say_warnings
-        from kpca_apps.novelty.screening.model import fit_model, save_model
+        from kpca_apps.novelty.screening.model import fit_table, save_model
 
         with run.working("Fitting", rows):
-            fitted = fit_model(rows, chosen, clean=True, execution=run.execution)
+            fitted, _ = fit_table(rows, chosen, clean=True, execution=run.execution)
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
@@ -404,7 +404,7 @@ def score(
     """
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening.model import load_model
-    from kpca_apps.novelty.screening.run import score_table
+    from kpca_apps.novelty.screening.run import score as score_rows
 
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
@@ -413,7 +413,7 @@ def score(
         chosen = adjusted(loaded, rows, options)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
-            result = score_table(
+            result = score_rows(
                 loaded,
                 rows,
                 options=chosen,

@@ -31,7 +31,6 @@ from kpca_apps.files.tables.parquet import (
     ParquetFiles,
     damage_refused,
     folder_files,
-    plain_types,
 )
 from kpca_apps.files.tables.several import combined, expand
 from kpca_apps.files.tables.source import (
@@ -58,7 +57,7 @@ from kpca_apps.files.tables.text import DelimitedText, NotUtf8, decoded, encodin
 from kpca_apps.memory import ROWS_IN_MEMORY
 from kpca_apps.temporary import TemporaryPath
 
-__all__ = ["open_table", "read_table", "table_from_frame"]
+__all__ = ["open_table", "read_table"]
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson")
 _EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb")
@@ -211,15 +210,6 @@ def read_table(
     table = _open(find_file(path), options)
     assert isinstance(table, Table)
     return table
-
-
-def table_from_frame(frame: pl.DataFrame, name: str = "table") -> Table:
-    """Take a polars frame for a table; its source carries the SHA-256 of the frame as CSV."""
-    plain = plain_types(frame)
-    require_cells(plain.height, plain.width, one_line(name))
-    data = plain.write_csv().encode("utf-8")
-    sha256 = hashlib.sha256(data).hexdigest()
-    return Table(plain, None, SourceInfo(name, "frame", sha256, len(data), *plain.shape))
 
 
 def _options(

@@ -34,6 +34,7 @@ __all__ = [
     "PARQUET_SUFFIXES",
     "ParquetFiles",
     "arrow_frame",
+    "as_polars",
     "damage_refused",
     "far_dates",
     "folder_files",
@@ -75,7 +76,7 @@ class ParquetFiles:
                 metadata, schema = opened.metadata, opened.schema_arrow
                 starts = _group_starts(metadata)
                 require_columns(file.label, len(schema))
-                dtypes = _as_polars(schema.empty_table()).schema
+                dtypes = as_polars(schema.empty_table()).schema
                 # Types that read as the same are the same.
                 columns = {
                     name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
@@ -285,7 +286,7 @@ def _looked_at(
 
 def far_dates(batch: pa.RecordBatch) -> set[str]:
     """Name the columns with a date outside the years 1 to 9999."""
-    frame = _as_polars(pa.Table.from_batches([batch]))
+    frame = as_polars(pa.Table.from_batches([batch]))
     dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
     return {column.name for column in dates if not _have_names(column).all()}
 
@@ -295,10 +296,10 @@ def arrow_frame(
 ) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
     with damage_refused(label, kind):
-        return plain_types(_as_polars(pa.Table.from_batches(rows)), as_text=as_text)
+        return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
-def _as_polars(table: pa.Table) -> pl.DataFrame:
+def as_polars(table: pa.Table) -> pl.DataFrame:
     """Convert a table, without what its writer noted on the columns, which may be damaged."""
     columns = [_bare(column) for column in table.columns]
     # By numbers: a column without a name would be given one.

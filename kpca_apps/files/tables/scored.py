@@ -22,7 +22,14 @@ from kpca_apps.files.tables.parquet import PARQUET_SUFFIXES
 from kpca_apps.files.tables.table import Table
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
-__all__ = ["neutralise", "open_scored", "scored_bytes", "scored_kind", "scored_notes"]
+__all__ = [
+    "input_names",
+    "neutralise",
+    "open_scored",
+    "scored_bytes",
+    "scored_kind",
+    "scored_notes",
+]
 
 # What a spreadsheet may run: these first characters (the full-width ones too), unless the cell
 # is a number as people write it, or a lone sign, which stands for a missing value.
@@ -85,7 +92,7 @@ def scored_bytes(
     `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
     what a spreadsheet would run as a formula gets a leading apostrophe.
     """
-    names, _ = _input_names(table.frame.columns, extra)
+    names, _ = input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
     for name, values in extra.items():
         empty = [None] * table.frame.height
@@ -109,7 +116,7 @@ def scored_bytes(
 
 def scored_notes(columns: Iterable[str], extra: Iterable[str]) -> tuple[str, ...]:
     """Say which input columns are renamed because an appended one has their name."""
-    return _input_names(columns, extra)[1]
+    return input_names(columns, extra)[1]
 
 
 def neutralise(texts: pl.Series) -> pl.Series:
@@ -120,7 +127,7 @@ def neutralise(texts: pl.Series) -> pl.Series:
     ).to_series()
 
 
-def _input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
+def input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
     """Names of the input columns beside those appended, and sentences on those that changed."""
     given, added = list(columns), set(extra)
     names: list[str] = []

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpca_apps.engine.checked_rows import checked_rows
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.by_name import resolved_kernel
@@ -256,7 +257,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             For NaN or infinity, fewer than 3 rows, no varying column, or parameters that do not
             go together.
         """
-        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=3)
+        table: FloatArray = checked_rows(self, X, ensure_min_samples=3)
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs))
         for sentence in self._threshold_warning():
@@ -641,7 +642,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: FloatArray = checked_rows(self, X, reset=False)
         return rows
 
     def _novelty_scores(self, X: FloatArray) -> FloatArray:

@@ -84,50 +84,18 @@ class StoredModel:
             raise ValueError("the scores are not those of the rows fitted on")
 
 
-def fit_model(
+def fit_table(
     table: AnyTable,
     options: ScreeningOptions | None = None,
     *,
     clean: bool = True,
     execution: Execution | None = None,
-) -> NoveltyModel:
-    """Fit a model to a table.
-
-    Parameters
-    ----------
-    table : Table or PartedTable
-        The reference, or the table to screen, of at least 3 rows. Of more than 100,000 rows,
-        columns, scalings and landmarks are learned from 100,000 drawn with the seed; what is
-        summed or trimmed, from all.
-    options : ScreeningOptions, optional
-        How.
-    clean : bool
-        Whether its rows are known to be normal.
-    execution : Execution, optional
-        Where a table in parts is worked on.
-
-    Returns
-    -------
-    NoveltyModel
-
-    Raises
-    ------
-    ConfigError
-        If the options contradict each other or the table.
-    InputError
-        If the table cannot be used: too few rows, no usable column.
-    """
-    return fit_table(table, options, clean=clean, execution=execution)[0]
-
-
-def fit_table(
-    table: AnyTable,
-    options: ScreeningOptions | None = None,
-    *,
-    clean: bool,
-    execution: Execution | None = None,
 ) -> tuple[NoveltyModel, TableRows]:
-    """Fit a model as `fit_model` does, and return the rows it was fitted on as well."""
+    """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
+
+    Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with
+    the seed; what is summed or trimmed, from all.
+    """
     options, execution = options or ScreeningOptions(), execution or Execution()
     table = in_parts(table)
     rule = resolve_rule(options, clean=clean)

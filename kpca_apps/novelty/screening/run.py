@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import open_table, table_from_frame
 from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
-from kpca_apps.files.tables.table import PartedTable, Table, TablePart
+from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
@@ -42,8 +40,6 @@ from kpca_apps.novelty.table.rows import (
     naming_column,
 )
 
-# Any: a data frame of another library is known by its Arrow interface alone.
-TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 Found = Mapping[str, NDArray[Any] | None]
 
 # Rows a report lists whether or not they are explained.
@@ -70,67 +66,6 @@ SAME_TABLE_HARD = (
 )
 
 
-def screen_table(
-    table: TableLike,
-    *,
-    reference: TableLike | None = None,
-    options: ScreeningOptions | None = None,
-    command: str = "",
-    execution: Execution | None = None,
-) -> ScreeningResult:
-    """Screen a table for outliers.
-
-    Parameters
-    ----------
-    table : Table, PartedTable, DataFrame, str or Path
-        The table, of at least 3 rows: as read, as a frame of polars (or of any library that
-        offers the Arrow stream interface), or as the path of a file, or of a folder of Parquet
-        files. Of more than 100,000 rows, it is read in parts.
-    reference : Table, PartedTable, DataFrame, str or Path, optional
-        Rows known to be normal. Without it the table itself is learned from, outliers and all.
-    options : ScreeningOptions, optional
-        By default 1 % of the rows are flagged; with a reference, rows that fewer than 5 % of
-        normal rows exceed.
-    command : str
-        What reproduces the result, for the report.
-    execution : Execution, optional
-        Where a table that is read in parts is worked on.
-
-    Returns
-    -------
-    ScreeningResult
-
-    Raises
-    ------
-    ConfigError
-        If options contradict each other or the table, or ask for a rate without a reference.
-    InputError
-        If a table cannot be used.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> sizes = [10.0 + i % 7 for i in range(40)]
-    >>> frame = pl.DataFrame({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
-    >>> result = screen_table(frame)
-    >>> result.ranked[0].row, result.n_flagged
-    (41, 1)
-    """
-    clean = None if reference is None else _as_table(reference)
-    given = _as_table(table)
-    return screen(given, reference=clean, options=options, command=command, execution=execution)[0]
-
-
-def _as_table(given: TableLike) -> AnyTable:
-    if isinstance(given, Table | PartedTable):
-        return given
-    if isinstance(given, str | Path):
-        return open_table(given)
-    if hasattr(given, "__arrow_c_stream__"):
-        return table_from_frame(pl.DataFrame(given))
-    raise InputError(f"a table must be a path, a Table or a data frame, got {type(given).__name__}")
-
-
 def screen(
     table: AnyTable,
     *,
@@ -139,7 +74,10 @@ def screen(
     command: str = "",
     execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
-    """Screen a table as `screen_table` does, and return the model fitted on the way as well."""
+    """Screen a table for outliers; return what was found, and the model fitted on the way.
+
+    See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
+    """
     options = options or ScreeningOptions()
     if reference is None:
         model, rows = fit_table(table, options, clean=False, execution=execution)
@@ -160,13 +98,13 @@ def screen(
     positive = options.positive if columns.label else None
     of_reference = replace(options, columns=columns, positive=positive)
     model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
-    result = score_table(
+    result = score(
         model, table, options=options, fitted_on=rows, command=command, execution=execution
     )
     return result, model
 
 
-def score_table(
+def score(
     model: NoveltyModel,
     table: AnyTable,
     *,
@@ -177,29 +115,9 @@ def score_table(
 ) -> ScreeningResult:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
 
-    Parameters
-    ----------
-    model : NoveltyModel
-        The model.
-    table : Table or PartedTable
-        With at least the columns the model uses, in any order.
-    options : ScreeningOptions, optional
-        Rule, explain, label, id and hidden columns are taken from here; by default from the model.
-    fitted_on : TableRows, optional
-        The rows of the reference itself, where at hand: with labels, baselines are fitted on them.
-    command : str
-        What reproduces the result, for the report.
-    execution : Execution, optional
-        Where a table that is read in parts is worked on.
-
-    Returns
-    -------
-    ScreeningResult
-
-    Raises
-    ------
-    ConfigError, InputError
-        As `screen_table`; also if a column the model uses is missing.
+    Rule, `explain`, label, id and hidden columns are those of the `options`, by default the
+    model's. `fitted_on` are the rows of the reference, where at hand: with labels, baselines are
+    fitted on them.
     """
     options = options or inherit_options(model, table)
     model, rows = rows_to_score(model, table, options, execution)
@@ -233,7 +151,7 @@ def rows_to_score(
 ) -> tuple[NoveltyModel, TableRows]:
     """Encode the rows of a table to score; the model hides the columns that the options hide."""
     _check_names(table, options.columns)
-    label, hide = options.columns.label, options.columns.hide
+    label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:
         raise ConfigError(
             f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
@@ -246,7 +164,13 @@ def rows_to_score(
     encoder = model.encoder
     known = {spec.name for spec in encoder.plan.specs}
     # Columns that the model does not know are left out, but their cells are listed.
-    unknown = [ColumnSpec(name, "excluded", UNKNOWN) for name in hide if name not in known]
+    unknown = [
+        ColumnSpec(name, "id", "given as the identifier of rows")
+        if name == id
+        else ColumnSpec(name, "excluded", UNKNOWN)
+        for name in dict.fromkeys([*hide, *filter(None, [id])])
+        if name not in known
+    ]
     plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)
@@ -339,7 +263,7 @@ def _describe(
     fitted_on: TableRows | None,
     command: str,
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures; `fitted_on`: see `score_table`."""
+    """Put a scored table into words and pictures; `fitted_on`: see `score`."""
     rows, labels = verdict.rows, None
     if options.columns.label is not None:
         labels = read_labels(rows.sample_table, options.columns.label, options.positive)
@@ -361,7 +285,7 @@ def _describe(
         reference=None if fitted_on is rows else model.source,
         scores=verdict.scores,
         p_values=verdict.p_values,
-        flagged=verdict.flagged,
+        is_flagged=verdict.flagged,
         ranks=verdict.ranks,
         threshold=verdict.threshold,
         ranked=ranked,
@@ -457,7 +381,7 @@ def found_columns(result: ScreeningResult) -> Found:
         "rarity": result.rarities,
         "p_value": result.p_values,
         "novelty_score": result.scores,
-        "flagged": result.flagged,
+        "flagged": result.is_flagged,
         "rank": result.ranks,
     }
 

@@ -260,6 +260,13 @@ def in_parts(table: AnyTable) -> AnyTable:
     return table
 
 
+def rows_at(table: AnyTable, positions: IntArray, execution: Execution | None = None) -> Table:
+    """Return some rows of a table, at least one, as they stand in it, in the order asked for."""
+    if isinstance(table, Table):
+        return rows_of(table, positions)
+    return _take(table, positions, execution or Execution(), "Fetching rows")
+
+
 class PartedRows(TableRows):
     """The rows of a table that is read in parts, and encoded once."""
 
@@ -294,7 +301,7 @@ class PartedRows(TableRows):
 
     def take(self, positions: IntArray) -> Table:
         """Return some rows as they stand in the table, in the order asked for."""
-        return _take(self._table, positions, self._execution, "Fetching rows")
+        return rows_at(self._table, positions, self._execution)
 
     def encoded(self, positions: IntArray) -> FloatArray:
         """Return some rows encoded, shape (k, d), in the order asked for."""

@@ -33,7 +33,7 @@ from kpca_apps.report.novelty.text import (
     without_hidden,
     without_hidden_columns,
 )
-from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
+from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, join, number
 
 N_CARDS = 5
@@ -61,27 +61,34 @@ def render_screening(result: ScreeningResult) -> str:
     """
     result = without_hidden(result)
     rows = _rows(result, result.ranked[:MAX_ROWS])
-    sentence = headline(result)
     return make_page(
         "screening.html.j2",
-        result=result,
-        title="".join(sentence),
-        sentence=sentence,
-        cards=_rows(result, result.oddest_of_each_kind[:N_CARDS]),
-        patterns=[
-            cut(pattern.sentence, MAX_SENTENCE) for pattern in result.patterns[:MAX_PATTERNS]
-        ],
+        layout="page.html.j2",
+        title="".join(headline(result)),
         n_patterns=len(result.patterns),
         rows=rows,
         n_more_rows=len(result.scores) - len(rows),
-        odd_cells=[_odd_cell(cell) for cell in result.odd_cells],
-        n_shown_cells=N_ODD_CELLS,
-        cells_in_lines=any(cell.line is not None for cell in result.odd_cells),
         repeats=_repeats(result),
         figure_folds=screening_folds(result),
         sources=[("Table", result.source)]
         + ([("Reference", result.reference)] if result.reference else []),
         **_shared(result),
+        **_first_screen(result),
+    )
+
+
+def render_in_notebook(result: ScreeningResult) -> str:
+    """Render the first screen of a report as a part of another page: no script, no figures."""
+    result = without_hidden(result)
+    top, first = _top_warnings(result.warnings), _first_screen(result)
+    return make_part(
+        "screening.html.j2",
+        layout="notebook.html.j2",
+        top_warnings=top,
+        n_warnings=len(top),
+        n_more_warnings=len(result.warnings) - len(top),
+        n_patterns=len(first["patterns"]),
+        **first,
     )
 
 
@@ -97,13 +104,32 @@ def render_comparison(result: ComparisonResult) -> str:
     )
 
 
+def _first_screen(result: ScreeningResult) -> dict[str, Any]:
+    """Gather what the page of a screening shows outside its folds; no hidden values are left."""
+    return {
+        "result": result,
+        "sentence": headline(result),
+        "cards": _rows(result, result.oddest_of_each_kind[:N_CARDS]),
+        "patterns": [
+            cut(pattern.sentence, MAX_SENTENCE) for pattern in result.patterns[:MAX_PATTERNS]
+        ],
+        "odd_cells": [_odd_cell(cell) for cell in result.odd_cells],
+        "n_shown_cells": N_ODD_CELLS,
+        "cells_in_lines": any(cell.line is not None for cell in result.odd_cells),
+    }
+
+
+def _top_warnings(warnings: Sequence[str]) -> list[str]:
+    return [cut(text, MAX_SENTENCE) for text in warnings[:N_WARNINGS_ON_TOP]]
+
+
 def _shared(result: ScreeningResult | ComparisonResult) -> dict[str, Any]:
     """Gather what both kinds of page show."""
     warnings = [cut(text, MAX_SENTENCE) for text in result.warnings]
     columns = without_hidden_columns(result.columns)
     return {
         "warnings": warnings[:MAX_NOTES],
-        "top_warnings": warnings[:N_WARNINGS_ON_TOP],
+        "top_warnings": _top_warnings(result.warnings),
         "n_warnings": len(warnings),
         "columns": columns[:MAX_COLUMNS],
         "n_more_columns": max(len(columns) - MAX_COLUMNS, 0),

@@ -24,8 +24,9 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files import limits
 from kpca_apps.files.tables import source as source_module
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.jsonlines import json_pieces
-from kpca_apps.files.tables.opening import read_table, table_from_frame
+from kpca_apps.files.tables.opening import read_table
 from kpca_apps.files.tables.parquet import plain_types
 
 FRAME = pl.DataFrame(

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import open_table, read_table, table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.scored import (
     neutralise,
     open_scored,

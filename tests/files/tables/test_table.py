@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.files.tables.opening import open_table, read_table, table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, part_size, parted
 
 FRAME = pl.DataFrame({"x": np.arange(25.0), "t": [f"row {k}" for k in range(25)]})

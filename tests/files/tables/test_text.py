@@ -186,9 +186,7 @@ def test_what_is_no_number(cell: str) -> None:
 def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it() -> None:
     chunk = (b"1.2345678," * 9 + b"9.8765432\n") * 10_000
     tracemalloc.start()
-    n_rows = sum(
-        piece.num_rows for piece in DelimitedText(chunk, [chunk] * 16, "t.csv").pieces()
-    )
+    n_rows = sum(piece.num_rows for piece in DelimitedText(chunk, [chunk] * 16, "t.csv").pieces())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_rows == 160_000

@@ -6,12 +6,12 @@ import pytest
 from sklearn.metrics import auc, average_precision_score, roc_auc_score
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.compare.baselines import BASELINES, standardise
 from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, compare_table, curves_of
 from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen_table
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated
 
@@ -30,7 +30,7 @@ def test_two_settings_with_ours_first_and_every_baseline() -> None:
 
 def test_ours_is_judged_by_the_scores_of_a_screening() -> None:
     table = correlated(120, odd=12)
-    screened = screen_table(table, options=OPTIONS)
+    screened = screen(table, options=OPTIONS)[0]
     outlier = np.arange(120) >= 108
     compared = compare_table(table, OPTIONS).evaluations[0].methods[0]
     assert compared.auroc == pytest.approx(roc_auc_score(outlier, screened.scores))

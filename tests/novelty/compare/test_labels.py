@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.compare.labels import read_labels

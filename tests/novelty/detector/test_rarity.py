@@ -8,9 +8,9 @@ from scipy.stats import expon, gamma, genpareto
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, screen, screen_table
+from kpca_apps.novelty.screening.run import explain_row, screen
 from tests.files.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 from tests.novelty.tables import correlated
 
@@ -162,7 +162,7 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
         assert row.p_value is None
     limit = detector.rarity_.share(np.array([result.threshold.value]))[0]
     assert result.threshold.rarity == detector.rarity_.describe(limit)
-    assert (result.flagged == (result.rarities < limit)).all()
+    assert (result.is_flagged == (result.rarities < limit)).all()
     # Told the same of a row by a saved model, whatever the other rows.
     save_model(model, tmp_path / "m.kpca")
     told, _ = explain_row(load_model(tmp_path / "m.kpca"), correlated(120, odd=2), row="120")
@@ -170,19 +170,19 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
 
 
 def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:
-    clean = screen_table(correlated(60), reference=correlated(80, seed=1))
+    clean = screen(correlated(60), reference=correlated(80, seed=1))[0]
     assert (clean.rarities, clean.ranked[0].rarity, clean.threshold.rarity) == (None, None, None)
     assert clean.scale is not None
     assert clean.scale.name == "p-value"
     for mark in clean.scale.marks:
         assert (clean.scores > mark.score).mean() == pytest.approx(float(mark.words), abs=0.15)
-    hard = screen_table(correlated(60), options=ScreeningOptions(kernel="rbf", n_components=2))
+    hard = screen(correlated(60), options=ScreeningOptions(kernel="rbf", n_components=2))[0]
     assert (hard.rarities, hard.ranked[0].rarity, hard.scale) == (None, None, None)
 
 
 def test_a_clean_model_file_with_a_rarity_is_refused(tmp_path: Path) -> None:
     for name, clean in (("a", False), ("b", True)):
-        save_model(fit_model(correlated(60), clean=clean), tmp_path / name)
+        save_model(fit_table(correlated(60), clean=clean)[0], tmp_path / name)
     (meta, arrays), (clean_meta, clean_arrays) = map(read_parts, (tmp_path / "a", tmp_path / "b"))
     clean_meta["model"]["detector"]["rarity"] = meta["model"]["detector"]["rarity"]
     extra = {name: array for name, array in arrays.items() if "rarity" in name}

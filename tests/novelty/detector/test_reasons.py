@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.detector.reasons import (
     Attribution,
     NeighbourRows,
@@ -13,7 +13,7 @@ from kpca_apps.novelty.detector.reasons import (
 )
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.ranked_list import explain_rows
-from kpca_apps.novelty.screening.run import screen, screen_table
+from kpca_apps.novelty.screening.run import screen
 from tests.novelty.tables import correlated
 
 NONE = np.array([], dtype=np.int64)
@@ -256,7 +256,7 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died():
 
 
 def test_every_flagged_row_has_a_reason_however_few_are_asked_for():
-    few = screen_table(correlated(400), options=ScreeningOptions(explain=3, count=120))
+    few = screen(correlated(400), options=ScreeningOptions(explain=3, count=120))[0]
     assert [row.explained for row in few.ranked] == [row.flagged for row in few.ranked]
     assert (len(few.ranked), few.settings["rows explained"]) == (120, 120)
     assert all(row.reasons for row in few.ranked)
@@ -278,7 +278,7 @@ def test_stones_without_size_are_told_by_their_three_lengths():
     frame = frame.with_columns(
         pl.when(zero).then(0.0).otherwise(pl.col(name)).alias(name) for name in ("x", "y", "z")
     )
-    result = screen_table(frame)
+    result = screen(table_from_frame(frame))[0]
     stones = [row for row in result.ranked if row.row - 1 in wrong]
     assert len(stones) == 5
     for row in stones:

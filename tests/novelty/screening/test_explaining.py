@@ -8,9 +8,9 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables.opening import read_table
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.screening.model import NoveltyModel, fit_model
+from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, score_table, screen
+from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated, frame_of
 
@@ -25,7 +25,7 @@ def new(tmp_path: Path) -> Table:
 
 @pytest.fixture(scope="module")
 def model() -> NoveltyModel:
-    return fit_model(correlated(80), ScreeningOptions(columns=ColumnOptions(label="kind")))
+    return fit_table(correlated(80), ScreeningOptions(columns=ColumnOptions(label="kind")))[0]
 
 
 def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) -> None:
@@ -36,7 +36,7 @@ def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) ->
         explain_row(model, new, row="bird 0029", options=by_id)[0],
     ]
     assert {(row.row, row.line, row.rank, row.score) for row in rows} == {
-        (30, 31, 1, score_table(model, new).scores.max())
+        (30, 31, 1, score(model, new).scores.max())
     }
     assert [row.id for row in rows] == ["bird 0029"] * 3
     assert rows[0].reasons == rows[1].reasons

@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps import screen_table
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.detector.reasons import NeighbourRows
 from kpca_apps.novelty.screening.hints import HintFinder, _Column, _Surroundings
 from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 
 FloatArray = NDArray[np.float64]
@@ -128,7 +129,9 @@ def frame() -> pl.DataFrame:
 
 def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> None:
     options = ScreeningOptions(explain=len(frame))
-    told = {row.row: row.hints for row in screen_table(frame, options=options).ranked}
+    told = {
+        row.row: row.hints for row in screen(table_from_frame(frame), options=options)[0].ranked
+    }
     assert told[18] == ('"height" fits if divided by 1000.',)
     assert told[34] == (
         '"arm", "hand" and "age" are missing, each of which fewer than 1 in 100 rows lack.',
@@ -137,7 +140,7 @@ def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> N
 
 def test_hidden_columns_get_no_hints(frame: pl.DataFrame) -> None:
     options = ScreeningOptions(columns=ColumnOptions(hide=("height", "arm", "hand")))
-    result = screen_table(frame, options=options)
+    result = screen(table_from_frame(frame), options=options)[0]
     assert not any(
         "height" in hint or "hand" in hint for row in result.ranked for hint in row.hints
     )

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ModelFileError
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, score_table
+from kpca_apps.novelty.screening.run import explain_row, score
 from tests.files.model_parts import Arrays, Document, read_parts, write_parts
 from tests.novelty.tables import frame_of
 
@@ -59,7 +59,7 @@ def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tup
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
     found = []
     for options in (ScreeningOptions(), ScreeningOptions(kernel="rbf", n_components=3)):
-        save_model(fit_model(table, options), path)
+        save_model(fit_table(table, options)[0], path)
         found.append(read_parts(path))
     return found
 
@@ -91,7 +91,7 @@ def refused_or_works(path: Path, table: Table) -> None:
         assert "\n" not in str(error)
         assert len(str(error)) < 400
         return
-    result = score_table(model, table)
+    result = score(model, table)
     assert np.isfinite(result.scores).all()
     explain_row(model, table, row="1")
 

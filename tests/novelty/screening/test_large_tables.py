@@ -17,13 +17,12 @@ from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import IntArray, Load, PartedTable, Table
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import (
     explain_row,
-    score_table,
+    score,
     screen,
-    screen_table,
     write_scored_table,
 )
 from kpca_apps.novelty.table.columns import ColumnOptions
@@ -74,7 +73,7 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(birds: Path) -> ScreeningResult:
-    return screen_table(read_table(birds), options=OPTIONS)
+    return screen(read_table(birds), options=OPTIONS)[0]
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +89,7 @@ def in_parts(path: Path, part_rows: int = 128) -> PartedTable:
 
 def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1e-10) -> None:
     np.testing.assert_allclose(parted.scores, whole.scores, rtol=0, atol=atol)
-    np.testing.assert_array_equal(parted.flagged, whole.flagged)
+    np.testing.assert_array_equal(parted.is_flagged, whole.is_flagged)
     np.testing.assert_array_equal(parted.ranks, whole.ranks)
     if whole.p_values is not None:
         np.testing.assert_allclose(parted.p_values, whole.p_values, rtol=0, atol=atol)
@@ -114,8 +113,8 @@ def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1
 
 
 def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
-    whole = screen_table(read_table(birds), options=LABELLED)
-    parted = screen_table(in_parts(birds), options=LABELLED)
+    whole = screen(read_table(birds), options=LABELLED)[0]
+    parted = screen(in_parts(birds), options=LABELLED)[0]
     assert_same(whole, parted)
     assert any(
         "2 cells are no numbers and count as missing, first on line 7" in w for w in parted.warnings
@@ -136,8 +135,8 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
     clean = tmp_path / "clean.csv"
     mixed(400, seed=1).filter(pl.col("planted") == 0).drop("planted").write_csv(clean)
     told = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    whole = screen_table(read_table(birds), reference=read_table(clean), options=told)
-    parted = screen_table(in_parts(birds), reference=in_parts(clean), options=told)
+    whole = screen(read_table(birds), reference=read_table(clean), options=told)[0]
+    parted = screen(in_parts(birds), reference=in_parts(clean), options=told)[0]
     assert_same(whole, parted)
 
 
@@ -145,7 +144,7 @@ def test_a_sample_teaches_columns_and_landmarks_and_all_rows_the_rest(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.engine.rows.SAMPLE_ROWS", 300)
-    result = screen_table(in_parts(birds), options=LABELLED)
+    result = screen(in_parts(birds), options=LABELLED)[0]
     assert (result.n_rows, result.settings["rows drawn for columns and figures"]) == (700, 300)
     planted = pl.read_csv(birds)["planted"].to_numpy()
     assert roc_auc_score(planted, result.scores) > 0.95
@@ -213,7 +212,7 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     mixed(299).write_parquet(path)
     words = r"Rows 1 to 128: .*changing\.parquet: the file was changed"
     with pytest.raises(InputError, match=words):
-        screen_table(table)
+        screen(table)
 
 
 def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
@@ -222,22 +221,22 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     for module in ("novelty.screening.model", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 300)
     told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    model = fit_model(in_parts(birds), told)
+    model = fit_table(in_parts(birds), told)[0]
     assert len(model.training_scores) == 700
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")
     assert len(again.training_scores) == 0
-    result = score_table(again, in_parts(birds))
+    result = score(again, in_parts(birds))
     assert any(
         "too many rows for their leave-one-out scores to be saved" in w for w in result.warnings
     )
     monkeypatch.undo()
-    new = score_table(again, read_table(birds))
+    new = score(again, read_table(birds))
     np.testing.assert_allclose(result.scores, new.scores, rtol=0, atol=1e-12)
 
 
 def test_one_row_of_many_is_explained(birds: Path) -> None:
-    model = fit_model(read_table(birds), OPTIONS, clean=False)
+    model = fit_table(read_table(birds), OPTIONS, clean=False)[0]
     for how in ({"row": "b411"}, {"row": "412"}, {"line": 413}):
         whole, _ = explain_row(model, read_table(birds), **how)  # type: ignore[arg-type]
         parted, _ = explain_row(model, in_parts(birds), **how)  # type: ignore[arg-type]
@@ -262,5 +261,5 @@ def test_a_large_table_in_memory_is_cut_into_parts(
     monkeypatch.setattr("kpca_apps.novelty.table.parted_rows.SAMPLE_ROWS", 300)
     table = read_table(birds)
     assert isinstance(table, Table)
-    result = screen_table(table, options=OPTIONS)
+    result = screen(table, options=OPTIONS)[0]
     assert result.settings["read"] == "in parts of 700 rows"

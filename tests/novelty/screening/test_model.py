@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
-from kpca_apps.novelty.screening.model import fit_model, load_model, save_model
+from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import score_table
+from kpca_apps.novelty.screening.run import score
 from tests.files.model_parts import read_parts, write_parts
 from tests.novelty.tables import correlated
 
@@ -32,11 +32,11 @@ def test_a_saved_model_scores_as_before_to_the_bit(
 ) -> None:
     if not clean:
         options = replace(options, alpha=None, calibration="auto")
-    model = fit_model(correlated(60), options, clean=clean)
+    model = fit_table(correlated(60), options, clean=clean)[0]
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")
     new = correlated(20, seed=1, odd=3)
-    before, after = score_table(model, new), score_table(again, new)
+    before, after = score(model, new), score(again, new)
     assert before.scores.tobytes() == after.scores.tobytes()
     assert before.ranked == after.ranked
     assert before.threshold == after.threshold
@@ -46,14 +46,14 @@ def test_a_saved_model_scores_as_before_to_the_bit(
 
 def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
     for name, jobs in (("a", None), ("b", 2)):
-        save_model(fit_model(correlated(40), ScreeningOptions(jobs=jobs)), tmp_path / name)
+        save_model(fit_table(correlated(40), ScreeningOptions(jobs=jobs))[0], tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_sigma_and_gamma_name_the_same_width() -> None:
     by_sigma = ScreeningOptions(kernel="rbf", sigma=50.0)
     by_gamma = ScreeningOptions(kernel="rbf", gamma=1 / 5000)
-    a, b = (fit_model(correlated(40), options) for options in (by_sigma, by_gamma))
+    a, b = (fit_table(correlated(40), options)[0] for options in (by_sigma, by_gamma))
     np.testing.assert_allclose(a.training_scores, b.training_scores, rtol=1e-12)
 
 
@@ -66,37 +66,37 @@ def test_sigma_and_gamma_name_the_same_width() -> None:
 )
 def test_options_that_do_not_fit_are_usage_errors(options: ScreeningOptions, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        fit_model(correlated(40), options, clean=True)
+        fit_table(correlated(40), options, clean=True)
 
 
 def test_options_that_fit_a_clean_reference_only() -> None:
     with pytest.raises(ConfigError, match="every one of the 40 rows"):
-        fit_model(correlated(40), ScreeningOptions(count=40), clean=False)
+        fit_table(correlated(40), ScreeningOptions(count=40), clean=False)
     with pytest.raises(ConfigError, match="needs a clean reference: give one with --reference"):
-        fit_model(correlated(40), ScreeningOptions(calibration="split"), clean=False)
+        fit_table(correlated(40), ScreeningOptions(calibration="split"), clean=False)
 
 
 def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None:
-    model = fit_model(correlated(20), ScreeningOptions(count=25), clean=True)
-    assert score_table(model, correlated(40, seed=1)).n_flagged == 25
+    model = fit_table(correlated(20), ScreeningOptions(count=25), clean=True)[0]
+    assert score(model, correlated(40, seed=1)).n_flagged == 25
     with pytest.raises(ConfigError, match="every one of the 25 rows"):
-        score_table(model, correlated(25, seed=1))
+        score(model, correlated(25, seed=1))
 
 
 def test_too_few_clean_rows_are_said_once() -> None:
     for options in (ScreeningOptions(alpha=0.01), ScreeningOptions(share=0.1)):
-        model = fit_model(correlated(15), options, clean=True)
-        said = [text for text in score_table(model, correlated(20)).warnings if "few" in text]
+        model = fit_table(correlated(15), options, clean=True)[0]
+        said = [text for text in score(model, correlated(20)).warnings if "few" in text]
         assert len(said) == (options.alpha is not None), said
 
 
 def test_a_table_of_two_rows_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="birds: 2 rows"):
-        fit_model(correlated(2))
+        fit_table(correlated(2))
 
 
 def test_other_versions_are_said_and_other_files_refused(tmp_path: Path) -> None:
-    model = fit_model(correlated(40))
+    model = fit_table(correlated(40))[0]
     save_model(replace(model, versions={**model.versions, "numpy": "0.9"}), tmp_path / "m.kpca")
     assert "fitted with numpy 0.9 (here" in load_model(tmp_path / "m.kpca").warnings[-1]
 
@@ -107,7 +107,7 @@ def test_other_versions_are_said_and_other_files_refused(tmp_path: Path) -> None
 
 
 def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
-    save_model(fit_model(correlated(40)), tmp_path / "m.kpca")
+    save_model(fit_table(correlated(40))[0], tmp_path / "m.kpca")
     meta, arrays = read_parts(tmp_path / "m.kpca")
     for name in ("encoder", "detector", "rule", "options", "source", "versions", "warnings"):
         kept = {key: value for key, value in meta["model"].items() if key != name}
@@ -123,8 +123,8 @@ def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
-    model = fit_model(correlated(40), ScreeningOptions(kernel="polynomial"), clean=True)
+    model = fit_table(correlated(40), ScreeningOptions(kernel="polynomial"), clean=True)[0]
     table = correlated(20, seed=1)
     huge = table.frame.with_columns(mass=pl.lit("1e99"))
     with pytest.raises(InputError, match="has no score: its column"):
-        score_table(model, replace(table, frame=huge))
+        score(model, replace(table, frame=huge))

@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.result import ColumnProfile, Pattern, RankedRow, Reason
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
-from kpca_apps.novelty.screening.run import screen_table
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 
 HOSTILE = "a\nb\u202e<b>\x1b[31m"
@@ -156,7 +156,7 @@ def test_grams_for_kilograms_at_one_station_are_told_in_a_screening() -> None:
     frame = pl.DataFrame({"length": length, "weight": weight, "station": station})
     frame = frame.with_columns(secret=pl.Series(["x"] * n).scatter(wrong.tolist(), "y"))
     told = ColumnOptions(hide=("secret",), exclude=("secret",))
-    result = screen_table(frame, options=ScreeningOptions(count=12, columns=told))
+    result = screen(table_from_frame(frame), options=ScreeningOptions(count=12, columns=told))[0]
     found = result.patterns[0]
     assert found.sentence == (
         '6 rows: "weight" is about 1,000 times what the rest suggests, all with "station" 7.'

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import read_table, table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.files.tables.opening import read_table
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.screening.model import fit_model
+from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import inherit_options, score_table, screen, screen_table
+from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import correlated, frame_of
 
@@ -22,7 +23,7 @@ LABELLED = ColumnOptions(label="kind", id="name")
 
 def test_planted_rows_lead_the_list_with_the_column_that_was_changed() -> None:
     options = ScreeningOptions(count=5, columns=LABELLED)
-    result = screen_table(correlated(200, odd=5), options=options)
+    result = screen(correlated(200, odd=5), options=options)[0]
     assert {row.id for row in result.ranked[:5]} == {f"bird {i:04d}" for i in range(195, 200)}
     assert [row.reasons[0].column for row in result.ranked[:5]].count("bill") >= 4
     assert [row.rank for row in result.ranked] == list(range(1, 101))
@@ -35,12 +36,12 @@ def test_planted_rows_lead_the_list_with_the_column_that_was_changed() -> None:
 
 
 def test_a_contaminated_screening_knows_no_rate() -> None:
-    result = screen_table(correlated(100))
+    result = screen(correlated(100))[0]
     assert (result.reference, result.p_values) == (None, None)
     assert (result.threshold.rule, result.threshold.setting) == ("share", 0.01)
     assert result.n_flagged == 1
     with pytest.raises(ConfigError, match="without clean rows"):
-        screen_table(correlated(100), options=ScreeningOptions(alpha=0.05))
+        screen(correlated(100), options=ScreeningOptions(alpha=0.05))
 
 
 @pytest.mark.parametrize("rule", [{"share": 0.003}, {"count": 2}])
@@ -53,9 +54,9 @@ def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
     copy = replace(copy, source=replace(copy.source, sha256="0" * 64))
     screened, model = screen(table, options=ScreeningOptions(**rule))  # type: ignore[arg-type]
     estimator = KernelPCANovelty(share=0.003, random_state=0).fit(rows)
-    again, as_new = score_table(model, table), score_table(model, copy)
+    again, as_new = score(model, table), score(model, copy)
     for flagged, scores, threshold in (
-        *((r.flagged, r.scores, r.threshold.value) for r in (screened, again, as_new)),
+        *((r.is_flagged, r.scores, r.threshold.value) for r in (screened, again, as_new)),
         (estimator.training_labels_ == -1, estimator.novelty_scores_, estimator.threshold_),
         (estimator.predict(rows) == -1, -estimator.score_samples(rows), -estimator.offset_),
     ):
@@ -67,26 +68,26 @@ def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
 
 
 def test_a_reference_gives_p_values_and_a_rate_that_flags_by_them() -> None:
-    result = screen_table(correlated(80, seed=1, odd=4), reference=correlated(150))
+    result = screen(correlated(80, seed=1, odd=4), reference=correlated(150))[0]
     assert result.p_values is not None
     assert result.reference is not None
     assert result.threshold.calibration == "leave-one-out"
     assert result.threshold.n_calibration == 150
-    np.testing.assert_array_equal(result.flagged, result.p_values <= 0.05)
-    assert result.flagged[-4:].all()
+    np.testing.assert_array_equal(result.is_flagged, result.p_values <= 0.05)
+    assert result.is_flagged[-4:].all()
     assert result.ranked[0].p_value == pytest.approx(1 / 151)
 
 
 def test_a_row_is_scored_the_same_in_any_company_and_order_of_columns() -> None:
-    model = fit_model(correlated(100))
+    model = fit_table(correlated(100))[0]
     new = frame_of(30, seed=2)
-    whole = score_table(model, table_from_frame(new))
-    part = score_table(model, table_from_frame(new.reverse().select(reversed(new.columns)).head(7)))
+    whole = score(model, table_from_frame(new))
+    part = score(model, table_from_frame(new.reverse().select(reversed(new.columns)).head(7)))
     assert part.scores.tobytes() == whole.scores[::-1][:7].tobytes()
 
 
 def test_ranks_are_a_permutation_that_follows_the_scores() -> None:
-    result = screen_table(correlated(150))
+    result = screen(correlated(150))[0]
     assert sorted(result.ranks) == list(range(1, 151))
     ordered = result.scores[np.argsort(result.ranks)]
     assert (np.diff(ordered) <= 1e-7 * ordered[0]).all()
@@ -101,14 +102,14 @@ def test_rows_too_far_out_to_score_differently_are_ranked_by_distance() -> None:
         .otherwise(pl.col("wing"))
         .alias("wing")
     )
-    model = fit_model(correlated(120))
-    result = score_table(model, table_from_frame(frame))
+    model = fit_table(correlated(120))[0]
+    result = score(model, table_from_frame(frame))
     assert [row.row for row in result.ranked[:2]] == [9, 4]
 
 
 def test_same_input_and_seed_give_the_same_result() -> None:
     results = [
-        screen_table(correlated(90, odd=2), options=ScreeningOptions(seed=3, jobs=jobs))
+        screen(correlated(90, odd=2), options=ScreeningOptions(seed=3, jobs=jobs))[0]
         for jobs in (1, 2)
     ]
     assert results[0].scores.tobytes() == results[1].scores.tobytes()
@@ -118,14 +119,14 @@ def test_same_input_and_seed_give_the_same_result() -> None:
 
 def test_labels_judge_the_list_and_name_the_value_meant() -> None:
     options = ScreeningOptions(columns=LABELLED, positive="odd")
-    result = screen_table(correlated(120, odd=10), options=options)
+    result = screen(correlated(120, odd=10), options=options)[0]
     (evaluation,) = result.evaluations
     assert (evaluation.positive, evaluation.n_positive, evaluation.n_rows) == ("odd", 10, 120)
     assert [m.ours for m in evaluation.methods] == [True] + [False] * 5
     assert evaluation.methods[0].auroc > 0.95
-    with_reference = screen_table(
+    with_reference = screen(
         correlated(60, seed=1, odd=5), reference=correlated(100), options=options
-    )
+    )[0]
     assert "Fitted on 100 rows of birds" in with_reference.evaluations[0].setting
     assert len(with_reference.evaluations[0].methods) == 6
 
@@ -135,11 +136,11 @@ def test_a_reference_may_lack_what_only_the_table_has() -> None:
     columns = ColumnOptions(label="kind", id="name", exclude=("name2",), hide=("name",))
     table = table_from_frame(frame_of(60, seed=1, odd=5).with_columns(name2=pl.col("name")))
     options = ScreeningOptions(columns=columns, positive="odd")
-    result = screen_table(table, reference=clean, options=options)
+    result = screen(table, reference=clean, options=options)[0]
     assert result.evaluations[0].methods[0].auroc > 0.95
     assert result.ranked[0].id == f"bird {result.ranked[0].row - 1:04d}"
     with pytest.raises(ConfigError, match="wnig"):
-        screen_table(
+        screen(
             table,
             reference=clean,
             options=ScreeningOptions(columns=ColumnOptions(exclude=("wnig",))),
@@ -147,41 +148,41 @@ def test_a_reference_may_lack_what_only_the_table_has() -> None:
 
 
 def test_a_label_the_model_uses_cannot_judge_it() -> None:
-    model = fit_model(correlated(60))
+    model = fit_table(correlated(60))[0]
     options = ScreeningOptions(columns=ColumnOptions(label="colour"))
     with pytest.raises(ConfigError, match='"colour" is a column the model itself uses'):
-        score_table(model, correlated(20), options=options)
+        score(model, correlated(20), options=options)
 
 
 def test_hidden_values_stay_out_even_when_hidden_at_scoring() -> None:
     secret = frame_of(30, seed=1).with_columns(pl.lit(777.125).alias("bill"))
-    model = fit_model(correlated(60))
+    model = fit_table(correlated(60))[0]
     options = ScreeningOptions(columns=ColumnOptions(hide=("bill",)))
-    result = score_table(model, table_from_frame(secret), options=options)
+    result = score(model, table_from_frame(secret), options=options)
     assert "777.125" not in repr(result)
-    assert "777.125" in repr(score_table(model, table_from_frame(secret)))
+    assert "777.125" in repr(score(model, table_from_frame(secret)))
 
 
 def test_hidden_columns_that_the_model_does_not_know_stay_out_too() -> None:
     further = frame_of(30, seed=1).with_columns(pl.lit("Ada Byron").alias("owner"))
-    model = fit_model(correlated(60))
+    model = fit_table(correlated(60))[0]
     options = ScreeningOptions(columns=ColumnOptions(hide=("owner",)))
-    result = score_table(model, table_from_frame(further), options=options)
+    result = score(model, table_from_frame(further), options=options)
     assert "Ada Byron" not in repr(result)
     assert any('not in the reference, left unused: "owner"' in text for text in result.warnings)
-    assert "Ada Byron" in repr(score_table(model, table_from_frame(further)))
+    assert "Ada Byron" in repr(score(model, table_from_frame(further)))
 
 
 def test_labels_cannot_be_hidden_for_their_values_are_named() -> None:
     columns = ColumnOptions(label="colour", hide=("colour",))
     with pytest.raises(ConfigError, match='column "colour" is given to both --label and --hide'):
-        screen_table(correlated(60), options=ScreeningOptions(columns=columns))
+        screen(correlated(60), options=ScreeningOptions(columns=columns))
 
 
 def test_the_table_fitted_on_is_recognised() -> None:
     table = correlated(80, odd=2)
     screened, model = screen(table)
-    again = score_table(model, table)
+    again = score(model, table)
     np.testing.assert_array_equal(again.scores, screened.scores)
     assert again.ranked == screened.ranked
     (said,) = (text for text in again.warnings if "very one the model was fitted on" in text)
@@ -190,20 +191,20 @@ def test_the_table_fitted_on_is_recognised() -> None:
 
 def test_rows_of_the_reference_are_told_that_they_count_themselves() -> None:
     reference = correlated(99)
-    result = score_table(fit_model(reference), reference)
+    result = score(fit_table(reference)[0], reference)
     assert result.p_values is not None
     assert result.p_values.min() == 2 / 100
     assert any(text.endswith("in its p-value, which is 0.02 at least.") for text in result.warnings)
-    np.testing.assert_array_equal(result.flagged, result.p_values <= 0.05)
+    np.testing.assert_array_equal(result.is_flagged, result.p_values <= 0.05)
 
 
 def test_explain_bounds_the_reasons_and_a_hundred_rows_are_listed() -> None:
-    few = screen_table(correlated(150), options=ScreeningOptions(explain=3))
+    few = screen(correlated(150), options=ScreeningOptions(explain=3))[0]
     assert [row.explained for row in few.ranked] == [True] * 3 + [False] * 97
     assert not any(row.reasons for row in few.ranked[3:])
-    many = screen_table(correlated(150), options=ScreeningOptions(explain=130))
+    many = screen(correlated(150), options=ScreeningOptions(explain=130))[0]
     assert len(many.ranked) == 130
-    none = screen_table(correlated(20), options=ScreeningOptions(explain=0))
+    none = screen(correlated(20), options=ScreeningOptions(explain=0))[0]
     assert len(none.ranked) == 20
 
 
@@ -214,33 +215,18 @@ def test_contours_are_drawn_for_two_numeric_columns_only() -> None:
     assert contours is not None
     assert (contours.x_name, contours.y_name, contours.scores.shape) == ("wing", "bill", (60, 60))
     cell = pl.DataFrame({"wing": [contours.x[7]] * 3, "bill": [contours.y[50]] * 3})
-    assert score_table(model, table_from_frame(cell)).scores[0] == contours.scores[50, 7]
-    assert screen_table(correlated(80)).contours is None
+    assert score(model, table_from_frame(cell)).scores[0] == contours.scores[50, 7]
+    assert screen(correlated(80))[0].contours is None
     gaps = frame.with_columns(pl.when(pl.col("wing") > 90).then(pl.col("wing")).alias("wing"))
-    assert screen_table(gaps).contours is not None
+    assert screen(table_from_frame(gaps))[0].contours is not None
 
 
 def test_the_map_draws_a_sample_and_every_ranked_row() -> None:
-    result = screen_table(correlated(1800), options=ScreeningOptions(explain=1))
+    result = screen(correlated(1800), options=ScreeningOptions(explain=1))[0]
     assert result.map.n_rows == 1800
     assert 1500 <= len(result.map.x) <= 1600
     assert sorted(result.map.rank[result.map.rank > 0]) == list(range(1, 101))
     assert 0 < result.map.explained[1] <= result.map.explained[0] < 1
-
-
-def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
-    frame = frame_of(40).select("wing", "bill", "mass")
-    frame.write_csv(tmp_path / "birds.csv")
-
-    class OtherLibrary:
-        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-            return frame.__arrow_c_stream__(requested_schema)
-
-    given = (frame, tmp_path / "birds.csv", str(tmp_path / "birds.csv"), OtherLibrary())
-    scores = [screen_table(table).scores for table in given]
-    assert all(np.allclose(scores[0], other, rtol=1e-12) for other in scores[1:])
-    with pytest.raises(InputError, match="got int"):
-        screen_table(3)
 
 
 @pytest.mark.parametrize(
@@ -253,26 +239,26 @@ def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
 )
 def test_unknown_columns_get_a_suggestion(columns: ColumnOptions, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        screen_table(correlated(30), options=ScreeningOptions(columns=columns))
+        screen(correlated(30), options=ScreeningOptions(columns=columns))
     if columns.id is not None:
         with pytest.raises(ConfigError, match=message):
-            score_table(
-                fit_model(correlated(30)),
+            score(
+                fit_table(correlated(30))[0],
                 correlated(30, seed=1),
                 options=ScreeningOptions(columns=columns),
             )
 
 
 def test_a_missing_column_is_refused_by_name() -> None:
-    model = fit_model(correlated(30))
+    model = fit_table(correlated(30))[0]
     with pytest.raises(InputError, match='"mass" is missing'):
-        score_table(model, table_from_frame(frame_of(10).drop("mass")))
+        score(model, table_from_frame(frame_of(10).drop("mass")))
 
 
 def test_the_planted_faults_that_no_one_could_miss_are_on_the_list(datasets: Path) -> None:
     table = read_table(datasets / "penguins_faults.csv")
     options = ScreeningOptions(share=0.05, explain=5, columns=ColumnOptions(id="Individual ID"))
-    result = screen_table(table, options=options)
+    result = screen(table, options=options)[0]
     first = {row.reasons[0].column for row in result.ranked[:5]}
     assert {"Flipper Length (mm)", "Culmen Depth (mm)", "Delta 13 C (o/oo)"} <= first
     assert any("2009-11-31" in text for text in result.warnings)
@@ -290,13 +276,15 @@ def test_training_rows_far_out_are_ranked_by_distance_too() -> None:
             for name in ("wing", "bill", "mass")
         ]
     )
-    result = screen_table(frame.select("wing", "bill", "mass"), options=ScreeningOptions(count=2))
+    result = screen(
+        table_from_frame(frame.select("wing", "bill", "mass")), options=ScreeningOptions(count=2)
+    )[0]
     assert [row.row for row in result.ranked if row.row in (4, 9)] == [9, 4]
 
 
 def test_a_table_of_duplicates_is_ranked_in_its_own_order() -> None:
     table = table_from_frame(pl.concat([frame_of(30, seed=1)] * 50))
-    result = score_table(fit_model(correlated(60)), table)
+    result = score(fit_table(correlated(60))[0], table)
     first = [result.ranks[i::30] for i in range(30)]
     assert all((np.diff(ranks) > 0).all() for ranks in first)
 
@@ -307,7 +295,7 @@ TO_INHERIT = ScreeningOptions(
 
 
 def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> None:
-    model = fit_model(correlated(60, odd=5), TO_INHERIT)
+    model = fit_table(correlated(60, odd=5), TO_INHERIT)[0]
     assert inherit_options(model, correlated(10)) == TO_INHERIT
     bare = inherit_options(model, table_from_frame(frame_of(10).drop("kind", "name")))
     assert (bare.columns.label, bare.columns.id, bare.positive) == (None, None, None)
@@ -315,7 +303,7 @@ def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> 
 
 
 def test_what_is_told_anew_replaces_what_is_inherited() -> None:
-    model = fit_model(correlated(60, odd=5), TO_INHERIT)
+    model = fit_table(correlated(60, odd=5), TO_INHERIT)[0]
     told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
     assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)
     assert (told.columns.id, told.columns.label, told.columns.hide) == ("colour", "kind", ("bill",))

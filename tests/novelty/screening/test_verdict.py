@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.detector.threshold import Rule, top_count
-from kpca_apps.novelty.screening.model import NoveltyModel, fit_model
+from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen_table
+from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen
 from kpca_apps.novelty.screening.verdict import Verdict, flag, novelty_ranks, score_rows, top_rows
 from tests.novelty.tables import correlated, frame_of
 
@@ -212,19 +212,21 @@ def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
 )
 def test_no_rank_contradicts_a_score(frame, options, split):
     reference = frame[::2] if split else None
-    result = screen_table(frame, reference=reference, options=options)
+    clean = None if reference is None else table_from_frame(reference)
+    result, _ = screen(table_from_frame(frame), reference=clean, options=options)
     assert sorted(result.ranks.tolist()) == list(range(1, len(frame) + 1))
     listed = np.argsort(result.ranks)
     assert np.all(np.diff(result.scores[listed]) <= 0)
-    assert not np.any(np.diff(result.flagged[listed].astype(int)) > 0)
+    assert not np.any(np.diff(result.is_flagged[listed].astype(int)) > 0)
     if result.rarities is not None:
         assert np.all(np.diff(result.rarities[listed]) >= 0)
 
 
 def _scores_of_equal_rows(frame, reference):
     frame = frame.drop("y")
-    scores = screen_table(frame, reference=reference, options=UNEXPLAINED).scores
-    found = frame.with_columns(score=pl.Series(scores)).group_by(frame.columns)
+    clean = None if reference is None else table_from_frame(reference)
+    result, _ = screen(table_from_frame(frame), reference=clean, options=UNEXPLAINED)
+    found = frame.with_columns(score=pl.Series(result.scores)).group_by(frame.columns)
     return found.agg(pl.col("score").n_unique())["score"]
 
 
@@ -259,7 +261,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
     frame = pl.DataFrame(np.vstack([rows, pair])).with_columns(
         kind=pl.Series([*kinds, kinds[slipped], kinds[slipped]])
     )
-    *_, twice, ten_times = screen_table(frame, options=UNEXPLAINED).ranks
+    *_, twice, ten_times = screen(table_from_frame(frame), options=UNEXPLAINED)[0].ranks
     assert ten_times < twice
 
 
@@ -269,7 +271,7 @@ def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> 
 
 
 def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
-    model = fit_model(correlated(100, odd=3), ScreeningOptions(share=0.05), clean=False)
+    model = fit_table(correlated(100, odd=3), ScreeningOptions(share=0.05), clean=False)[0]
     for n in (5, 50):
         new = correlated(n, seed=9)
         verdict = verdict_by(model, new, inherit_options(model, new))
@@ -284,13 +286,13 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
 def test_warnings_of_the_reference_are_told_from_those_of_the_table() -> None:
     gaps = frame_of(60).with_columns(bill=None)
     gaps = gaps.with_columns(frame_of(60)["bill"].scatter([3], [float("nan")]).alias("bill"))
-    model = fit_model(table_from_frame(gaps, "clean.csv"), ScreeningOptions(alpha=0.1))
+    model = fit_table(table_from_frame(gaps, "clean.csv"), ScreeningOptions(alpha=0.1))[0]
     verdict = verdict_by(model, correlated(20, seed=1), ScreeningOptions(alpha=0.1))
     assert any(text.startswith("In clean.csv, the reference: ") for text in verdict.warnings)
 
 
 def test_p_values_come_with_the_scores_of_round_ones() -> None:
-    model = fit_model(correlated(99), ScreeningOptions(alpha=0.1))
+    model = fit_table(correlated(99), ScreeningOptions(alpha=0.1))[0]
     scale = verdict_by(model, correlated(20, seed=1), ScreeningOptions()).scale
     assert scale is not None
     assert scale.statement == (

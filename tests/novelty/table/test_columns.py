@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.table.columns import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
 from tests.files.model_parts import from_file
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import parted
 from kpca_apps.novelty.result import DuplicateRows
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen_table
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table import duplicates as module
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.duplicates import equal_rows, find_duplicates
@@ -164,7 +164,7 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
         colour=pl.when(pl.int_range(302) == 301).then(pl.lit(other)).otherwise("colour")
     )
     options = ScreeningOptions(columns=ColumnOptions(exclude=("kind",), hide=("colour",)))
-    result = screen_table(frame, options=options)
+    result = screen(table_from_frame(frame), options=options)[0]
     found = result.duplicates
     # The name, an identifier but for one repeat, is not among the columns compared.
     assert [group.rows for group in found.equal] == [(18, 301)]
@@ -174,7 +174,9 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
         "1 row repeats an earlier one in every column the model uses (rows 18, 301). 1 group of "
         'rows is equal but for one cell, or for how it is written (rows 41, 302, "colour").'
     )
-    shown = screen_table(frame, options=ScreeningOptions(columns=ColumnOptions(exclude=("kind",))))
+    shown = screen(
+        table_from_frame(frame), options=ScreeningOptions(columns=ColumnOptions(exclude=("kind",)))
+    )[0]
     (near,) = shown.duplicates.near
     assert near.cells == ((PLANTED["colour"][301],), (other,))
 

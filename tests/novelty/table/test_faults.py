@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder

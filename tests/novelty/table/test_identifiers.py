@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.values import Column
 from kpca_apps.novelty.table.columns import ColumnOptions, ColumnSpec, infer_plan, inferred_spec
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.values import Column, ValueFormat, read_dates, read_numbers
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder

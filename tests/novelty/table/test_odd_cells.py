@@ -11,11 +11,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps import screen_table
-from kpca_apps.files.tables.opening import table_from_frame
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import CellFaults
@@ -124,7 +124,7 @@ def test_one_bad_column_does_not_fill_the_list(cut: int) -> None:
 
 def test_values_of_hidden_columns_are_not_told() -> None:
     options = ScreeningOptions(columns=ColumnOptions(hide=("height", "town")))
-    result = screen_table(damaged(), options=options)
+    result = screen(damaged(), options=options)[0]
     assert {cell.seen for cell in result.odd_cells if cell.column in ("height", "town")} == {
         "(hidden)"
     }

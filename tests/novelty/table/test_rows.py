@@ -3,10 +3,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.opening import table_from_frame
-from kpca_apps.novelty.screening.model import fit_model
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, screen_table
+from kpca_apps.novelty.screening.run import explain_row, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.tables import frame_of
 
@@ -38,7 +38,7 @@ def test_what_names_the_rows_is_found_and_said_once(
     frame: pl.DataFrame, id_column: str | None, first: str | None, note: str
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
-    result = screen_table(frame, options=options)
+    result = screen(table_from_frame(frame), options=options)[0]
     said = [text for text in result.warnings if "named by" in text or "different rows" in text]
     assert len(said) == bool(note)
     assert all(note in text for text in said)
@@ -51,11 +51,11 @@ def test_what_names_the_rows_is_found_and_said_once(
 
 def test_a_hidden_identifier_names_no_rows() -> None:
     options = ScreeningOptions(columns=ColumnOptions(hide=("name",)))
-    assert {row.id for row in screen_table(FRAME, options=options).ranked} == {None}
+    assert {row.id for row in screen(table_from_frame(FRAME), options=options)[0].ranked} == {None}
 
 
 def test_a_row_is_explained_by_the_name_it_was_listed_by() -> None:
-    model = fit_model(table_from_frame(FRAME), clean=False)
+    model = fit_table(table_from_frame(FRAME), clean=False)[0]
     found, _ = explain_row(model, table_from_frame(FRAME), row="bird 0007")
     assert (found.row, found.id) == (8, "bird 0007")
     assert explain_row(model, table_from_frame(FRAME), row="8")[0].row == 8
@@ -67,12 +67,12 @@ def test_the_rows_of_a_wide_table_carry_the_first_cells_and_those_of_their_reaso
         *[(frame["wing"] * (i % 7) + i * frame["mass"] % 13).alias(f"w{i}") for i in range(65)],
         frame["bill"],
     )
-    result = screen_table(table_from_frame(frame), options=ScreeningOptions(explain=40))
+    result = screen(table_from_frame(frame), options=ScreeningOptions(explain=40))[0]
     assert "first 60 of 66 columns" in str(result.settings["cells of listed rows"])
     for row in result.ranked:
         names = [name for name, _ in row.cells]
         reasons = {reason.column for reason in row.reasons}
         assert set(names) == {f"w{i}" for i in range(60)} | reasons
         assert names == [name for name in frame.columns if name in set(names)]
-    narrow = screen_table(FRAME, options=ScreeningOptions(explain=0))
+    narrow = screen(table_from_frame(FRAME), options=ScreeningOptions(explain=0))[0]
     assert "cells of listed rows" not in narrow.settings

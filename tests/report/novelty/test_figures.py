@@ -111,7 +111,7 @@ def test_tied_scores_promise_no_list_that_cannot_be() -> None:
         examples.screening(n_flagged=10),
         scores=scores,
         ranks=np.arange(1, 345),
-        flagged=np.arange(344) < 10,
+        is_flagged=np.arange(344) < 10,
         threshold=replace(examples.screening().threshold, value=0.5),
     )
     with house_style():

@@ -1,0 +1,51 @@
+"""Rows checked at the door of an estimator, as scikit-learn does; data frames by column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from kpca_apps.errors import InputError
+
+__all__ = ["checked_rows"]
+
+
+def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
+    """Return rows of finite numbers; an error on a data frame names the column."""
+    try:
+        rows: NDArray[np.float64] = validate_data(estimator, X, dtype=np.float64, **options)
+    except (TypeError, ValueError):
+        columns: Any = X if hasattr(X, "columns") and hasattr(X, "__getitem__") else None
+        for name in () if columns is None else columns.columns:
+            if fault := _fault(np.asarray(columns[name])):
+                raise InputError(
+                    f"Column {str(name)!r:.60} holds {fault}; {type(estimator).__name__} takes "
+                    "finite numbers alone: encode, fill or drop it; kpca_apps.screen_table takes "
+                    "tables as they come."
+                ) from None
+        raise
+    return rows
+
+
+def _fault(cells: NDArray[Any]) -> str:
+    """Name what is no number in a column; nothing where all are."""
+    kind = cells.dtype.kind
+    if kind in "cMm":
+        return {"c": "complex numbers", "M": "dates", "m": "durations"}[kind]
+    if kind == "f":
+        return "missing values" * bool(np.isnan(cells).any())
+    if kind not in "OUS":
+        return ""
+    for cell in cells.ravel():
+        if cell is None or cell != cell or type(cell).__name__ in ("NAType", "NaTType"):
+            return "missing values"
+        try:
+            float(cell)
+        except (TypeError, ValueError):
+            is_text = isinstance(cell, str)
+            return f"text ({str(cell)!r:.20})" if is_text else f"a {type(cell).__name__}"
+    return ""

@@ -1,0 +1,543 @@
+"""Tables screened from Python: data frames in; out comes a result that shows itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.files.limits import require_table
+from kpca_apps.files.names import one_line
+from kpca_apps.files.output import atomic_write
+from kpca_apps.files.tables.frames import column_name, frame_beside, frame_rows, read_frame
+from kpca_apps.files.tables.opening import open_table
+from kpca_apps.files.tables.table import PartedTable, Table
+from kpca_apps.novelty.result import RankedRow, ScreeningResult
+from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import found_columns, inherit_options, score, screen
+from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.novelty.table.parted_rows import Execution, rows_at
+from kpca_apps.novelty.table.rows import AnyTable, column_names
+from kpca_apps.report.novelty.text import headline, is_missing, row_name, without_hidden
+
+__all__ = ["Screening", "fit_model", "score_table", "screen_table"]
+
+# Any: a frame of another library is known by what it can do.
+TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
+Columns = str | Sequence[Hashable]
+KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
+CalibrationName = Literal["auto", "leave-one-out", "split"]
+
+# How a path is read.
+READING = ("delimiter", "encoding")
+# What a command calls otherwise.
+KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
+# Of the lines that `repr` shows.
+SHOWN, WIDTH = 4, 79
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class Screening(ScreeningResult):
+    """What a screening found, beside the rows it was found in and the model that found it.
+
+    All that `repr` and a notebook show comes from the attributes; `to_frame` and `flagged` give it
+    for further work, `save_report` as a page.
+
+    Attributes
+    ----------
+    scores, p_values, rarities : (n,) array
+        Of every row in input order; higher scores are more novel. P-values where there is a
+        reference, rarities (how many usual rows would score so high) where there is none.
+    is_flagged : (n,) bool array
+        Rows above the threshold.
+    ranks : (n,) int array
+        1 = most novel.
+    ranked : tuple of RankedRow
+        The oddest rows with their reasons, by rank.
+    columns : tuple of ColumnProfile
+        What each column was taken as, and why.
+    warnings : tuple of str
+        What to know before believing the list.
+    model : NoveltyModel
+        For `score_table` and `save_model`.
+
+    Examples
+    --------
+    >>> from kpca_apps import screen_table
+    >>> sizes = [10.0 + i % 7 for i in range(40)]
+    >>> result = screen_table({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+    >>> result.n_flagged, result.ranked[0].row
+    (1, 41)
+    >>> result.flagged().select("height", "weight", "rank").rows()
+    [(10.0, 16.0, 1)]
+    """
+
+    model: NoveltyModel
+    _table: AnyTable
+    _frame: Any  # that was given; None for a path or a table
+
+    def to_frame(self) -> Any:
+        """Return all rows in input order: their columns, and what was found about each.
+
+        Returns
+        -------
+        DataFrame
+            Of pandas, with its index, or of pyarrow where the table was one, else of polars. Cells
+            of a text file are text as it stands there.
+
+        Raises
+        ------
+        MemoryLimitError
+            If the rows of a table that is read in parts do not fit into memory.
+        """
+        frame, table = self._frame, self._table
+        if frame is None and isinstance(table, PartedTable):
+            require_table(table.source.name, table.n_rows, len(table.columns))
+            frame = pl.concat([part.read().frame for part in table.parts])
+        elif isinstance(table, Table) and frame is None:
+            frame = table.frame
+        return frame_beside(frame, found_columns(self))
+
+    def flagged(self) -> Any:
+        """Return the flagged rows alone, oddest first, with the columns of `to_frame`.
+
+        Returns
+        -------
+        DataFrame
+            As of `to_frame`; without rows where none is flagged.
+        """
+        places = np.flatnonzero(self.is_flagged)
+        places = places[np.argsort(self.ranks[places])]
+        found = {
+            name: None if values is None else np.asarray(values)[places]
+            for name, values in found_columns(self).items()
+        }
+        if self._frame is not None:
+            rows = frame_rows(self._frame, places)
+        else:
+            # At least one row, to know the columns by.
+            rows = rows_at(self._table, places if len(places) else np.zeros(1, np.int64)).frame
+        return frame_beside(rows[: len(places)], found)
+
+    def save_report(self, path: str | Path) -> None:
+        """Write the report: one page of HTML that needs nothing beside itself.
+
+        Values of hidden columns are not in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ends in ``.html``; replaced if it exists.
+
+        Raises
+        ------
+        ConfigError
+            If the path ends otherwise.
+        InputError
+            If it cannot be written.
+        """
+        from kpca_apps.report.novelty.page import render_screening
+
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            name = one_line(str(path), 200)
+            raise ConfigError(f'{name}: a report is a page; end its name with ".html"')
+        with atomic_write(path) as file:
+            file.write(render_screening(self).encode("utf-8"))
+
+    def __repr__(self) -> str:
+        shown = without_hidden(self)
+        rows = shown.oddest_of_each_kind[:SHOWN]
+        return "\n".join(
+            one_line(text, WIDTH if number else 2 * WIDTH)
+            for number, text in enumerate(["".join(headline(shown)), *map(_line, rows)])
+        )
+
+    def _repr_html_(self) -> str:
+        from kpca_apps.report.novelty.page import render_in_notebook
+
+        return render_in_notebook(self)
+
+
+def _line(row: RankedRow) -> str:
+    """Name a row with its first reason."""
+    place = f"{row.rank}. {''.join(row_name(row))}"
+    if not row.reasons:
+        return place
+    reason = row.reasons[0]
+    seen, expected = (
+        "missing" if is_missing(text) else one_line(text, 20)
+        for text in (reason.seen, reason.expected)
+    )
+    return f"{place}: {one_line(reason.column, 24)} {seen}, expected {expected}"
+
+
+def screen_table(
+    table: TableLike,
+    *,
+    reference: TableLike | None = None,
+    share: float | None = None,
+    count: int | None = None,
+    alpha: float | None = None,
+    fdr: float | None = None,
+    id: Hashable | None = None,
+    label: Hashable | None = None,
+    positive: str | None = None,
+    exclude: Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    hide: Columns = (),
+    dayfirst: bool | None = None,
+    explain: int = 100,
+    n_components: int | None = None,
+    kernel: KernelName | None = None,
+    gamma: float | None = None,
+    sigma: float | None = None,
+    ridge: float | None = None,
+    n_landmarks: int | None = None,
+    calibration: CalibrationName = "auto",
+    seed: int = 0,
+    jobs: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    execution: Execution | None = None,
+) -> Screening:
+    """Screen a table for outliers.
+
+    Parameters
+    ----------
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
+        library that offers Arrow's stream interface or the data frame interchange protocol; a dict
+        of columns; a numpy array of rows by columns, or a structured one; the path of a file, or
+        of a folder of Parquet files; or what `open_table` returns. More than 100,000 rows are
+        worked on in parts.
+    reference : as `table`, optional
+        Rows known to be normal. Without it the table itself is learned from, outliers and all.
+    share : float, optional
+        Share of the table to flag, in (0, 1); .01 where nothing is asked for and there is no
+        reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
+    count : int, optional
+        Number of rows to flag.
+    alpha : float, optional
+        False-alarm rate on rows like the reference, in (0, 1); needs one, and is .05 by default.
+    fdr : float, optional
+        Expected share of false discoveries on the list, in (0, 1); needs a reference.
+    id : str, optional
+        Column that names the rows in what is shown. By default the index of a pandas frame, unless
+        it just counts the rows, or else an identifier that differs in every row.
+    label : str, optional
+        Column of known labels: kept out of the model, and used to judge it.
+    positive : str, optional
+        Label that means outlier.
+    exclude, categorical, numeric : str or sequence of str
+        Columns to leave out, to take as categories, and to take as numbers.
+    hide : str or sequence of str
+        Columns that are used, but whose values are not shown.
+    dayfirst : bool, optional
+        Order of day and month where the cells of a column leave it open.
+    explain : int
+        Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
+    n_components : int, optional
+        Hard number of kernel components (Hoffmann's classic) instead of the soft cut.
+    kernel : {"rbf", "laplacian", "linear", "polynomial", "cosine"}, optional
+        One kernel on the columns as they come, instead of the mean over four views.
+    gamma, sigma : float, optional
+        Width of that kernel: exp(-gamma r^2), or exp(-r^2 / (2 sigma^2)).
+    ridge : float, optional
+        Ridge of the soft cut, in units of the total variance.
+    n_landmarks : int, optional
+        Landmarks of the Nystrom approximation.
+    calibration : {"auto", "leave-one-out", "split"}
+        What the threshold is calibrated on; needs a reference.
+    seed : int
+        Of every random draw.
+    jobs : int, optional
+        Threads that score rows; changes no number.
+    delimiter, encoding : str, optional
+        Of a text file, where a path is given: see `open_table`.
+    execution : Execution, optional
+        Where a table that is read in parts is worked on.
+
+    Returns
+    -------
+    Screening
+        In a notebook it shows itself. `to_frame` gives all rows with what was found, `flagged`
+        those that stand out, `save_report` writes the report; `model` scores further tables.
+
+    Raises
+    ------
+    ConfigError
+        If options contradict each other or the table, or ask for a rate without a reference.
+    InputError
+        If a table cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> sizes = [10.0 + i % 7 for i in range(40)]
+    >>> frame = pl.DataFrame({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+    >>> result = screen_table(frame, share=0.02)
+    >>> result.ranked[0].row, result.n_flagged
+    (41, 1)
+    """
+    told = dict(locals())
+    with _in_python():
+        reading = _reading(told, table, reference)
+        given = _opened(table, id, reading)
+        clean = None
+        if reference is not None:
+            clean = _opened(reference, given.id, reading, name="reference", by_index=False)
+        categories = {*given.categories, *(clean.categories if clean else ())}
+        result, model = screen(
+            given.table,
+            reference=clean.table if clean else None,
+            options=_options(told, given.id, categories),
+            command=_call("screen_table", told),
+            execution=execution,
+        )
+    return _screening(result, model, given)
+
+
+def fit_model(
+    table: TableLike,
+    *,
+    clean: bool = True,
+    share: float | None = None,
+    count: int | None = None,
+    alpha: float | None = None,
+    fdr: float | None = None,
+    id: Hashable | None = None,
+    label: Hashable | None = None,
+    exclude: Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    hide: Columns = (),
+    dayfirst: bool | None = None,
+    explain: int = 100,
+    n_components: int | None = None,
+    kernel: KernelName | None = None,
+    gamma: float | None = None,
+    sigma: float | None = None,
+    ridge: float | None = None,
+    n_landmarks: int | None = None,
+    calibration: CalibrationName = "auto",
+    seed: int = 0,
+    jobs: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    execution: Execution | None = None,
+) -> NoveltyModel:
+    """Fit a model to a table, to score others with.
+
+    Parameters
+    ----------
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        The reference, as for `screen_table`. Of more than 100,000 rows, columns, scalings and
+        landmarks are learned from 100,000 drawn with the seed; what is summed or trimmed, from all.
+    clean : bool
+        Whether its rows are known to be normal.
+    share, count, alpha, fdr : float, optional
+        What flags the rows of tables scored later; see `screen_table`.
+    id, label, exclude, categorical, numeric, hide, dayfirst : optional
+        What its columns are; see `screen_table`.
+    explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
+        See `screen_table`.
+    delimiter, encoding : str, optional
+        Of a text file; see `open_table`.
+    execution : Execution, optional
+        Where a table that is read in parts is worked on.
+
+    Returns
+    -------
+    NoveltyModel
+
+    Raises
+    ------
+    ConfigError
+        If the options contradict each other or the table.
+    InputError
+        If the table cannot be used: too few rows, no usable column.
+
+    Examples
+    --------
+    >>> model = fit_model({"height": [10.0 + i % 7 for i in range(40)]}, alpha=0.1)
+    >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
+    array([False,  True])
+    """
+    told = dict(locals())
+    with _in_python():
+        given = _opened(table, id, _reading(told, table))
+        options = _options(told, given.id, given.categories)
+        return fit_table(given.table, options, clean=clean, execution=execution)[0]
+
+
+def score_table(
+    model: NoveltyModel,
+    table: TableLike,
+    *,
+    share: float | None = None,
+    count: int | None = None,
+    alpha: float | None = None,
+    fdr: float | None = None,
+    id: Hashable | None = None,
+    label: Hashable | None = None,
+    positive: str | None = None,
+    hide: Columns | None = None,
+    explain: int | None = None,
+    jobs: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    execution: Execution | None = None,
+) -> Screening:
+    """Score and flag the rows of a table by a fitted model, each independently of the others.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model, as of `fit_model`, of `load_model`, or of another screening.
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        As for `screen_table`, with at least the columns the model uses, in any order.
+    share, count, alpha, fdr : float, optional
+        What flags rows, instead of the rule of the model; see `screen_table`.
+    id, label, positive, hide, explain, jobs : optional
+        As for `screen_table`; by default those of the model.
+    delimiter, encoding : str, optional
+        Of a text file; see `open_table`.
+    execution : Execution, optional
+        Where a table that is read in parts is worked on.
+
+    Returns
+    -------
+    Screening
+
+    Raises
+    ------
+    ConfigError, InputError
+        As `screen_table`; also if a column the model uses is missing.
+
+    Examples
+    --------
+    >>> model = screen_table({"height": [10.0 + i % 7 for i in range(40)]}).model
+    >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
+    array([False,  True])
+    """
+    told = dict(locals())
+    with _in_python():
+        given = _opened(table, id, _reading(told, table))
+        asked = {name: told[name] for name in ("share", "count", "alpha", "fdr", "positive")}
+        # What was said when the model was fitted goes before an index.
+        is_known = id is None and model.options.columns.id in column_names(given.table)
+        options = inherit_options(
+            model,
+            given.table,
+            **asked,
+            id=None if is_known else given.id,
+            label=None if label is None else column_name(label),
+            hide=None if hide is None else _names(hide),
+            explain=explain,
+            jobs=jobs,
+        )
+        command = _call("score_table", told)
+        result = score(model, given.table, options=options, command=command, execution=execution)
+    return _screening(result, model, given)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A table that was given, in whatever form."""
+
+    table: AnyTable
+    frame: Any  # that was given, where it was one
+    id: str | None
+    categories: tuple[str, ...] = ()
+
+
+def _opened(
+    given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
+) -> _Opened:
+    """Open or convert what was given as a table; `of_frame` are options of `read_frame`."""
+    named = None if id is None else column_name(id)
+    if isinstance(given, Table | PartedTable):
+        return _Opened(given, None, named)
+    if isinstance(given, str | Path):
+        return _Opened(open_table(given, **reading), None, named)
+    frame = read_frame(given, id, **of_frame)
+    return _Opened(frame.table, frame.given, frame.id, frame.categories)
+
+
+def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
+    """Return how paths are read; there must be one where anything is said about it."""
+    reading = {name: told[name] for name in READING if told[name] is not None}
+    if reading and not any(isinstance(table, str | Path) for table in tables):
+        raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
+    return reading
+
+
+def _names(given: Columns) -> tuple[str, ...]:
+    """Return the names of columns; a text is one name."""
+    return tuple(map(column_name, [given] if isinstance(given, str) else given))
+
+
+def _options(
+    told: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
+) -> ScreeningOptions:
+    """Gather keywords; columns that were given as categories are, unless anything else is said."""
+    names = {name: _names(told[name]) for name in ("exclude", "categorical", "numeric", "hide")}
+    label = None if told["label"] is None else column_name(told["label"])
+    spoken_for = {id, label, *names["exclude"], *names["categorical"], *names["numeric"]}
+    names["categorical"] += tuple(sorted(set(categories) - spoken_for))
+    columns = ColumnOptions(id=id, label=label, dayfirst=told["dayfirst"], **names)
+    others = {one.name for one in fields(ScreeningOptions)} - {"columns"}
+    return ScreeningOptions(**{name: told[name] for name in others & set(told)}, columns=columns)
+
+
+def _call(function: str, told: Mapping[str, Any]) -> str:
+    """Write the call that repeats a result; frames and models stand in it by their names."""
+    words = []
+    for name, parameter in inspect.signature(globals()[function]).parameters.items():
+        value = told[name]
+        if name in ("jobs", "execution") or value is parameter.default:
+            continue
+        if isinstance(value, str | Path) and name in ("table", "reference"):
+            value = Path(value).name
+        written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
+        words.append(written if parameter.default is parameter.empty else f"{name}={written}")
+    return f"kpca_apps.{function}({', '.join(words)})"
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Name options in errors as keywords, where commands have flags."""
+    try:
+        yield
+    except KpcaError as error:
+        raise type(error)(_with_keywords(str(error))) from error.__cause__
+
+
+def _with_keywords(text: str) -> str:
+    """Name options as keywords: ``--landmarks`` is ``n_landmarks=``."""
+    known = inspect.signature(screen_table).parameters
+
+    def keyword(flag: re.Match[str]) -> str:
+        name = KEYWORDS.get(flag[1], flag[1])
+        return f"{name}=" if name in known else flag[0]
+
+    return re.sub(r"--([a-z]+)\b", keyword, text)
+
+
+def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
+    found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
+    found["warnings"] = tuple(map(_with_keywords, result.warnings))
+    found["columns"] = tuple(
+        replace(column, why=_with_keywords(column.why)) for column in result.columns
+    )
+    return Screening(**found, model=model, _table=given.table, _frame=given.frame)

@@ -1,0 +1,378 @@
+"""Screening from Python: keywords, data frames in and out, and a result that shows itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kpca_apps import (
+    ConfigError,
+    InputError,
+    Screening,
+    fit_model,
+    load_model,
+    open_table,
+    save_model,
+    score_table,
+    screen_table,
+)
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import found_columns, screen
+from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.report.novelty.page import render_in_notebook, render_screening
+from tests.novelty.tables import correlated, frame_of
+from tests.report.examples import SCREENINGS
+
+FUNCTIONS = (screen_table, fit_model, score_table)
+
+
+def birds(n: int = 60, seed: int = 0, *, odd: int = 3) -> pd.DataFrame:
+    """The table of other tests as a frame of pandas, its names as the index."""
+    columns = frame_of(n, seed, odd=odd).drop("kind").to_dict(as_series=False)
+    return pd.DataFrame(columns).set_index("name")
+
+
+@pytest.fixture(scope="module")
+def result() -> Screening:
+    return screen_table(birds(), count=3)
+
+
+def test_every_option_is_a_keyword_with_its_default() -> None:
+    known: dict[str, Any] = {
+        **ColumnOptions().__dict__,
+        **ScreeningOptions().__dict__,
+    }
+    del known["columns"]
+    asked = {name: one for name, one in signature(screen_table).items() if name in known}
+    assert asked.keys() == known.keys()
+    assert {name: one.default for name, one in asked.items()} == known
+    assert {name for name in known if name not in signature(fit_model)} == {"positive"}
+    fit = {name: one.default for name, one in signature(fit_model).items() if name in known}
+    assert fit == {name: value for name, value in known.items() if name != "positive"}
+
+
+def test_every_option_of_reading_a_path_is_a_keyword() -> None:
+    of_reading = signature(open_table).keys() - {"path", "in_memory_rows", "part_rows"}
+    for function in FUNCTIONS:
+        assert of_reading <= signature(function).keys()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_keyword_is_typed_and_told_of(function: Callable[..., Any]) -> None:
+    told = str(function.__doc__).split("Returns")[0]
+    for name, one in signature(function).items():
+        assert one.annotation is not inspect.Parameter.empty, name
+        assert re.search(rf"\b{name}\b", told), name
+
+
+def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def test_keywords_do_what_options_do() -> None:
+    table = correlated(80, odd=4)
+    columns = ColumnOptions(id="name", label="kind", categorical=("colour",), exclude=("mass",))
+    told = ScreeningOptions(share=0.05, columns=columns, positive="odd", seed=3, n_landmarks=40)
+    expected, _ = screen(table, options=told)
+    found = screen_table(
+        frame_of(80, odd=4),
+        share=0.05,
+        id="name",
+        label="kind",
+        positive="odd",
+        exclude="mass",
+        categorical=["colour"],
+        seed=3,
+        n_landmarks=40,
+    )
+    assert found.scores.tobytes() == expected.scores.tobytes()
+    assert found.ranked == expected.ranked
+    assert found.evaluations[0].positive == "odd"
+    assert found.command == (
+        "kpca_apps.screen_table(table, share=0.05, id='name', label='kind', positive='odd', "
+        "exclude='mass', categorical=['colour'], n_landmarks=40, seed=3)"
+    )
+
+
+def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
+    frame = frame_of(40).select("wing", "bill", "mass")
+    path = tmp_path / "birds.csv"
+    frame.write_csv(path)
+    given = (frame, path, str(path), open_table(path), frame.to_arrow(), frame.to_numpy())
+    scores = [screen_table(table, explain=0).scores for table in given]
+    assert all(np.allclose(scores[0], other, rtol=1e-12) for other in scores[1:])
+    with pytest.raises(InputError, match="int is no table"):
+        screen_table(3)
+    with pytest.raises(InputError, match="reference: list is no table"):
+        screen_table(frame, reference=[3])
+
+
+def test_paths_are_read_as_asked_and_frames_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "birds.csv"
+    frame = frame_of(40).select("wing", "bill")
+    path.write_bytes(frame.write_csv(separator="|").encode("utf-16"))
+    found = screen_table(path, delimiter="bar", encoding="utf-16", explain=0)
+    assert (found.source.delimiter, found.source.encoding) == ("|", "utf-16")
+    assert found.command.startswith("kpca_apps.screen_table('birds.csv', explain=0, delimiter=")
+    # One of two is a path.
+    score_table(found.model, path, delimiter="|")
+    screen_table(frame, reference=path, delimiter="|", explain=0)
+    for function, given in ((screen_table, (frame,)), (score_table, (found.model, frame))):
+        with pytest.raises(ConfigError, match="delimiter= says how a file is read: give its path"):
+            function(*given, delimiter="|")  # type: ignore[operator]
+
+
+def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) -> None:
+    frame = birds()
+    assert [row.id for row in result.ranked[:3]] == [
+        frame.index[row.row - 1] for row in result.ranked[:3]
+    ]
+    assert {column.name: column.role for column in result.columns}["name"] == "id"
+    whole = result.to_frame()
+    pd.testing.assert_index_equal(whole.index, frame.index)
+    pd.testing.assert_frame_equal(whole[frame.columns], frame)
+    assert list(whole.columns[4:]) == [
+        name for name, values in found_columns(result).items() if values is not None
+    ]
+    np.testing.assert_array_equal(whole["novelty_score"], result.scores)
+    assert whole["flagged"].dtype == bool
+    flagged = result.flagged()
+    expected = whole[whole["flagged"]].sort_values("rank")
+    pd.testing.assert_frame_equal(flagged, expected)
+    assert set(flagged.index) == {"bird 0057", "bird 0058", "bird 0059"}
+
+
+def test_another_column_names_the_rows_if_asked() -> None:
+    frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
+    found = screen_table(frame, id="code", explain=0)
+    assert found.ranked[0].id == frame["code"].iloc[found.ranked[0].row - 1]
+    assert "name" not in {column.name for column in found.columns}
+    assert found.to_frame().index.name == "name"
+    with pytest.raises(ConfigError, match=r"^table: id= names a column .* Did you mean .code.\?"):
+        screen_table(frame, id="kode")
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.table, dict])
+def test_frames_come_back_as_they_came(kind: Callable[[Any], Any]) -> None:
+    columns = {name: birds()[name].tolist() for name in ("wing", "bill", "mass")}
+    found = screen_table(kind(columns), count=3, explain=0)
+    whole, flagged = found.to_frame(), found.flagged()
+    assert type(whole) is type(flagged) is (pa.Table if kind is pa.table else pl.DataFrame)
+    as_polars = pl.DataFrame(whole)
+    assert as_polars.select(columns.keys()).to_dict(as_series=False) == columns
+    assert as_polars["rank"].to_list() == found.ranks.tolist()
+    assert pl.DataFrame(flagged).equals(as_polars.filter("flagged").sort("rank"))
+
+
+def test_columns_of_the_scored_table_give_way() -> None:
+    found = screen_table(birds().rename(columns={"mass": "rank"}), explain=0)
+    assert list(found.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
+
+
+def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
+    frame = birds(120).assign(zone=pd.Categorical(np.arange(120) % 12))
+
+    def role(**options: Any) -> str:
+        columns = screen_table(frame, explain=0, **options).columns
+        return next(column.role for column in columns if column.name == "zone")
+
+    assert role() == "categorical"
+    assert role(numeric="zone") == "numeric"
+    assert role(exclude=["zone"]) == "excluded"
+    assert role(label="zone", positive="0") == "label"
+    model = fit_model(frame)
+    plain = frame.assign(zone=np.arange(120) % 12)
+    np.testing.assert_array_equal(
+        score_table(model, frame, explain=0).scores, score_table(model, plain, explain=0).scores
+    )
+
+
+def test_the_index_of_a_reference_is_no_column_of_it() -> None:
+    table, clean = birds(odd=0).reset_index(drop=True), birds(80, seed=1, odd=0)
+    expected = screen_table(table, reference=clean.reset_index(drop=True), explain=0).scores
+    for reference in (clean, clean.reset_index(drop=True).iloc[::-1]):
+        found = screen_table(table, reference=reference, explain=0)
+        assert [column.name for column in found.columns] == ["wing", "bill", "mass", "colour"]
+    np.testing.assert_array_equal(screen_table(table, reference=clean, explain=0).scores, expected)
+
+
+def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
+    frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
+    by_code, plain = fit_model(frame, id="code"), fit_model(frame.reset_index(drop=True))
+    some = frame.iloc[5:25]
+    assert score_table(by_code, some).ranked[0].id.startswith("c0")  # type: ignore[union-attr]
+    assert score_table(by_code, some.drop(columns="code")).ranked[0].id.startswith("bird")  # type: ignore[union-attr]
+    named = score_table(plain, some)
+    assert named.ranked[0].id.startswith("bird")  # type: ignore[union-attr]
+    assert not any("left unused" in text for text in named.warnings)
+    assert {column.name: column.role for column in named.columns}["name"] == "id"
+    hidden = score_table(plain, some, hide="name")
+    assert "bird" not in repr(hidden) + hidden._repr_html_()
+
+
+def test_names_that_are_no_text_are_written_as_text() -> None:
+    frame = birds().reset_index(drop=True)
+    numbered = frame.set_axis(range(4), axis=1)
+    left_out = screen_table(numbered, exclude=[3], categorical=(), id=0, explain=0)
+    assert [column.role for column in left_out.columns] == ["id", "numeric", "numeric", "excluded"]
+    pairs = frame.set_axis(pd.MultiIndex.from_product([["a", "b"], ["x", "y"]]), axis=1)
+    found = screen_table(pairs, exclude=[("b", "y")], explain=0)
+    assert [column.name for column in found.columns] == ["a / x", "a / y", "b / x", "b / y"]
+    assert found.to_frame().columns.nlevels == 2
+
+
+def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
+    clean, new = birds(100, odd=0), birds(30, seed=1)
+    model = fit_model(clean, alpha=0.1)
+    save_model(model, tmp_path / "m.kpca")
+    found = score_table(load_model(tmp_path / "m.kpca"), new)
+    assert found.to_frame().index.equals(new.index)
+    np.testing.assert_array_equal(found.is_flagged, found.p_values <= 0.1)
+    as_screened = screen_table(new, reference=clean, alpha=0.1)
+    np.testing.assert_array_equal(found.scores, as_screened.scores)
+    # The model of a screening is one like another.
+    again = score_table(as_screened.model, new, count=2, explain=1)
+    assert (again.n_flagged, again.flagged().shape[0]) == (2, 2)
+    assert again.command == "kpca_apps.score_table(model, table, count=2, explain=1)"
+    assert as_screened.command == ("kpca_apps.screen_table(table, reference=reference, alpha=0.1)")
+
+
+def test_tables_read_in_parts_come_back_whole_and_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "birds.csv"
+    frame_of(150, odd=4).drop("kind").write_csv(path)
+    parted = screen_table(open_table(path, in_memory_rows=50, part_rows=64), count=4, explain=0)
+    whole = screen_table(path, count=4, explain=0)
+    assert parted.to_frame().select("name", "wing").equals(whole.to_frame().select("name", "wing"))
+    assert parted.to_frame()["rank"].to_list() == parted.ranks.tolist()
+    flagged = parted.flagged()
+    assert flagged["rank"].to_list() == [1, 2, 3, 4]
+    assert set(flagged["name"]) == {f"bird {k:04d}" for k in range(146, 150)}
+
+
+def test_no_row_flagged_is_a_frame_without_rows(tmp_path: Path) -> None:
+    clean = birds(10, odd=0)
+    path = tmp_path / "birds.csv"
+    clean.reset_index().to_csv(path, index=False)
+    for table in (clean, path, open_table(path, in_memory_rows=4, part_rows=4)):
+        found = score_table(fit_model(clean, fdr=0.001), table, explain=0)
+        assert found.n_flagged == 0
+        assert len(found.flagged()) == 0
+        assert list(found.flagged().columns) == list(found.to_frame().columns)
+
+
+def test_errors_and_warnings_name_keywords() -> None:
+    for options, message in (
+        ({"count": 60}, "^count= 60 would flag every one"),
+        ({"n_landmarks": 1}, "^n_landmarks= must be at least 2"),
+        ({"n_components": 60}, "^n_components= 60 would span all"),
+        ({"share": 0.1, "count": 2}, "^share= and count= exclude each other"),
+        ({"alpha": 0.1}, "give one with reference=, or choose with share= or count="),
+        ({"exclude": "wnig"}, r"exclude= names a column .* Did you mean .wing.\?"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            screen_table(birds(), **options)  # type: ignore[arg-type]
+    numbered = birds().reset_index(drop=True).assign(code=np.random.default_rng(0).permutation(60))
+    found = screen_table(numbered, explain=0)
+    words = " ".join((*found.warnings, *(column.why for column in found.columns)))
+    assert "numeric=" in words
+    assert "--" not in words
+
+
+def test_a_column_that_cannot_be_read_is_named() -> None:
+    for table in (birds().assign(x=1j), birds().assign(x=[object()] * 60)):
+        with pytest.raises(InputError, match=r'^table: column "x" holds '):
+            screen_table(table)
+    found = screen_table(birds().assign(x=[1, "a"] * 30), explain=0)
+    assert 'Read as text, as cells are of several types: "x".' in found.source.notes
+
+
+def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
+    first, *rows = repr(result).splitlines()
+    assert first.startswith("3 of 60 rows stand out; row ")
+    assert 1 <= len(rows) <= 4
+    assert max(map(len, rows)) < 80
+    oddest = result.ranked[0]
+    assert rows[0].startswith(f"1. row {oddest.row} ({oddest.id}): {oddest.reasons[0].column} ")
+    assert "array" not in repr(result)
+
+
+def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
+    # Names and values that are found nowhere else on a page.
+    frame = birds(odd=0).set_axis([f"secret {k:02d}" for k in range(60)])
+    frame.iloc[7, frame.columns.get_loc("bill")] = 77777.125
+    values = r"secret [0-9]|77,?777"
+
+    def shown(found: Screening) -> list[str]:
+        found.save_report(tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text("utf-8")
+        return [repr(found), found._repr_html_(), page]
+
+    assert all(re.search(values, text) for text in shown(screen_table(frame)))
+    found = screen_table(frame, hide=["bill", "index"])
+    assert not any(re.search(values, text) for text in shown(found))
+    # What was given is given back.
+    assert found.flagged().loc["secret 07", "bill"] == 77777.125
+
+
+def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("an older one")
+    result.save_report(path)
+    assert path.read_text("utf-8") == render_screening(result)
+    result.save_report(str(tmp_path / "again.HTM"))
+    with pytest.raises(ConfigError, match=r"report: a report is a page; end its name with"):
+        result.save_report(tmp_path / "report")
+    with pytest.raises(InputError, match="cannot be written"):
+        result.save_report(tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("name", SCREENINGS)
+def test_a_notebook_shows_the_first_screen(name: str) -> None:
+    result = SCREENINGS[name]()
+    html = render_in_notebook(result)
+    assert len(html.encode()) < 200_000
+    assert html.count("<style>") == html.count("</style>") == 1
+    assert not re.search(r"<(script|link|iframe|img|html|body|head|title|form)\b", html)
+    assert not re.search(
+        r"\b(src|href|id|on[a-z]+)\s*=", re.sub(r"(?s)<style>.*</style>|&[^;]+;|>[^<]*<", "", html)
+    )
+    # What is beyond it says where it is.
+    assert ".flagged()" in html
+    n_more = max(len(result.warnings) - 2, 0)
+    assert (f"{n_more} more warning" in html) == (n_more > 0)
+
+
+def test_a_result_in_a_notebook_is_its_own(result: Screening) -> None:
+    html = result._repr_html_()
+    assert html == render_in_notebook(result)
+    assert "3 of 60 rows stand out" in html
+    assert html.startswith('<div class="kpca-screening">')
+
+
+def test_pandas_is_not_needed() -> None:
+    code = (
+        "import sys\n"
+        "class NoPandas:\n"
+        "    def find_spec(self, name, *others):\n"
+        "        if name.split('.')[0] == 'pandas':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, NoPandas())\n"
+        "from kpca_apps import screen_table\n"
+        "sizes = [10.0 + i % 7 for i in range(40)]\n"
+        "result = screen_table({'height': [*sizes, 10.0], 'weight': [*sizes, 16.0]})\n"
+        "assert result.flagged()['weight'].to_list() == [16.0]\n"
+        "assert result._repr_html_()\n"
+        "assert 'pandas' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
