@@ -36,9 +36,16 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
+BadLinesName = Literal["refuse", "skip"]
 
 # How a path is read.
-READING = ("delimiter", "encoding")
+READING = {
+    "delimiter": None,
+    "encoding": None,
+    "sheet": None,
+    "skip_rows": 0,
+    "bad_lines": "refuse",
+}
 # What a command calls otherwise.
 KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
 # Of the lines that `repr` shows.
@@ -208,6 +215,9 @@ def screen_table(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: BadLinesName = "refuse",
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
@@ -217,9 +227,9 @@ def screen_table(
     table : DataFrame, dict, array, str, Path, Table or PartedTable
         The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
         library that offers Arrow's stream interface or the data frame interchange protocol; a dict
-        of columns; a numpy array of rows by columns, or a structured one; the path of a file, or
-        of a folder of Parquet files; or what `open_table` returns. More than 100,000 rows are
-        worked on in parts.
+        of columns; a numpy array of rows by columns, or a structured one; the path of a file or a
+        folder, a pattern such as ``"data/*.csv"``, or a list of paths; or what `open_table`
+        returns. More than 100,000 rows are worked on in parts.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     share : float, optional
@@ -262,8 +272,8 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads that score rows; changes no number.
-    delimiter, encoding : str, optional
-        Of a text file, where a path is given: see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines : optional
+        How a file is read, where a path is given: see `open_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -334,6 +344,9 @@ def fit_model(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: BadLinesName = "refuse",
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -351,8 +364,8 @@ def fit_model(
         What its columns are; see `screen_table`.
     explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
         See `screen_table`.
-    delimiter, encoding : str, optional
-        Of a text file; see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines : optional
+        How a file is read; see `open_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -396,6 +409,9 @@ def score_table(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: BadLinesName = "refuse",
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -410,8 +426,8 @@ def score_table(
         What flags rows, instead of the rule of the model; see `screen_table`.
     id, label, positive, hide, explain, jobs : optional
         As for `screen_table`; by default those of the model.
-    delimiter, encoding : str, optional
-        Of a text file; see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines : optional
+        How a file is read; see `open_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -468,18 +484,24 @@ def _opened(
     named = None if id is None else column_name(id)
     if isinstance(given, Table | PartedTable):
         return _Opened(given, None, named)
-    if isinstance(given, str | Path):
-        return _Opened(open_table(given, **reading), None, named)
+    if _is_path(given):
+        return _Opened(open_table(given, **reading), None, named)  # type: ignore[arg-type]
     frame = read_frame(given, id, **of_frame)
     return _Opened(frame.table, frame.given, frame.id, frame.categories)
 
 
 def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    reading = {name: told[name] for name in READING if told[name] is not None}
-    if reading and not any(isinstance(table, str | Path) for table in tables):
+    reading = {name: told[name] for name, default in READING.items() if told[name] != default}
+    if reading and not any(map(_is_path, tables)):
         raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
     return reading
+
+
+def _is_path(table: TableLike) -> bool:
+    """Whether files are named: by a path, a pattern, or a list of paths."""
+    paths = table if isinstance(table, list | tuple) and table else [table]
+    return all(isinstance(path, str | Path) for path in paths)
 
 
 def _names(given: Columns) -> tuple[str, ...]:
@@ -507,8 +529,10 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
         value = told[name]
         if name in ("jobs", "execution") or value is parameter.default:
             continue
-        if isinstance(value, str | Path) and name in ("table", "reference"):
-            value = Path(value).name
+        if name in ("table", "reference") and _is_path(value):
+            paths = value if isinstance(value, list | tuple) else [value]
+            names = [Path(path).name for path in paths]
+            value = names if isinstance(value, list | tuple) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
         words.append(written if parameter.default is parameter.empty else f"{name}={written}")
     return f"kpca_apps.{function}({', '.join(words)})"
@@ -528,10 +552,10 @@ def _with_keywords(text: str) -> str:
     known = inspect.signature(screen_table).parameters
 
     def keyword(flag: re.Match[str]) -> str:
-        name = KEYWORDS.get(flag[1], flag[1])
+        name = KEYWORDS.get(flag[1], flag[1].replace("-", "_"))
         return f"{name}=" if name in known else flag[0]
 
-    return re.sub(r"--([a-z]+)\b", keyword, text)
+    return re.sub(r"--([a-z-]+)\b", keyword, text)
 
 
 def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:

@@ -51,22 +51,22 @@ OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr label positive id exclude categorical numeric hide "
         "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration seed jobs workers scheduler out force format delimiter encoding json "
+        "calibration seed jobs workers scheduler out force format delimiter encoding sheet skip-rows bad-lines json "
         "quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric hide dayfirst "
         "monthfirst kernel gamma sigma components ridge landmarks calibration seed jobs "
-        "workers scheduler force delimiter encoding json quiet dry-run config"
+        "workers scheduler force delimiter encoding sheet skip-rows bad-lines json quiet dry-run config"
     ),
     "novelty score": (
         "share count alpha fdr label positive id hide explain jobs workers scheduler out "
-        "force format delimiter encoding json quiet config"
+        "force format delimiter encoding sheet skip-rows bad-lines json quiet config"
     ),
-    "novelty explain": "row line id delimiter encoding json quiet config",
+    "novelty explain": "row line id delimiter encoding sheet skip-rows bad-lines json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
-        "components ridge landmarks seed jobs out force delimiter encoding json quiet dry-run "
+        "components ridge landmarks seed jobs out force delimiter encoding sheet skip-rows bad-lines json quiet dry-run "
         "config"
     ),
     "denoise run": (
@@ -166,7 +166,7 @@ def test_help_says_that_models_hold_rows(command: str) -> None:
     ("words", "message"),
     [
         (["novelty", "scren"], "No such command 'scren'"),
-        (["novelty", "screen"], "Missing argument 'TABLE'. (kpca novelty screen --help)"),
+        (["novelty", "screen"], "Missing argument 'TABLE...'. (kpca novelty screen --help)"),
         (["novelty", "screen", "x.csv", "--nope"], "No such option: --nope"),
         (["novelty", "screen", "x.csv", "--share", "many"], "Invalid value for '--share'"),
         (["novelty", "screen", "x.csv", "--kernel", "nope"], "Invalid value for '--kernel'"),

@@ -40,12 +40,13 @@ KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet"]
+BadLinesName = Literal["refuse", "skip"]
 TableArgument = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        metavar="TABLE",
-        help="CSV, TSV or otherwise delimited text (also gzipped), Parquet, JSON lines or Excel; "
-        "- reads stdin.",
+        metavar="TABLE...",
+        help="CSV or otherwise delimited text, Parquet, Arrow, JSON or Excel, packed or not; "
+        "several files, a folder or a pattern ('data/*.csv') are one table; - reads stdin.",
     ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
@@ -119,6 +120,11 @@ class NoveltyOptions(Options):
     format: TableFormat = files("Format of the scored table.", default="csv")
     delimiter: str | None = files("Between the cells; found out by itself.", "C")
     encoding: str | None = files("Of the text; found out by itself.", "NAME")
+    sheet: str | None = files("Sheet of a workbook: its name or number; the first.", "SHEET")
+    skip_rows: int = files("Lines above the header; titles are found.", "N", default=0)
+    bad_lines: BadLinesName = files(
+        "Lines that cannot be read: refuse the file, or skip and list them.", default="refuse"
+    )
     dry_run: bool = talk("Print the column plan and stop.", default=False)
 
 
@@ -152,13 +158,20 @@ class Run:
     execution: Execution = field(init=False)
     _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def read(self, path: str) -> AnyTable:
+    def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
         from kpca_apps.files.tables.opening import open_table
 
-        with self.console.stage(f"Reading {path}"):
+        told = self.options
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        with self.console.stage(f"Reading {paths[0]}{more}"):
             return open_table(
-                path, delimiter=self.options.delimiter, encoding=self.options.encoding
+                paths,
+                delimiter=told.delimiter,
+                encoding=told.encoding,
+                sheet=told.sheet,
+                skip_rows=told.skip_rows,
+                bad_lines=told.bad_lines,
             )
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
@@ -218,11 +231,14 @@ def _n_worthwhile() -> int:
     return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
-def open_folder(options: NoveltyOptions, application: str, table: str) -> OutputFolder:
+def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
     """Name the folder of a run, and refuse one that may not be written, before any work."""
     from kpca_apps.files.output import OutputFolder
 
-    out = options.out or f"kpca-{application}-{safe_stem(table)}"
+    # Of several files, or a pattern, the folder they lie in.
+    is_one = len(table) == 1 and "*" not in table[0]
+    named = table[0] if is_one else Path(table[0]).absolute().parent.name
+    out = options.out or f"kpca-{application}-{safe_stem(named)}"
     folder = OutputFolder(out, force=options.force)
     if not options.dry_run:
         folder.check()
@@ -320,12 +336,12 @@ def screen(
 
     chosen = screening_options(options)
     resolve_rule(chosen, clean=reference is not None)
-    if reference == "-" and table == "-":
+    if reference == "-" and "-" in table:
         raise ConfigError("only one of table and reference can come from stdin")
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         rows = run.read(table)
-        clean = None if reference is None else run.read(reference)
+        clean = None if reference is None else run.read([reference])
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
@@ -348,7 +364,8 @@ def screen(
 @command(app, without="positive explain out format")
 def fit(
     reference: Annotated[
-        str, typer.Argument(metavar="REFERENCE", help="A table whose rows are known to be normal.")
+        list[str],
+        typer.Argument(metavar="REFERENCE...", help="A table whose rows are known to be normal."),
     ],
     model: Annotated[
         Path, typer.Option("--model", help="File to write; it holds rows of the reference.")
@@ -424,7 +441,7 @@ def score(
         finish(run, context, folder, rows, result)
 
 
-@command(app, only="id delimiter encoding json quiet config")
+@command(app, only="id delimiter encoding sheet skip_rows bad_lines json quiet config")
 def explain(
     model: ModelArgument,
     table: TableArgument,

@@ -121,7 +121,7 @@ def _listed(workbook: fastexcel.ExcelReader) -> str:
     listed = []
     for place, name in enumerate(workbook.sheet_names[:MOST_LISTED]):
         sheet = workbook.load_sheet(place, header_row=None, dtypes="string")
-        size = f"{sheet.total_height:,} rows of {sheet.width:,}" if sheet.width else "empty"
+        size = f"{sheet.total_height:,} x {sheet.width:,} cells" if sheet.width else "empty"
         listed.append(f'"{one_line(name, 40)}" ({size})')
     more = len(workbook.sheet_names) - MOST_LISTED
     return ", ".join(listed) + (f" and {more:,} more" if more > 0 else "")
