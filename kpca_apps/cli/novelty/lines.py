@@ -45,6 +45,12 @@ def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ..
         )
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
+    if result.flagged_rows and result.flagged_file:
+        n = len(result.flagged_rows)
+        console.say(
+            f"{result.flagged_file} holds {'the flagged row' if n == 1 else f'{n:,} flagged rows'} "
+            "with the first reason for each, to be sent on."
+        )
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)

@@ -245,7 +245,7 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died():
     )
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
-    told = explain_rows(model, women, model.encoder.matrix(women), saved)
+    told = explain_rows(model.encoder, model.detector, women, model.encoder.matrix(women), saved)
     assert all(reason.column != "survived" for reasons in told for reason in reasons)
     # Groups of 1 to 5 % of the rows are all among those that suggest values.
     kept = frame[model.detector.neighbours_.index.tolist()].group_by(frame.columns).len()
