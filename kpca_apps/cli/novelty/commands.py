@@ -81,7 +81,10 @@ class NoveltyOptions(Options):
         "Order of day and month where dates leave it open.", flags=("--dayfirst/--monthfirst",)
     )
     explain: int = _model(
-        "Rows that get reasons; flagged ones do up to 500. 0 for none.", "N", default=100
+        "Rows that get all their reasons; flagged ones do up to 500, and their first reason "
+        "beyond. 0 for none.",
+        "N",
+        default=100,
     )
     kernel: KernelName | None = _model(
         "One kernel on the columns as they come, instead of the mean over four views: rbf, "

@@ -55,7 +55,7 @@ TableLike = Table | PartedTable | pl.DataFrame | str | Path | Any
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
-# Flagged rows that are explained however few were asked for: some seconds' work.
+# Flagged rows that are explained in full however few were asked for: some seconds' work.
 MAX_FLAGGED_EXPLAINED = 500
 # Rows of one id that a message lists.
 MAX_PLACES = 20
