@@ -18,6 +18,7 @@ from kpca_apps.report.novelty.text import (
     verdict,
     without_hidden,
 )
+from kpca_apps.report.text import plural
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
@@ -46,11 +47,8 @@ def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ..
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
     if result.flagged_rows and result.flagged_file:
-        n = len(result.flagged_rows)
-        console.say(
-            f"{result.flagged_file} holds {'the flagged row' if n == 1 else f'{n:,} flagged rows'} "
-            "with the first reason for each, to be sent on."
-        )
+        rows = plural(len(result.flagged_rows), "flagged row")
+        console.say(f"{result.flagged_file} holds {rows}, ready to send to who can mend them.")
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)

@@ -136,8 +136,8 @@ def bound_note(verdict: Verdict, listed: Sequence[FlaggedRow]) -> str:
     if n_flagged == len(listed):
         return ""
     return (
-        f"{n_flagged:,} rows are flagged: the {len(listed):,} oddest have reasons and stand in the "
-        "list of flagged rows; the scored table marks all."
+        f"{n_flagged:,} rows are flagged: the {len(listed):,} oddest stand in the list of flagged "
+        "rows, and no other has a reason; the scored table marks all."
     )
 
 

@@ -137,7 +137,7 @@ def test_what_is_not_listed_is_said_and_stays_empty(
     result = screen(read_table(file), options=OPTIONS)[0]
     assert [one.rank for one in result.flagged_rows] == [1, 2, 3, 4]
     (said,) = (text for text in result.warnings if "are flagged" in text)
-    assert said.startswith("16 rows are flagged: the 4 oddest have reasons")
+    assert said.startswith("16 rows are flagged: the 4 oddest stand in the list")
     found = found_columns(result)
     has_reason = found["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
     np.testing.assert_array_equal(has_reason, result.ranks <= 4)
