@@ -170,6 +170,25 @@ class RankedRow:
 
 
 @dataclass(frozen=True)
+class FlaggedRow:
+    """A flagged row with the first reason for it; holds no value of a hidden column."""
+
+    rank: int  # 1 = oddest
+    row: int  # position in the table, 1 = first row of data
+    line: int | None  # of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  # text of the column that names the rows; None without, or where it is hidden
+    # The column of the first reason, or several that are odd together; empty where none is off, or
+    # reasons were not asked for.
+    columns: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()  # the value in each of them, as text to show
+    expected: tuple[str, ...] = ()  # the one its neighbours suggest
+    # Of the sum by which the score drops when the values of all reasons are replaced by those
+    # expected: the part of this one. 0 where no replacement lowers the score.
+    share: float | None = None
+    hint: str = ""  # what may have gone wrong with it; of the oddest rows only
+
+
+@dataclass(frozen=True)
 class Pattern:
     """Flagged rows that are odd for the same reason."""
 
@@ -375,6 +394,14 @@ class ScreeningResult:
     rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, hard cut
     scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
+    flagged_rows: tuple[FlaggedRow, ...] = ()  # the oddest of those flagged, by rank
+    flagged_file: str = ""  # the file that lists them, in the folder of the run
+    id_column: str | None = None  # that names the rows
+
+    @cached_property
+    def flagged_by_row(self) -> tuple[FlaggedRow, ...]:
+        """The rows of `flagged_rows` in the order of the table."""
+        return tuple(sorted(self.flagged_rows, key=lambda flagged: flagged.row))
 
     @property
     def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:

@@ -22,6 +22,7 @@ SHARES = {
     "share": "of a reason: of the sum by which the score of the row drops when the values told are "
     "replaced by those expected; that of columns told together is divided evenly among them; 0 "
     "where nothing lowers it and the column told is the one farthest from what is expected",
+    "share of flagged_rows": "of the first reason alone, the sum over its columns",
     "reason_share": "of a column: of the shares of all reasons of the flagged rows explained",
 }
 # Of no result: what differs from run to run, and pictures, which the page holds.

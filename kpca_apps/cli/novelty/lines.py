@@ -18,6 +18,7 @@ from kpca_apps.report.novelty.text import (
     verdict,
     without_hidden,
 )
+from kpca_apps.report.text import plural
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
@@ -45,6 +46,9 @@ def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ..
         )
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
+    if result.flagged_rows and result.flagged_file:
+        rows = plural(len(result.flagged_rows), "flagged row")
+        console.say(f"{result.flagged_file} holds {rows}, ready to send to who can mend them.")
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
+from kpca_apps.files.tables.scored import (
+    Added,
+    open_scored,
+    scored_bytes,
+    scored_kind,
+    scored_notes,
+)
 from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
+from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reason_columns
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
@@ -40,11 +49,9 @@ from kpca_apps.novelty.table.rows import (
     naming_column,
 )
 
-Found = Mapping[str, NDArray[Any] | None]
-
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
-# Flagged rows that are explained however few were asked for: some seconds' work.
+# Flagged rows that are explained in full however few were asked for: some seconds' work.
 MAX_FLAGGED_EXPLAINED = 500
 # Rows of one id that a message lists.
 MAX_PLACES = 20
@@ -276,6 +283,7 @@ def _describe(
     id_column = naming_column(rows, options.columns.id)
     ranked = list_rows(model, verdict, table, listed, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
+    flagged_rows = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
     evaluations = []
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
@@ -296,7 +304,10 @@ def _describe(
         evaluations=tuple(evaluations),
         warnings=(
             *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
-            *filter(None, [id_note(rows, options.columns.id, id_column)]),
+            *filter(
+                None,
+                [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)],
+            ),
         ),
         settings=_settings(model, verdict, columns, n_explained),
         versions=library_versions(),
@@ -306,6 +317,8 @@ def _describe(
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=find_duplicates(rows),
+        flagged_rows=flagged_rows,
+        id_column=id_column,
     )
 
 
@@ -368,51 +381,62 @@ class _ScoredPart:
     """A part of a table and what was found about its rows."""
 
     part: TablePart
-    found: Found
+    found: Added
     n_rows: int
 
     def __str__(self) -> str:
         return str(self.part)
 
 
-def found_columns(result: ScreeningResult) -> Found:
-    """Return what was found about every row, (n,) arrays by the names of the scored table."""
-    return {
+def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
+    """Return what was found about every row, or some of them, by the names of the scored table.
+
+    Numbers are arrays (n,). The first reason of each flagged row is in series of polars of as many
+    rows, null elsewhere: ``reason_column``, ``seen`` and ``expected`` are text, in which several
+    columns that are odd together are joined by ", "; ``share`` is a number (`FlaggedRow.share`).
+    """
+    numbers = {
         "rarity": result.rarities,
         "p_value": result.p_values,
         "novelty_score": result.scores,
         "flagged": result.is_flagged,
         "rank": result.ranks,
     }
+    here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
+    start, stop, _ = rows.indices(result.n_rows)
+    listed = result.flagged_by_row
+    first, last = (bisect_right(listed, place, key=lambda one: one.row) for place in (start, stop))
+    places = [one.row - 1 - start for one in listed[first:last]]
+    empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
+    reasons = {
+        name: empty.cast(cells.dtype).scatter(places, cells)
+        for name, cells in reason_columns(listed[first:last]).items()
+    }
+    return {**here, **reasons}
 
 
 def write_scored_table(
     table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
-    """Write a table with the rarity or p-value, score, flag and rank of each row.
+    """Write a table with the rarity or p-value, score, flag, rank and first reason of each row.
 
     Return sentences on input columns that had to be renamed.
     """
-    found = found_columns(result)
     table, kind = in_parts(table), scored_kind(path)
     with open_scored(path) as append:
         if isinstance(table, PartedTable):
-            parts, work = _with_found(table, found), execution or Execution()
+            parts, work = _with_found(table, result), execution or Execution()
             for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind):
                 append(data)
         else:
-            append(scored_bytes(table, found, kind))
-    return scored_notes(column_names(table), found)
+            append(scored_bytes(table, found_columns(result), kind))
+    return scored_notes(column_names(table), found_columns(result, slice(0)))
 
 
-def _with_found(table: PartedTable, found: Found) -> Iterator[_ScoredPart]:
+def _with_found(table: PartedTable, result: ScreeningResult) -> Iterator[_ScoredPart]:
     for part in table.parts:
-        rows = slice(part.start, part.stop)
-        of_part = {
-            name: None if values is None else np.asarray(values[rows])
-            for name, values in found.items()
-        }
-        yield _ScoredPart(part, of_part, part.stop - part.start)
+        found = found_columns(result, slice(part.start, part.stop))
+        yield _ScoredPart(part, found, part.stop - part.start)
 
 
 def _bytes_of(task: _ScoredPart, kind: str) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,11 +23,13 @@ from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.identifiers import is_named_as_identifier
 from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.odd_cells import CellRule, cell_rules, odd_cells
+from kpca_apps.parallel.workers import Workers
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
+Result = TypeVar("Result")
 
 AnyTable = Table | PartedTable
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
@@ -90,6 +94,18 @@ class TableRows:
     def find(self, query: RowQuery) -> IntArray:
         """Return the positions of the rows that are meant."""
         return query.positions(self.sample_table)
+
+    def over(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        tasks: Sequence[Any],
+        n_rows: int,
+        *shared: object,
+    ) -> Iterator[Result]:
+        """Yield ``function(task, *shared)`` of each task, in order; see `Execution.over`."""
+        with Workers(n_workers=self._n_jobs) as workers:
+            yield from workers.map_partitions(function, tasks, *shared)
 
     @cached_property
     def faults(self) -> CellFaults:
