@@ -222,6 +222,18 @@ class OddCell:
 
 
 @dataclass(frozen=True)
+class MovedColumn:
+    """A column that lies otherwise than in the table it is compared with."""
+
+    column: str
+    what: str  # "distribution" of numbers or dates, "levels" of categories, or "missing" cells
+    # How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or how much the share of
+    # missing cells changed.
+    size: float
+    words: str  # how it lies now, and how it lay before; no values where these are hidden
+
+
+@dataclass(frozen=True)
 class ThresholdInfo:
     """The threshold and how it was made."""
 
@@ -394,6 +406,7 @@ class ScreeningResult:
     rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, hard cut
     scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
+    moved: tuple[MovedColumn, ...] = ()  # columns that moved against the table of the model
     flagged_rows: tuple[FlaggedRow, ...] = ()  # the oddest of those flagged, by rank
     flagged_file: str = ""  # the file that lists them, in the folder of the run
     id_column: str | None = None  # that names the rows

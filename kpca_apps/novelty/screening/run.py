@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.names import one_line
 from kpca_apps.files.tables.scored import (
     Added,
     open_scored,
@@ -23,7 +24,7 @@ from kpca_apps.files.tables.scored import (
 from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
+from kpca_apps.novelty.result import ColumnProfile, MovedColumn, RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reason_columns
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
@@ -36,8 +37,10 @@ from kpca_apps.novelty.table.columns import (
     ColumnOptions,
     ColumnSpec,
     check_options,
+    listed,
     quoted,
 )
+from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
 from kpca_apps.novelty.table.duplicates import find_duplicates
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
@@ -278,11 +281,12 @@ def _describe(
     if options.explain:
         n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
         n_explained = min(max(options.explain, n_flagged), rows.n_rows)
-    listed = top_rows(verdict.ranks, max(n_explained, MIN_LISTED))
-    table, columns = rows.take(listed), rows.profiles()
+    top = top_rows(verdict.ranks, max(n_explained, MIN_LISTED))
+    table, columns = rows.take(top), rows.profiles()
     id_column = naming_column(rows, options.columns.id)
-    ranked = list_rows(model, verdict, table, listed, n_explained, id_column)
+    ranked = list_rows(model, verdict, table, top, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
+    moved = () if fitted_on is rows or verdict.in_training else _moved(model, rows)
     flagged_rows = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
     evaluations = []
     if labels is not None:
@@ -299,10 +303,11 @@ def _describe(
         ranked=ranked,
         columns=with_reason_shares(columns, ranked),
         patterns=find_patterns(ranked, columns, table, rows.sample_table),
-        map=map_rows(model, verdict, listed),
+        map=map_rows(model, verdict, top),
         contours=score_grid(model, verdict),
         evaluations=tuple(evaluations),
         warnings=(
+            *_moved_note(model, moved),
             *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
             *filter(
                 None,
@@ -317,9 +322,30 @@ def _describe(
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=find_duplicates(rows),
+        moved=moved,
         flagged_rows=flagged_rows,
         id_column=id_column,
     )
+
+
+def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:
+    """Say that a table is unlike the one of the model, and what that does to the list."""
+    if moved:
+        what = "p-values and the false-alarm rate" if model.clean else "how rare a row is called"
+        verb = "lies" if len(moved) == 1 else "lie"
+        yield (
+            f"{listed([one.column for one in moved])} {verb} otherwise than in "
+            f"{one_line(model.source.name)}: {what} hold for rows like those; see which columns "
+            "moved, and fit a new model if that is how the data are now."
+        )
+
+
+def _moved(model: NoveltyModel, rows: TableRows) -> tuple[MovedColumn, ...]:
+    """Compare the columns of a table with those of the one that the model was fitted on."""
+    used = model.encoder.plan.used
+    now = [ColumnSummary.of(rows.sample_table.column(spec.name), spec) for spec in used]
+    hidden = [spec.name for spec in used if spec.hidden]
+    return moved_columns(model.encoder.summaries, now, hidden)
 
 
 def _settings(
