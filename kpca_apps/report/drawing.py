@@ -21,7 +21,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from kpca_apps.report.text import cut, number, writable
 
@@ -73,6 +73,10 @@ class Drawing:
     caption: str  # what to see in it, understandable without the figure
     figure: Figure
 
+    def __post_init__(self) -> None:
+        """Lay the figure out once: SVG and PNG are then drawn as it stands."""
+        settle(self.figure)
+
 
 @contextmanager
 def house_style() -> Iterator[None]:
@@ -93,11 +97,18 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
     return figure, list(axes)
 
 
+def settle(figure: Figure) -> None:
+    """Lay a figure out, once: half of what drawing it costs."""
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
 def plain_ticks(*axes: Axis) -> None:
     """Write tick labels as plain numbers, without offsets or powers."""
     for axis in axes:
         axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-        axis.set_minor_formatter(NullFormatter())
+        axis.set_minor_locator(NullLocator())
 
 
 def drawable(name: str, length: int = 40) -> str:

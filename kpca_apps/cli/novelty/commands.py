@@ -275,7 +275,7 @@ def finish(
     from kpca_apps.cli.novelty.lines import say_findings
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
-    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
     saved = None if model is None else MODEL_FILE
@@ -288,8 +288,9 @@ def finish(
         if model is not None:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table and model")
-        pages = [(REPORT_FILE, render_screening(result))]
-        write_result(building, result, pages, screening_figures(result), run.clock)
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        write_result(building, result, pages, screening_figures(drawn), run.clock)
     say_findings(run.console, result, table.source.notes)
     if model is not None:
         run.console.say(
