@@ -433,7 +433,8 @@ class ScreeningResult:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
             of_kind.setdefault((row.flagged, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
-        largest = sorted(kinds[1:], key=lambda rows: (not rows[0].flagged, -len(rows)))
+        # Two rows may be odd alike by chance.
+        largest = sorted(kinds[1:], key=lambda rows: (not rows[0].flagged, -max(len(rows), 2)))
         first = {rows[0].rank for rows in (*kinds[:1], *largest[: N_KINDS - 1])}
         return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
 

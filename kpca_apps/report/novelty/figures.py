@@ -38,7 +38,7 @@ from kpca_apps.report.text import count, cut, join, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
-MAX_POINTS = 1000  # dots of rows that are not flagged
+MAX_POINTS = 500  # dots of rows that are not flagged
 MAX_FLAGGED = 400
 MAX_MARK_NAME = 12  # characters of an identifier beside a mark
 SPREAD = 0.28  # of marks about the place of their category
@@ -327,10 +327,10 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     shown = np.isfinite(places).all(axis=1)
     usual = evenly(np.flatnonzero(~plane.flagged & shown), MAX_POINTS)
     dots = {"ms": 3.4, "mew": 0, "alpha": 0.35, "color": PALETTE["band"]}
-    axes.plot(*places[usual].T, "o", clip_on=False, **dots)
     order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
     flagged = order[(plane.flagged & shown)[order]][:MAX_FLAGGED]
     inner, outer = _rim(axes, places)
+    axes.plot(*inner[usual].T, "o", clip_on=False, **dots)
     for marker, is_here in (("^", ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
         here = flagged[::-1][is_here[flagged[::-1]]]  # the oddest on top
         look = {"mec": PALETTE["paper"], "mew": 0.6, "clip_on": False}

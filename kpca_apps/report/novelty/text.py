@@ -117,8 +117,9 @@ def too_few(result: ScreeningResult) -> str:
     if math.isfinite(result.threshold.value) or not result.threshold.n_calibration:
         return ""
     asked = "false discoveries" if rule == "fdr" else "false alarms"
-    n_rows = plural(result.threshold.n_calibration, "reference row")
-    return f"Nothing can be flagged: {n_rows} are too few for {percent(setting)} {asked} ({rule})"
+    n = result.threshold.n_calibration
+    are = f"{plural(n, 'reference row')} {'is' if n == 1 else 'are'}"
+    return f"Nothing can be flagged: {are} too few for {percent(setting)} {asked} ({rule})"
 
 
 def _found(n_rows: int, n_flagged: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 from kpca_apps.novelty.result import ScoreMark, ScoreScale
 from kpca_apps.report.drawing import house_style, to_svg
 from kpca_apps.report.novelty.figures import (
+    ScreeningDrawings,
     comparison_figures,
     component_map,
     evenly,
@@ -23,8 +24,9 @@ from tests.report import examples
 
 
 def test_figures_as_files() -> None:
-    files = screening_figures(replace(examples.two_columns(), evaluations=examples.evaluations()))
-    assert list(files) == ["scores", "threshold", "contours", "map", "scree", "roc", "pr"]
+    result = replace(examples.two_columns(), evaluations=examples.evaluations())
+    files = screening_figures(ScreeningDrawings.of(result))
+    assert list(files) == ["plane", "scores", "threshold", "contours", "map", "scree", "roc", "pr"]
     assert all(png.startswith(b"\x89PNG") for png in files.values())
 
 
