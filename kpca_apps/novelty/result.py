@@ -426,7 +426,9 @@ class ScreeningResult:
         that of the oddest row and those of most rows. Among these, in the others and in each kind
         the oddest row comes first.
         """
-        patterns = reversed([(number, row) for number, p in enumerate(self.patterns) for row in p.rows])
+        patterns = reversed(
+            [(number, row) for number, p in enumerate(self.patterns) for row in p.rows]
+        )
         pattern_of = {row: number for number, row in patterns}
         of_kind: dict[object, list[RankedRow]] = {}
         for row in self.ranked[: max(self.n_flagged, N_KINDS)]:

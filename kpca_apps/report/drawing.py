@@ -58,6 +58,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": PALETTE["rule"],
     "ytick.labelcolor": PALETTE["muted"],
 }
+PNG = {"compress_level": 2}  # half the time of the default for a tenth more bytes
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
@@ -120,7 +121,9 @@ def to_png(drawing: Drawing) -> bytes:
     """Save at twice the size of the screen, on the light theme's paper."""
     buffer = io.BytesIO()
     with house_style():
-        drawing.figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
+        drawing.figure.savefig(
+            buffer, format="png", dpi=192, metadata={"Software": None}, pil_kwargs=PNG
+        )
     return buffer.getvalue()
 
 

@@ -486,7 +486,9 @@ def no_reasons() -> ScreeningResult:
     result = screening(n_flagged=1, reasons=())
     rows = tuple(replace(r, explained=r.rank < 3, id=None, line=None) for r in result.ranked)
     odd = tuple(replace(cell, line=None) for cell in result.odd_cells)
-    return replace(result, ranked=rows, row_ids={}, odd_cells=odd, next_steps=(), warnings=(), command="")
+    return replace(
+        result, ranked=rows, row_ids={}, odd_cells=odd, next_steps=(), warnings=(), command=""
+    )
 
 
 def comparison() -> ComparisonResult:

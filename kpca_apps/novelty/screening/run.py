@@ -15,7 +15,13 @@ from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind
 from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.result import ColumnProfile, DuplicateRows, OddCell, RankedRow, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    DuplicateRows,
+    OddCell,
+    RankedRow,
+    ScreeningResult,
+)
 from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns

@@ -15,9 +15,9 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, listed, quot
 from kpca_apps.novelty.table.kinds import KINDS
 from kpca_apps.novelty.table.odd_cells import CellRule, OddValues
 
-
 # Of every table with gaps: nothing that a reader must know before believing the list.
 FILLED = "filled with what the other columns suggest"
+
 
 @dataclass(frozen=True)
 class ColumnFaults:

@@ -33,6 +33,7 @@ SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 
 NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
+
 @dataclass(frozen=True)
 class RowQuery:
     """Rows named by what a column says in them, but for space around it, or by their line."""

@@ -34,13 +34,14 @@ from kpca_apps.report.drawing import (
     to_files,
 )
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text, without_hidden
-from kpca_apps.report.text import count, cut, join, number, percent, plural
+from kpca_apps.report.text import count, join, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
 MAX_POINTS = 500  # dots of rows that are not flagged
 MAX_FLAGGED = 400
 MAX_MARK_NAME = 12  # characters of an identifier beside a mark
+SKEWED = 10.0  # times the median: a long tail that a logarithmic axis shows
 SPREAD = 0.28  # of marks about the place of their category
 DAY = 86_400.0  # seconds
 YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years 1 to 9999
@@ -315,37 +316,41 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     plane = result.plane
     if plane is None:
         return None
-    figure, (axes,) = new_axes(7.2, 3.6)
+    figure, (axes,) = new_axes(5.6, 3.5)
     across, up = plane.x, plane.y
     if up is None:
-        up = PlaneAxis("novelty score (no unit; higher = more novel)", plane.scores)
+        up = PlaneAxis("novelty score (higher = more novel)", plane.scores)
     if across.levels and not up.levels:  # names of levels are easier to read on the left
         across, up = up, across
-    places = np.column_stack(
-        [_place_on(axis, one, plane.flagged) for axis, one in ((axes.xaxis, across), (axes.yaxis, up))]
-    )
-    shown = np.isfinite(places).all(axis=1)
-    usual = evenly(np.flatnonzero(~plane.flagged & shown), MAX_POINTS)
-    dots = {"ms": 3.4, "mew": 0, "alpha": 0.35, "color": PALETTE["band"]}
-    order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
-    flagged = order[(plane.flagged & shown)[order]][:MAX_FLAGGED]
-    inner, outer = _rim(axes, places)
-    axes.plot(*inner[usual].T, "o", clip_on=False, **dots)
-    for marker, is_here in (("^", ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
-        here = flagged[::-1][is_here[flagged[::-1]]]  # the oddest on top
-        look = {"mec": PALETTE["paper"], "mew": 0.6, "clip_on": False}
-        axes.plot(*inner[here].T, marker, ms=MARK + 1.5, color=PALETTE["accent"], **look)
-    if plane.y is None and across.levels == () and np.isfinite(result.threshold.value):
-        axes.axhline(result.threshold.value, color=PALETTE["accent"], ls=(0, (4, 2)), lw=1.1)
     rows = {row.rank: row for row in result.ranked}
     wanted = [rows[0].rank for rows in result.kinds_of_reason[:N_KINDS]]
     wanted += [rank for rank in range(1, N_LABELLED + 1) if rank not in wanted]
-    place_of = {int(plane.rank[place]): place for place in order if plane.rank[place] and shown[place]}
+    odd = plane.flagged | np.isin(plane.rank, wanted)
+    places = np.column_stack([_place_on(axes, True, across, odd), _place_on(axes, False, up, odd)])
+    shown = np.isfinite(places).all(axis=1)
+    inner, outer = _rim(axes, places)
+    usual = evenly(np.flatnonzero(~odd & shown), MAX_POINTS)
+    dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
+    place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
+    near = named[~plane.flagged[named]]  # the oddest of those not flagged
+    dots += axes.plot(*inner[near].T, "o", ms=MARK, color=PALETTE["ink"], mec=PALETTE["paper"])
+    order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
+    flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
+    upwards = flagged[::-1]  # the oddest on top
+    for marker, is_here in (("^", ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
+        here = inner[upwards[is_here[upwards]]]
+        dots += axes.plot(*here.T, marker, ms=MARK + 1.5, mew=0.6, color=PALETTE["accent"])
+    for dot in dots:
+        dot.set(clip_on=False, in_layout=False, mec=PALETTE["paper"])
+    if plane.y is None and not across.levels and np.isfinite(result.threshold.value):
+        axes.axhline(result.threshold.value, color=PALETTE["accent"], ls=(0, (4, 2)), lw=1.1)
     texts = [_mark_name(rows[int(plane.rank[place])]) for place in named]
     colours = [PALETTE["accent" if plane.flagged[place] else "ink"] for place in named]
     _label_marks(axes, inner[named], texts, colours, inner[flagged])
-    return Drawing("plane", "Where the flagged rows lie", _plane_words(result, plane, places, outer), figure)
+    return Drawing(
+        "plane", "Where the flagged rows lie", _plane_words(result, plane, places, outer), figure
+    )
 
 
 def _mark_name(row: RankedRow) -> str:
@@ -354,53 +359,54 @@ def _mark_name(row: RankedRow) -> str:
     return f"{row.rank} {name}" if name else str(row.rank)
 
 
-def _place_on(axis: Axis, one: PlaneAxis, flagged: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _place_on(
+    axes: Axes, is_across: bool, one: PlaneAxis, odd: NDArray[np.bool_]
+) -> NDArray[np.float64]:
     """Set up one axis for a column, and return where on it each row stands (NaN: no value).
 
-    The axis shows the usual rows and flagged ones up to the width of these away; categories are
+    The axis shows the usual rows and `odd` ones up to the width of these away; categories are
     spread a little about their places.
     """
+    axis: Axis = axes.xaxis if is_across else axes.yaxis
+    set_limits = axes.set_xlim if is_across else axes.set_ylim
     label, values = drawable(one.name), one.values
     if one.levels:
-        spread = np.random.default_rng(0).uniform(-SPREAD, SPREAD, len(values))
-        axis.axes.set(**{f"{axis.axis_name}lim": (-0.6, len(one.levels) - 0.4)})
-        names = [drawable(level, 18) for level in one.levels]
-        turned = {"rotation": 30, "ha": "right"} if axis.axis_name == "x" and len(names) > 3 else {}
-        axis.set_ticks(range(len(names)), names, **turned)
+        set_limits(-0.6, len(one.levels) - 0.4)
+        axis.set_ticks(range(len(one.levels)), [drawable(level, 18) for level in one.levels])
+        if is_across and len(one.levels) > 3:
+            axes.tick_params("x", labelrotation=20)
         axis.set_label_text(f"{label} (spread at random within each)")
+        spread = np.random.default_rng(int(is_across)).uniform(-SPREAD, SPREAD, len(values))
         return np.asarray(values + spread)
     if one.is_date:
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
         values = np.clip(values / DAY, *YEARS)
-    usual = values[np.isfinite(values) & ~flagged]
-    usual = usual if len(usual) else values[np.isfinite(values)]
+    known = np.isfinite(values)
+    usual = values[known & ~odd] if (known & ~odd).any() else values[known]
+    axis.set_label_text(label)
     if not len(usual):
         return np.asarray(values)
     low, middle, high = np.quantile(usual, [0.005, 0.5, 0.995])
-    is_log = bool(usual.min() > 0 and high > WIDE * middle and not one.is_date)
+    is_log = bool(usual.min() > 0 and high > SKEWED * middle and not one.is_date)
     scale, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
-    if is_log:
-        values = np.where(values > 0, values, usual.min())
-    low, high = scale(low), scale(high)
+    if is_log:  # what is not positive lies beyond the rim
+        values = np.where(values <= 0, np.finfo(float).tiny, values)
+        axis.set_label_text(f"{label} (log scale)")
+        (axes.set_xscale if is_across else axes.set_yscale)("log")
+    low, high = float(scale(low)), float(scale(high))
     reach = (high - low) or abs(high) or 1.0
-    odd = scale(values[np.isfinite(values) & flagged])
-    near = odd[(odd >= low - reach) & (odd <= high + reach)]
-    low, high = min(low, *near, high), max(high, *near, low)
+    away = scale(values[known & odd])
+    near = away[(away >= low - reach) & (away <= high + reach)].tolist()
+    low, high = min([low, *near]), max([high, *near])
     room = 0.04 * ((high - low) or reach)
     limits = back(np.array([low - room, high + room]))
     if one.is_date:
-        limits = np.clip(limits, *YEARS)
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"} if is_log else {})
-    axis.axes.set(**{f"{axis.axis_name}lim": limits})
-    if one.is_date:
-        locator = AutoDateLocator(maxticks=6)
-        axis.set_major_locator(locator)
-        axis.set_major_formatter(ConciseDateFormatter(locator))
+        set_limits(*np.clip(limits, *YEARS))
+        axis.axis_date()
     else:
-        axis.axes.locator_params(axis=axis.axis_name, nbins=6) if not is_log else None
+        set_limits(*limits)
+        if not is_log:
+            axes.locator_params("x" if is_across else "y", nbins=6)
         plain_ticks(axis)
-    axis.set_label_text(f"{label} (log scale)" if is_log else label)
     return np.asarray(values)
 
 
@@ -422,21 +428,27 @@ def _plane_words(
     """Say what the plane shows, and what of it is not drawn."""
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
-    shares = [f"{cut(name, 40)} ({percent(parts.get(name, 0.0))})" for name in names]
+    # Isolated: a name that runs from right to left must not reorder the words around it.
+    told = [f"\u2068{drawable(name)}\u2069" for name in names]
+    shares = [f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(told, names, strict=True)]
     chosen = "the two columns that make up" if len(names) == 2 else "the column that makes up"
     how = f"by {chosen} the largest part of the reasons: {join(shares)}"
     if not any(parts.get(name) for name in names):
-        how = f"by {join([cut(name, 40) for name in names])}"
+        how = f"by {join(told)}"
     words = [
         f"Each dot is a row of {plural(plane.n_rows, 'row')}, {how}. Triangles are the flagged "
-        "ones; the numbers beside some are ranks. A triangle inside the crowd is odd for other "
-        "columns."
+        "ones, dark dots the oddest of the others; the numbers are ranks. A triangle inside the "
+        "crowd is odd for other columns."
     ]
     if plane.n_rows > len(places):
         words.append(f"{count(len(places))} rows are drawn, all of the ranked list among them.")
     n_beyond = int((outer.any(axis=1) & plane.flagged).sum())
     if n_beyond:
-        what = "1 triangle at the rim lies" if n_beyond == 1 else f"{n_beyond} triangles at the rim lie"
+        what = (
+            "1 triangle at the rim lies"
+            if n_beyond == 1
+            else f"{n_beyond} triangles at the rim lie"
+        )
         words.append(f"{what} far beyond it, the way the tip points.")
     n_lost = int((plane.flagged & ~np.isfinite(places).all(axis=1)).sum())
     if n_lost:
@@ -637,6 +649,7 @@ class ScreeningDrawings:
             plane = column_plane(result)
         evaluations = evaluation_drawings(result.evaluations)
         return cls(plane, [fold for fold in folds if fold[-1]], evaluations)
+
 
 def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]]:
     """Draw the figures of each evaluation; their files have numbers where there are several."""

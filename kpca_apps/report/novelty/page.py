@@ -138,7 +138,9 @@ def _alike(rows: Sequence[RankedRow], pattern: Pattern | None) -> dict[str, Any]
     """Say on the card of the oddest of some rows how many are like it, how, and which."""
     # The number of rows stands above the sentence.
     sentence = "" if pattern is None else pattern.sentence.split(" rows: ", 1)[-1]
-    others = [Markup("<bdi>{}</bdi>").format("".join(row_name(row))) for row in rows[1 : 1 + MAX_ALIKE]]
+    others = [
+        Markup("<bdi>{}</bdi>").format("".join(row_name(row))) for row in rows[1 : 1 + MAX_ALIKE]
+    ]
     return {
         "n_alike": len(rows),
         "pattern": cut(sentence[:1].upper() + sentence[1:], MAX_SENTENCE),

@@ -253,7 +253,7 @@ def test_a_card_tells_how_many_rows_are_like_its_own_and_which() -> None:
         text = " ".join(Page(card).text.split())
         named = [f"{row.id} (line {row.line})" for row in rows]
         assert text.startswith(f"{rows[0].rank} {rows[0].id} ")
-        assert (f"{len(rows)} rows like this" in text) == (len(rows) > 1)
+        assert (f"{len(rows)} rows like this" in text) == (len(rows) > 1 and rows[0].flagged)
         for name in named[1:5]:
             assert name in text
         assert ("and 1 more." in text) == (len(rows) == 6)

@@ -120,8 +120,8 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
         ),
         (
             "hidden",
-            "12 of 344 rows stand out; row 263 (line 264) most, chiefly for its Flipper Length (mm), "
-            "whose values are hidden.",
+            "12 of 344 rows stand out; row 263 (line 264) most, chiefly for its Flipper Length "
+            "(mm), whose values are hidden.",
         ),
     ],
 )
