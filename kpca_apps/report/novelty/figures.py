@@ -334,13 +334,13 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
     near = named[~plane.flagged[named]]  # the oddest of those not flagged
-    dots += axes.plot(*inner[near].T, "o", ms=MARK, color=PALETTE["ink"], mec=PALETTE["paper"])
     order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
     upwards = flagged[::-1]  # the oddest on top
-    for marker, is_here in (("^", ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
-        here = inner[upwards[is_here[upwards]]]
-        dots += axes.plot(*here.T, marker, ms=MARK + 1.5, mew=0.6, color=PALETTE["accent"])
+    for rows_of, colour, usually in ((near, "ink", "o"), (upwards, "accent", "^")):
+        for marker, is_here in ((usually, ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
+            here = inner[rows_of[is_here[rows_of]]]
+            dots += axes.plot(*here.T, marker, ms=MARK + 1.5, mew=0.6, color=PALETTE[colour])
     for dot in dots:
         dot.set(clip_on=False, in_layout=False, mec=PALETTE["paper"])
     if plane.y is None and not across.levels and np.isfinite(result.threshold.value):
@@ -348,9 +348,9 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     texts = [_mark_name(rows[int(plane.rank[place])]) for place in named]
     colours = [PALETTE["accent" if plane.flagged[place] else "ink"] for place in named]
     _label_marks(axes, inner[named], texts, colours, inner[flagged])
-    return Drawing(
-        "plane", "Where the flagged rows lie", _plane_words(result, plane, places, outer), figure
-    )
+    who = "flagged" if result.n_flagged else "oddest"
+    words = _plane_words(result, plane, odd & outer.any(axis=1), places)
+    return Drawing("plane", f"Where the {who} rows lie", words, figure)
 
 
 def _mark_name(row: RankedRow) -> str:
@@ -422,10 +422,10 @@ def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 def _plane_words(
     result: ScreeningResult,
     plane: ColumnPlane,
+    is_beyond: NDArray[np.bool_],
     places: NDArray[np.float64],
-    outer: NDArray[np.bool_],
 ) -> str:
-    """Say what the plane shows, and what of it is not drawn."""
+    """Say what the plane shows, and what of it is not drawn or drawn at its rim."""
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
     # Isolated: a name that runs from right to left must not reorder the words around it.
@@ -442,13 +442,9 @@ def _plane_words(
     ]
     if plane.n_rows > len(places):
         words.append(f"{count(len(places))} rows are drawn, all of the ranked list among them.")
-    n_beyond = int((outer.any(axis=1) & plane.flagged).sum())
-    if n_beyond:
-        what = (
-            "1 triangle at the rim lies"
-            if n_beyond == 1
-            else f"{n_beyond} triangles at the rim lie"
-        )
+    if n_beyond := int(is_beyond.sum()):
+        lie = "mark at the rim lies" if n_beyond == 1 else "marks at the rim lie"
+        what = f"{count(n_beyond)} {lie}"
         words.append(f"{what} far beyond it, the way the tip points.")
     n_lost = int((plane.flagged & ~np.isfinite(places).all(axis=1)).sum())
     if n_lost:

@@ -42,7 +42,7 @@ from kpca_apps.report.text import count, cut, join, number
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_ALIKE = 4  # other rows of the same kind that a card names
+MAX_ALIKE = 3  # other rows of the same kind that a card names
 N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
 MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
