@@ -316,7 +316,7 @@ def finish(
     from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
-    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
@@ -333,8 +333,9 @@ def finish(
         if save:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
-        pages = [(REPORT_FILE, render_screening(result))]
-        write_result(building, result, pages, screening_figures(result), run.clock)
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        write_result(building, result, pages, screening_figures(drawn), run.clock)
     say_findings(run.console, result, table.source.notes)
     if save:
         run.console.say(

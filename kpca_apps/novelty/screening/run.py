@@ -24,12 +24,19 @@ from kpca_apps.files.tables.scored import (
 from kpca_apps.files.tables.table import PartedTable, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.result import ColumnProfile, MovedColumn, RankedRow, ScreeningResult
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    DuplicateRows,
+    MovedColumn,
+    OddCell,
+    RankedRow,
+    ScreeningResult,
+)
 from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reason_columns
-from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
+from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
-from kpca_apps.novelty.screening.pictures import map_rows, score_grid
+from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
 from kpca_apps.novelty.table.columns import (
@@ -42,8 +49,11 @@ from kpca_apps.novelty.table.columns import (
 )
 from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
 from kpca_apps.novelty.table.duplicates import find_duplicates
+from kpca_apps.novelty.table.faults import FILLED
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
+    NAMED_BY,
+    TELLS_APART,
     AnyTable,
     RowQuery,
     TableRows,
@@ -56,6 +66,8 @@ from kpca_apps.novelty.table.rows import (
 MIN_LISTED = 100
 # Flagged rows that are explained in full however few were asked for: some seconds' work.
 MAX_FLAGGED_EXPLAINED = 500
+# Words of notes that are true of most tables: no reason to doubt the list.
+ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
 # Rows of one id that a message lists.
 MAX_PLACES = 20
 SAME_TABLE = (
@@ -292,6 +304,15 @@ def _describe(
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
         evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
+    notes = (
+        *_moved_note(model, moved),
+        *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
+        *filter(
+            None, [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)]
+        ),
+    )
+    doubts = [text for text in notes if not any(words in text for words in ROUTINE)]
+    columns, duplicates = with_reason_shares(columns, ranked), find_duplicates(rows)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -301,19 +322,13 @@ def _describe(
         ranks=verdict.ranks,
         threshold=verdict.threshold,
         ranked=ranked,
-        columns=with_reason_shares(columns, ranked),
+        columns=columns,
         patterns=find_patterns(ranked, columns, table, rows.sample_table),
         map=map_rows(model, verdict, top),
         contours=score_grid(model, verdict),
         evaluations=tuple(evaluations),
-        warnings=(
-            *_moved_note(model, moved),
-            *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
-            *filter(
-                None,
-                [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)],
-            ),
-        ),
+        warnings=(*doubts, *(text for text in notes if text not in doubts)),
+        n_doubts=len(doubts),
         settings=_settings(model, verdict, columns, n_explained),
         versions=library_versions(),
         command=command,
@@ -321,11 +336,25 @@ def _describe(
         n_odd_cells=n_odd_cells,
         rarities=verdict.rarities,
         scale=verdict.scale,
-        duplicates=find_duplicates(rows),
+        duplicates=duplicates,
         moved=moved,
         flagged_rows=flagged_rows,
         id_column=id_column,
+        plane=column_plane(verdict, columns, ranked, table, model.options.seed),
+        row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
     )
+
+
+def _row_ids(
+    rows: TableRows, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
+) -> dict[int, str]:
+    """Name the rows of odd cells and repeated rows, where a column names rows."""
+    groups = (*repeats.equal, *repeats.near)
+    told = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+    if id_column is None or not told:
+        return {}
+    names = rows.take(np.array(told, dtype=np.int64) - 1).column(id_column)
+    return {row: names.text(place) for place, row in enumerate(told)}
 
 
 def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:
@@ -387,7 +416,7 @@ def _notes(
     rows = verdict.rows
     if rows.size_of_parts is not None and not is_fitted_on:
         yield (
-            f"The table has {rows.n_rows:,} rows and is read in parts: the figures of its columns "
+            f"The table has {rows.n_rows:,} rows {IN_PARTS}: the figures of its columns "
             f"come from {len(rows.sample_index):,} rows drawn; scores and ranks are those of all "
             "rows."
         )

@@ -35,6 +35,9 @@ AnyTable = Table | PartedTable
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 
 
+NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
+
+
 @dataclass(frozen=True)
 class RowQuery:
     """Rows named by what a column says in them, but for space around it, or by their line."""
@@ -235,7 +238,7 @@ def id_note(rows: TableRows, asked: str | None, found: str | None) -> str:
     drawn = "" if rows.size_of_parts is None else " drawn"
     if asked is None:
         return (
-            f"Rows are named by {quoted(found)}, which differs in every row{drawn}; --id names "
+            f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
             "another column."
         )
     table = rows.sample_table
@@ -244,6 +247,6 @@ def id_note(rows: TableRows, asked: str | None, found: str | None) -> str:
         return ""
     place = "row number" if table.lines is None else "line"
     return (
-        f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} tells "
-        "rows of one id apart."
+        f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
+        f"{TELLS_APART}."
     )
