@@ -520,7 +520,9 @@ def _in_python() -> Iterator[None]:
     try:
         yield
     except KpcaError as error:
-        raise type(error)(_with_keywords(str(error))) from error.__cause__
+        if (text := _with_keywords(str(error))) == str(error):
+            raise
+        raise type(error)(text) from error.__cause__
 
 
 def _with_keywords(text: str) -> str:
