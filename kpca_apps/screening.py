@@ -25,7 +25,7 @@ from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import found_columns, inherit_options, score, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
-from kpca_apps.novelty.table.parted_rows import Execution, rows_at
+from kpca_apps.novelty.table.parted_rows import Execution, take_rows
 from kpca_apps.novelty.table.rows import AnyTable, column_names
 from kpca_apps.report.novelty.text import headline, is_missing, row_name, without_hidden
 
@@ -118,15 +118,14 @@ class Screening(ScreeningResult):
         places = np.flatnonzero(self.is_flagged)
         places = places[np.argsort(self.ranks[places])]
         found = {
-            name: None if values is None else np.asarray(values)[places]
+            name: None if values is None else values[places]
             for name, values in found_columns(self).items()
         }
         if self._frame is not None:
             rows = frame_rows(self._frame, places)
         else:
-            # At least one row, to know the columns by.
-            rows = rows_at(self._table, places if len(places) else np.zeros(1, np.int64)).frame
-        return frame_beside(rows[: len(places)], found)
+            rows = take_rows(self._table, places, Execution()).frame
+        return frame_beside(rows, found)
 
     def save_report(self, path: str | Path) -> None:
         """Write the report: one page of HTML that needs nothing beside itself.
