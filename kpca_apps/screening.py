@@ -37,8 +37,6 @@ Columns = str | Sequence[Hashable]
 KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 
-# How a path is read.
-READING = ("delimiter", "encoding")
 # What a command calls otherwise.
 KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
 # Of the lines that `repr` shows.
@@ -475,7 +473,12 @@ def _opened(
 
 def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    reading = {name: told[name] for name in READING if told[name] is not None}
+    of_paths = inspect.signature(open_table).parameters
+    reading = {
+        name: told[name]
+        for name, parameter in of_paths.items()
+        if name in told and told[name] != parameter.default
+    }
     if reading and not any(isinstance(table, str | Path) for table in tables):
         raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
     return reading
