@@ -13,7 +13,9 @@ __all__ = ["one_line", "reason_of", "safe_stem", "suggest", "unique_names"]
 # line and paragraph separators, lone surrogates, private use and unassigned code points.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _TABLE_SUFFIX = re.compile(
-    r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xls|gz)$", re.IGNORECASE
+    r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xlsm|xlsb|xls|arrow|feather"
+    r"|ipc|gz|bz2|xz|zip)$",
+    re.IGNORECASE,
 )
 _MAX_STEM = 50
 _MAX_NOTES = 20

@@ -196,9 +196,10 @@ def test_an_interrupt_in_the_report_leaves_the_images(
 def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     kpca: Run, tmp_path: Path
 ) -> None:
-    # So many that a busy machine is not done with them before the interrupt is sent.
+    # So many, and so large, that no machine is done with them before the interrupt is sent.
+    noise = np.random.default_rng(0).integers(0, 256, (256, 256), dtype=np.uint8)
     for number in range(80):
-        save(f"many/{number:02}.png", np.full((96, 96), 100 + number, np.uint8))
+        save(f"many/{number:02}.png", noise)
     words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
     code = f"from kpca_apps.cli.main import main; raise SystemExit(main(['denoise', *{words!r}]))"
     process = subprocess.Popen(

@@ -124,7 +124,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "cut_gzip": (gzip.compress(b"a,b\n1,2\n" * 9, mtime=0)[:-9], "gzip data are damaged"),
     "gzip_twice": (gzip.compress(gzip.compress(b"a,b\n", mtime=0), mtime=0), "gzip twice"),
     "web_page": (b"<!DOCTYPE html>\n<table><tr><td>1</table>", "web or XML page"),
-    "zip": (b"PK\x03\x04\x00\x00", "zip archive"),
+    "zip": (b"PK\x03\x04\x00\x00", "not a readable zip file"),
     "ends_of_parquet": (b"PAR1PAR1", "not a readable Parquet file"),
     "long_name": (b"a," + b"b" * 200_000 + b"\n1,2\n", "line 1 has a cell of more than 131,072"),
     "long_cell_after_stray_quote": (

@@ -1,4 +1,4 @@
-"""Excel -> a frame of the first sheet."""
+"""Excel and its kin -> a frame of one sheet."""
 
 from __future__ import annotations
 
@@ -10,16 +10,26 @@ import re
 import zipfile
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
+from kpca_apps.files.tables.header import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.files.tables.parquet import damage_refused, plain_types
-from kpca_apps.files.tables.text import header_is_missing
+
+if TYPE_CHECKING:
+    import fastexcel
 
 __all__ = ["read_excel"]
+
+IntArray = NDArray[np.int64]
+MOST_LISTED = 20  # sheets named in a message
+LARGEST_WHOLE = 2.0**53  # beyond, floats are whole whatever was meant
 
 # A row or cell of a sheet, most often with its place beside it, or a place that stands elsewhere:
 # <c r="XFD1048576"> and <c s="1" r="XFD1048576">.
@@ -30,8 +40,13 @@ _SHEET, _CHUNK = b"sheetData", 1 << 20
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
-def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, list[str]]:
-    """Read the first sheet of a workbook, ``.xlsx`` or ``.xls``; return the notes on it too."""
+def read_excel(
+    data: bytes, label: str, sheet: str | int | None = None, skip_rows: int = 0
+) -> tuple[pl.DataFrame, IntArray, list[str]]:
+    """Read one sheet of a workbook; return its rows, their numbers in the sheet, and notes.
+
+    That is the sheet of a name, or of a number from 1; or the first, if it is a table.
+    """
     if importlib.util.find_spec("fastexcel") is None:
         raise ConfigError(
             f"{label}: reading Excel needs an extra; install it with: "
@@ -45,22 +60,80 @@ def read_excel(data: bytes, label: str) -> tuple[pl.DataFrame, list[str]]:
         logger.addHandler(logging.NullHandler())
     with damage_refused(label, "Excel"):
         workbook = fastexcel.read_excel(data)
-        sheets = workbook.sheet_names
-        sheet = workbook.load_sheet(0, header_row=None, n_rows=1, dtypes="string")
-        header = list(sheet.to_polars().fill_null("").row(0)) if sheet.width else []
-        body = workbook.load_sheet(0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
+        names = workbook.sheet_names
+        place = _sheet_place(names, sheet, label)
+        # From the first row on, empty or not, so that rows are counted as the program shows them.
+        top = workbook.load_sheet(
+            place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
+        )
+        rows = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
+        filled = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
+        if len(filled) < 2 and sheet is None and len(names) > 1:
+            raise InputError(
+                f'{label}: its first sheet, "{one_line(names[0])}", is no table; name another with '
+                f"--sheet: {_listed(workbook)}."
+            )
+        found = None if skip_rows else find_header(rows)
+        first = filled[0] if filled else 0
+        above = skip_rows + (first if found is None else found)
+        body = workbook.load_sheet(
+            place, header_row=above, schema_sample_rows=None, skip_whitespace_tail_rows=True
+        )
         frame = body.to_polars()
+    header = [*rows[above - skip_rows]] if rows else []
     header += [""] * (frame.width - len(header))
-    names, notes = unique_names(header[: frame.width])
-    frame.columns = names
+    columns, notes = unique_names(header[: frame.width])
+    frame.columns = columns
     if header_is_missing(header):
         notes.append(
             "The first row of the sheet holds numbers only and names the columns: if it is data, "
             "add a header row."
         )
-    if len(sheets) > 1:
-        notes = [f'Read sheet "{one_line(sheets[0])}", the first of {len(sheets)}.', *notes]
-    return plain_types(frame), notes
+    if found is not None:
+        said = next(cell for cell in rows[first] if cell.strip())
+        notes.append(
+            f'Rows 1 to {above} of the sheet stand above the header and are left out ("'
+            f'{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+        )
+    if len(names) > 1:
+        others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])
+        note = f'Read sheet "{one_line(names[place])}" of {len(names)}; --sheet reads another'
+        notes.insert(0, f"{note}: {one_line(others, 200)}.")
+    frame = plain_types(frame).with_columns(map(_whole, plain_types(frame).iter_columns()))
+    return frame, np.arange(frame.height) + above + 2, notes
+
+
+def _sheet_place(names: list[str], sheet: str | int | None, label: str) -> int:
+    """Return the place of the sheet that is meant."""
+    if sheet is None or sheet in names:
+        return 0 if sheet is None else names.index(str(sheet))
+    number = int(sheet) if str(sheet).isdecimal() and len(str(sheet)) < 6 else 0
+    if 1 <= number <= len(names):
+        return number - 1
+    listed = ", ".join(f'"{one_line(name, 40)}"' for name in names)
+    raise InputError(
+        f'{label}: has no sheet "{one_line(str(sheet), 40)}"; it has {one_line(listed, 300)}.'
+    )
+
+
+def _listed(workbook: fastexcel.ExcelReader) -> str:
+    """List the sheets of a workbook, each with its size."""
+    listed = []
+    for place, name in enumerate(workbook.sheet_names[:MOST_LISTED]):
+        sheet = workbook.load_sheet(place, header_row=None, dtypes="string")
+        size = f"{sheet.total_height:,} rows of {sheet.width:,}" if sheet.width else "empty"
+        listed.append(f'"{one_line(name, 40)}" ({size})')
+    more = len(workbook.sheet_names) - MOST_LISTED
+    return ", ".join(listed) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _whole(column: pl.Series) -> pl.Series:
+    """Make integers of numbers that are all whole: a workbook knows floats alone."""
+    if not column.dtype.is_float():
+        return column
+    known = column.drop_nulls()
+    is_whole = known.len() and ((known == known.round()) & (known.abs() < LARGEST_WHOLE)).all()
+    return column.cast(pl.Int64) if is_whole else column
 
 
 def _bound_workbook(data: bytes, label: str) -> None:

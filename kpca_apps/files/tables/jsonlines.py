@@ -1,4 +1,4 @@
-"""JSON lines -> typed Arrow columns, with the line each record stands on.
+"""JSON, an object a line or one list of them -> typed Arrow columns, with each record's line.
 
 What type a column has is known with its last value, so a file is gone through twice: once to check
 it and for the types of its values, once for the rows. Of a small file the records are kept.
@@ -19,10 +19,14 @@ from kpca_apps.errors import InputError
 from kpca_apps.files import limits
 from kpca_apps.files.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
 from kpca_apps.files.names import one_line, unique_names
+from kpca_apps.files.tables.bad_lines import BadLines
 
-__all__ = ["JSON_OBJECT", "json_pieces"]
+__all__ = ["JSON_LIST", "JSON_OBJECT", "json_pieces"]
 
 JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
+# A list of objects, or an object that is not at its end with its line.
+JSON_LIST = re.compile(rb'\s*(\[\s*[{\]]|\{\s*(\n|"([^"\\\n]|\\.)*"\s*:\s*\[\s*\{))')
+_SPACE = re.compile(r"[ \t\r\n]*")
 _INT64 = range(-(2**63), 2**63)
 # Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
@@ -36,22 +40,37 @@ def json_pieces(
     keep_rows: float,
     names: list[str],
     notes: list[str],
+    *,
+    is_list: bool = False,
+    leave_out: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield one JSON object a line as rows, the line of each in the last column.
+    """Yield one JSON object a line, or those of one list, as rows; the last column is their lines.
 
     Keys name the columns in the order they first appear; `names` and `notes` are filled in. A
     column of numbers or booleans is typed so; any other holds strings, with nested or mixed values
     as JSON text. A missing key and ``null`` are null. `chunks` returns the text in UTF-8, and is
-    called once, or twice if it has more rows than `keep_rows`, or than fit into memory.
+    called once, or twice if it has more rows than `keep_rows`, or than fit into memory. With
+    `leave_out`, lines that hold no object are left out and listed in the notes.
     """
+    records_of = _listed if is_list else _lines
+    bad, bad_lines = BadLines(label), set()
     kinds: dict[str, set[type]] = {}
     kept: list[tuple[list[dict[str, Any]], list[int]]] = []
     n_rows = n_values = n_bytes = width = 0
     is_kept, most_bytes = True, limits.available_memory() // COPIES
-    for lines, numbers in _lines(chunks(), label, kinds):
-        records = []
+    for lines, numbers in records_of(chunks(), label, kinds):
+        records, kept_numbers = [], []
         for line, number in zip(lines, numbers, strict=True):
-            record = _checked(line, number, label)
+            try:
+                record = _checked(line, number, label)
+            except InputError as error:
+                if not leave_out:
+                    raise
+                cause = str(error).removeprefix(f"{label}: line {number}").split(";")[0]
+                bad.leave_out(number, cause.lstrip(",: "))
+                bad_lines.add(number)
+                continue
+            kept_numbers.append(number)
             for key, value in record.items():
                 kind = type(value)
                 # Integers that 64 bits do not hold are floats.
@@ -74,9 +93,10 @@ def json_pieces(
         n_bytes += sum(map(len, lines))
         is_kept = is_kept and n_rows <= keep_rows and n_bytes <= most_bytes
         if is_kept:
-            kept.append((records, numbers))
+            kept.append((records, kept_numbers))
         else:
             kept.clear()
+    notes += bad.notes(n_rows)
     if not kinds:
         what = "no line holds a key and a value" if n_rows else "the file is empty"
         raise InputError(f"{label}: {what}; there is nothing to screen.")
@@ -90,7 +110,8 @@ def json_pieces(
             types[key] = pa.int64() if of_key == {int} else pa.float64()
         elif of_key == {bool}:
             types[key] = pa.bool_()
-    for records, numbers in kept if is_kept else _again(chunks(), label, kinds):
+    found_again = kept if is_kept else _again(records_of(chunks(), label, kinds), label, bad_lines)
+    for records, numbers in found_again:
         present = set().union(*records)
         arrays = [
             _array([record.get(key) for record in records], kind)
@@ -103,17 +124,95 @@ def json_pieces(
 
 
 def _again(
-    chunks: Iterable[bytes], label: str, keys: Collection[str]
+    records: Iterator[tuple[list[str], list[int]]], label: str, bad: Collection[int]
 ) -> Iterator[tuple[list[dict[str, Any]], list[int]]]:
-    """Yield the records of lines that were checked one by one, so are valid as one array too."""
-    for lines, numbers in _lines(chunks, label, keys):
+    """Yield records that were checked one by one, so are valid as one array too; not `bad` ones."""
+    for lines, numbers in records:
+        good = [place for place, number in enumerate(numbers) if number not in bad]
         try:
-            yield json.loads(f"[{','.join(lines)}]"), numbers
+            found = json.loads(f"[{','.join(lines[place] for place in good)}]")
         except json.JSONDecodeError:
             raise InputError(
                 f"{label}: the file was changed while it was being read; run again once it is "
                 "complete."
             ) from None
+        yield found, [numbers[place] for place in good]
+
+
+def _listed(
+    chunks: Iterable[bytes], label: str, keys: Collection[str]
+) -> Iterator[tuple[list[str], list[int]]]:
+    """Yield the records of one list and the lines they start on; all of it is held in memory."""
+    held = bytearray()
+    for chunk in chunks:
+        held += chunk
+        limits.require_memory(label, len(held))
+    text = held.decode("utf-8")
+    del held
+    place = counted = 0
+    line = 1
+    records: list[str] = []
+    numbers: list[int] = []
+    try:
+        place = _SPACE.match(text).end()  # type: ignore[union-attr]
+        place = _start_of_list(text, place, label) if text[place] == "{" else place + 1
+        while True:
+            place = _after_space(text, place)
+            if text[place] == "]" and not records and not numbers:
+                break
+            line, counted = line + text.count("\n", counted, place), place
+            end = _scan(text, place)[1]
+            records.append(text[place:end])
+            numbers.append(line)
+            place = _after_space(text, end)
+            if text[place] not in ",]":
+                raise json.JSONDecodeError("Expecting ',' or ']'", text, place)
+            is_last, place = text[place] == "]", place + 1
+            if len(records) >= max(_PIECE_CELLS // (len(keys) or 1), _LEAST_ROWS) or is_last:
+                yield records, numbers
+                records, numbers = [], []
+            if is_last:
+                break
+    except RecursionError:
+        raise InputError(f"{label}: line {line} is nested too deeply; flatten it.") from None
+    except IndexError:
+        raise InputError(
+            f"{label}: the list of records has no end; fetch the file again."
+        ) from None
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{label}: line {error.lineno}, column {error.colno}: not JSON ({error.msg}); mend it "
+            "there, or fetch the file again."
+        ) from None
+
+
+def _start_of_list(text: str, place: int, label: str) -> int:
+    """Return where the one list of records begins that stands under a key of an object."""
+    found: dict[str, int] = {}
+    place += 1
+    while text[place := _after_space(text, place)] != "}":
+        key, place = _scan(text, place)
+        place = _after_space(text, place)
+        if not isinstance(key, str) or text[place] != ":":
+            raise json.JSONDecodeError("Expecting a key and ':'", text, place)
+        place = _after_space(text, place + 1)
+        if text[place] == "[" and text[_after_space(text, place + 1)] == "{":
+            found[key] = place + 1
+        place = _after_space(text, _scan(text, place)[1])
+        place += text[place] == ","
+    if len(found) == 1:
+        return next(iter(found.values()))
+    listed = ", ".join(f'"{one_line(key, 40)}"' for key in found)
+    what = (
+        f"lists of records under several keys, {one_line(listed)}"
+        if found
+        else "no list of records"
+    )
+    raise InputError(f"{label}: this is one JSON object with {what}; write one list of records.")
+
+
+def _after_space(text: str, place: int) -> int:
+    return _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it may be empty
 
 
 def _lines(
@@ -156,6 +255,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # Made once: `json.loads` would make one for every line.
 _decode = json.JSONDecoder(object_pairs_hook=_distinct).decode
+_scan = json.JSONDecoder().raw_decode
 
 
 def _checked(line: str, number: int, label: str) -> dict[str, Any]:

@@ -7,27 +7,41 @@ cells mean is decided later, a column at a time.
 from __future__ import annotations
 
 import hashlib
+import io
+import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import remove_spools, spool
-from kpca_apps.files.tables.jsonlines import JSON_OBJECT, json_pieces
+from kpca_apps.files.tables.arrow import ARROW_FILE, ARROW_STREAM, arrow_rows
+from kpca_apps.files.tables.jsonlines import JSON_LIST, JSON_OBJECT, json_pieces
 from kpca_apps.files.tables.parquet import (
     LONGEST_GROUP,
     PARQUET_SUFFIXES,
     ParquetFiles,
+    damage_refused,
     folder_files,
 )
-from kpca_apps.files.tables.source import GZIP, InputFile, KnownFile, find_file
+from kpca_apps.files.tables.several import combined, expand
+from kpca_apps.files.tables.source import (
+    CHUNK,
+    PACKED,
+    PACKINGS,
+    InputFile,
+    KnownFile,
+    ReadOptions,
+    find_file,
+)
 from kpca_apps.files.tables.table import (
     PartedTable,
     Rows,
@@ -37,6 +51,7 @@ from kpca_apps.files.tables.table import (
     part_size,
     parted_table,
     require_cells,
+    with_source,
 )
 from kpca_apps.files.tables.text import DelimitedText, NotUtf8, decoded, encoding_of, with_newlines
 from kpca_apps.memory import ROWS_IN_MEMORY
@@ -45,21 +60,20 @@ from kpca_apps.temporary import TemporaryPath
 __all__ = ["open_table", "read_table"]
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson")
-_EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm")
+_EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb")
+_ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _ZIP = b"PK\x03\x04"
 _OLE = b"\xd0\xcf\x11\xe0"
 # Contents that are no table of ours, and what to call them.
 _FOREIGN = (
-    (_ZIP, "a zip archive"),
-    (GZIP, "packed with gzip twice"),
-    (b"BZh91AY&SY", "packed with bzip2"),
-    (b"\xfd7zXZ", "packed with xz"),
+    *((magic, f"packed with {name} twice") for name, magic in PACKINGS.items()),
     (b"\x28\xb5\x2f\xfd", "packed with zstd"),
     (b"%PDF", "a PDF"),
     (b"\x89PNG", "a picture"),
     (b"SQLite format 3\0", "a database"),
-    (b"ARROW1\0", "an Arrow file"),
+    (b"FEA1", "a Feather file of the first version"),
 )
+ALL_OPTIONS = "delimiter encoding sheet skip_rows bad_lines"
 _NAMED_DELIMITERS = {
     "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
 }  # fmt: skip
@@ -70,6 +84,9 @@ def open_table(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: str = "refuse",
     in_memory_rows: float = ROWS_IN_MEMORY,
     part_rows: int | None = None,
 ) -> Table | PartedTable:
@@ -77,10 +94,11 @@ def open_table(
 
     Parameters
     ----------
-    path : str or Path
-        The file; ``"-"`` is standard input. A folder of Parquet files with the same columns is one
-        table, its files in the order of their names.
-    delimiter, encoding : str, optional
+    path : str or Path, or a list of them
+        The file; ``"-"`` is standard input. Several files of one kind with the same columns are one
+        table: a list, a folder, or a pattern such as ``"data/*.csv"``, in the order of their names.
+        All but a folder of Parquet files get a column ``file`` that says where a row comes from.
+    delimiter, encoding, sheet, skip_rows, bad_lines
         As for `read_table`.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
@@ -113,12 +131,16 @@ def open_table(
     ...     [part.read().frame.rows() for part in table.parts]
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
-    cut = None if delimiter is None else _character(delimiter)
+    options = _options(delimiter, encoding, sheet, skip_rows, bad_lines)
     remove_spools()
+    paths = expand(path)
+    if len(paths) > 1:
+        return _several(paths, options, in_memory_rows, part_rows)
+    (path,) = paths
     if str(path) == "-" or not Path(path).is_dir():
-        return _open(find_file(path), cut, encoding, in_memory_rows, part_rows)
+        return _open(find_file(path), options, in_memory_rows, part_rows)
     known, label = folder_files(Path(path)), one_line(str(path), 200)
-    _refuse_text_options(cut, encoding, "parquet", label)
+    options.refuse(ALL_OPTIONS, "Parquet", label)
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
     n_bytes = sum(file.size for file in known)
@@ -132,18 +154,33 @@ def open_table(
 
 
 def read_table(
-    path: str | Path, *, delimiter: str | None = None, encoding: str | None = None
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: str = "refuse",
 ) -> Table:
-    r"""Read a table: delimited text, JSON lines, Parquet or Excel, packed with gzip or not.
+    r"""Read a table: delimited text, JSON, Parquet, Arrow or Excel, packed or not.
 
     Parameters
     ----------
     path : str or Path
-        The file; ``"-"`` reads standard input.
+        The file; ``"-"`` reads standard input. It may be packed with gzip, bzip2 or xz, or be the
+        one table in a zip archive.
     delimiter : str, optional
         One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
     encoding : str, optional
         Of a text file. By default a byte-order mark decides, then UTF-8, then cp1252.
+    sheet : str or int, optional
+        Of a workbook: its name, or its number from 1. By default the first.
+    skip_rows : int
+        Lines above the header of a text, or rows of a sheet, to leave out. By default titles are
+        found.
+    bad_lines : {"refuse", "skip"}
+        What to do with lines of a text that cannot be read or have other numbers of cells than the
+        header. Those that are left out are listed among the notes of the source.
 
     Returns
     -------
@@ -169,10 +206,17 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    cut = None if delimiter is None else _character(delimiter)
-    table = _open(find_file(path), cut, encoding)
+    options = _options(delimiter, encoding, sheet, skip_rows, bad_lines)
+    table = _open(find_file(path), options)
     assert isinstance(table, Table)
     return table
+
+
+def _options(
+    delimiter: str | None, encoding: str | None, sheet: str | int | None, skip: int, bad: str
+) -> ReadOptions:
+    cut = None if delimiter is None else _character(delimiter)
+    return ReadOptions(cut, encoding, sheet, skip, bad)
 
 
 def _character(delimiter: str) -> str:
@@ -187,24 +231,46 @@ def _character(delimiter: str) -> str:
     return character
 
 
+def _several(
+    paths: list[str | Path], options: ReadOptions, in_memory_rows: float, part_rows: int | None
+) -> Table | PartedTable:
+    """Open several files as one table; in memory as long as all of them are few rows."""
+    tables: list[Table | PartedTable] = []
+    left = in_memory_rows
+    for path in paths:
+        if str(path) == "-" or Path(path).is_dir():
+            what = "standard input" if str(path) == "-" else one_line(str(path), 200)
+            raise InputError(f"{what}: is no file, and cannot be one of several.")
+        tables.append(_open(find_file(path), options, left, part_rows))
+        left -= min(left, tables[-1].source.n_rows)
+    rows, source = combined(tables, [str(path) for path in paths])
+    label = one_line(source.name, 200)
+    return collect(rows, source, label, lambda: source.sha256, in_memory_rows, part_rows)
+
+
 def _open(
     file: InputFile,
-    delimiter: str | None,
-    encoding: str | None,
+    options: ReadOptions,
     in_memory_rows: float = inf,
     part_rows: int | None = None,
 ) -> Table | PartedTable:
     """Open a file by what it holds; the delimiter is one character."""
     head, known = file.head, file.file
     label, is_binary = known.label, b"\0" in head
-    notes = ("Unpacked from gzip.",) if known.is_packed else ()
+    notes = (f"Unpacked from {known.packing}.",) if known.packing else ()
     source = SourceInfo(file.name, "", "", known.size, 0, 0, notes=notes)
     # A header of text may start with these letters too.
     if head.startswith(b"PAR1") and (is_binary or file.tail == b"PAR1"):
-        _refuse_text_options(delimiter, encoding, "parquet", label)
-        copy = spool(known.chunks(), label) if known.is_packed else file.copy
+        options.refuse(ALL_OPTIONS, "Parquet", label)
+        copy = spool(known.chunks(), label) if known.packing else file.copy
         readable = KnownFile.at(copy.path, label) if copy else known
         return _parquet([readable], source, known.sha256, label, in_memory_rows, part_rows, copy)
+    if head.startswith(ARROW_FILE) or (is_binary and head.startswith(ARROW_STREAM)):
+        options.refuse(ALL_OPTIONS, "Arrow", label)
+        copy = spool(known.chunks(), label) if known.packing else file.copy
+        rows = arrow_rows(copy.path if copy else Path(known.path), label)
+        source = replace(source, format="arrow")
+        return collect(rows, source, label, known.sha256, in_memory_rows, part_rows)
     if head.startswith((_ZIP, _OLE)):
         digest = hashlib.sha256()
         data = _whole(known, digest)
@@ -212,26 +278,35 @@ def _open(
         if head.startswith(_OLE) or b"xl/" in data:
             from kpca_apps.files.tables.excel import read_excel
 
-            _refuse_text_options(delimiter, encoding, "excel", label)
-            frame, remarks = read_excel(data, label)
-            pieces = [frame.to_arrow(compat_level=pl.CompatLevel.oldest())]
-            rows = Rows(iter(pieces if frame.height else []), frame.columns, remarks, False)
+            options.refuse("delimiter encoding bad_lines", "Excel", label)
+            frame, lines, remarks = read_excel(data, label, options.sheet, options.skip_rows)
+            piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+            piece = piece.append_column("line", pa.array(lines))
+            pieces = iter([piece] if frame.height else [])
+            rows = Rows(pieces, frame.columns, remarks, True)
             source = replace(source, format="excel")
             return collect(rows, source, label, digest.hexdigest, in_memory_rows, part_rows)
+        if head.startswith(_ZIP):
+            inner = _member(data, file)
+            del data
+            table = _open(inner, options, in_memory_rows, part_rows)
+            note = f"Unpacked {one_line(inner.name)} from {one_line(file.name)}."
+            return with_source(table, replace(table.source, notes=(note, *table.source.notes)))
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise InputError(f"{label}: this is {what}, not a table; export it as CSV or Parquet.")
-    if file.suffix in (*PARQUET_SUFFIXES, *_EXCEL_SUFFIXES) and is_binary:
+    if file.suffix in (*PARQUET_SUFFIXES, *_EXCEL_SUFFIXES, *_ARROW_SUFFIXES) and is_binary:
         raise InputError(
             f"{label}: the contents are not what {file.suffix} promises; export it again."
         )
+    options.refuse("sheet", "text", label)
 
     # A text, in the encoding that is given, marked, or fits.
-    codec, name, remark = encoding_of(head, encoding)
+    codec, name, remark = encoding_of(head, options.encoding)
     source = replace(source, encoding=name, notes=notes + remark)
     try:
         try:
-            return _text(file, source, codec, delimiter, in_memory_rows, part_rows)
+            return _text(file, source, codec, options, in_memory_rows, part_rows)
         except NotUtf8:
             raise
         except InputError:
@@ -240,14 +315,47 @@ def _open(
                 deque(decoded(known.chunks(), codec, label), maxlen=0)
             raise
     except NotUtf8 as error:
-        if encoding is not None:
+        if options.encoding is not None:
             raise
         note = (
             f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
             f"{error.line} is not UTF-8."
         )
     source = replace(source, encoding="cp1252", notes=(*notes, note))
-    return _text(file, source, "cp1252", delimiter, in_memory_rows, part_rows)
+    return _text(file, source, "cp1252", options, in_memory_rows, part_rows)
+
+
+def _member(data: bytes, file: InputFile) -> InputFile:
+    """Unpack the one table of a zip archive, to disk."""
+    label = file.file.label
+    with damage_refused(label, "zip"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = [
+            entry
+            for entry in archive.infolist()
+            if not entry.is_dir()
+            and not any(part.startswith((".", "__MACOSX")) for part in entry.filename.split("/"))
+        ]
+        names = [one_line(entry.filename, 40) for entry in entries]
+        if len(entries) != 1:
+            listed = ", ".join(names[:20]) + ", ..." * (len(names) > 20) if names else "none"
+            raise InputError(
+                f"{label}: a zip archive is read if it holds one table, and this one holds "
+                f"{len(entries):,} files ({one_line(listed, 300)}); unpack it, and name a file, or "
+                "the folder."
+            )
+        (entry,) = entries
+        if entry.flag_bits & 1:
+            raise InputError(f"{label}: {names[0]} in it is encrypted; unpack it first.")
+        with archive.open(entry) as opened:
+            copy = spool(iter(lambda: opened.read(CHUNK), b""), label)
+    inner = find_file(copy.path)
+    if inner.head.startswith(_ZIP) and not entry.filename.lower().endswith(_EXCEL_SUFFIXES):
+        raise InputError(f"{label}: {names[0]} in it is an archive again; unpack it first.")
+    known = replace(inner.file, label=f"{label}: {names[0]}")
+    suffixes = [one for one in PurePath(entry.filename).suffixes if one.lower() not in PACKED]
+    suffix = suffixes[-1].lower() if suffixes else ""
+    name = PurePath(entry.filename).name
+    return replace(inner, file=known, name=name, suffix=suffix, copy=copy)
 
 
 def _whole(file: KnownFile, digest: Any) -> bytes:
@@ -258,13 +366,6 @@ def _whole(file: KnownFile, digest: Any) -> bytes:
         held += chunk
         require_memory(file.label, len(held))
     return bytes(held)
-
-
-def _refuse_text_options(
-    delimiter: str | None, encoding: str | None, kind: str, label: str
-) -> None:
-    if delimiter is not None or encoding is not None:
-        raise ConfigError(f"{label}: a delimiter or encoding does not apply to {kind}.")
 
 
 def _parquet(
@@ -295,34 +396,55 @@ def _text(
     file: InputFile,
     source: SourceInfo,
     codec: str,
-    delimiter: str | None,
+    options: ReadOptions,
     in_memory_rows: float,
     part_rows: int | None,
 ) -> Table | PartedTable:
-    """Read JSON lines or delimited text."""
-    known, digest = file.file, hashlib.sha256()
-    head, chunks = with_newlines(decoded(known.chunks(digest), codec, known.label))
+    """Read JSON or delimited text."""
+    known, digest, leave_out = file.file, hashlib.sha256(), options.bad_lines == "skip"
+    # Which lines are no text is told by their bytes, where an encoding leaves the lines whole.
+    is_raw = leave_out and options.encoding is not None and codec == "utf-8"
+
+    def text_of(digest: Any = None) -> Iterator[bytes]:
+        chunks = known.chunks(digest)
+        return chunks if is_raw else decoded(chunks, codec, known.label, zeros=leave_out)
+
+    head, chunks = with_newlines(text_of(digest))
     start = head[:1024].lstrip().lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise InputError(f"{known.label}: this is a web or XML page; export the table as CSV.")
-    if file.suffix == ".json" and start.startswith(b"["):
-        raise InputError(
-            f"{known.label}: this is one JSON array; write one object a line (JSON lines)."
-        )
-    is_json = delimiter is None and JSON_OBJECT.match(head)
-    if is_json or file.suffix in _JSON_SUFFIXES:
+    delimiter = options.delimiter
+    is_lines = file.suffix in _JSON_SUFFIXES
+    is_list = delimiter is None and not is_lines and JSON_LIST.match(head) is not None
+    if is_list or is_lines or (delimiter is None and JSON_OBJECT.match(head)):
+        other = "bad_lines" if is_list else ""
+        options.refuse(f"delimiter skip_rows {other}", "JSON", known.label)
         first = iter([chunks])
 
         def all_chunks() -> Iterator[bytes]:
-            return (
-                next(first, None) or with_newlines(decoded(known.chunks(), codec, known.label))[1]
-            )
+            return next(first, None) or with_newlines(text_of())[1]
 
         rows = Rows(iter(()), [], [], True)
-        pieces = json_pieces(all_chunks, known.label, in_memory_rows, rows.names, rows.notes)
-        rows, source = replace(rows, pieces=pieces), replace(source, format="jsonl")
+        pieces = json_pieces(
+            all_chunks,
+            known.label,
+            in_memory_rows,
+            rows.names,
+            rows.notes,
+            is_list=is_list,
+            leave_out=leave_out,
+        )
+        rows = replace(rows, pieces=pieces)
+        source = replace(source, format="json" if is_list else "jsonl")
     else:
-        text = DelimitedText(head, chunks, delimiter, known.label)
+        text = DelimitedText(
+            head,
+            chunks,
+            known.label,
+            delimiter=delimiter,
+            skip_rows=options.skip_rows,
+            leave_out=leave_out,
+        )
         rows = Rows(text.pieces(), text.names, text.notes, True)
         source = replace(source, format="csv", delimiter=text.delimiter)
     return collect(rows, source, known.label, digest.hexdigest, in_memory_rows, part_rows)

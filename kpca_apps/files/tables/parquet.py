@@ -33,8 +33,10 @@ __all__ = [
     "LONGEST_GROUP",
     "PARQUET_SUFFIXES",
     "ParquetFiles",
+    "arrow_frame",
     "as_polars",
     "damage_refused",
+    "far_dates",
     "folder_files",
     "plain_types",
 ]
@@ -82,8 +84,7 @@ class ParquetFiles:
                 }
                 dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
                 for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-                    frame = as_polars(pa.Table.from_batches([batch]))
-                    far.update(name for name in dates if not _have_names(frame[name]).all())
+                    far |= far_dates(batch)
             heights.append(metadata.num_rows)
             longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
             first = first or columns
@@ -108,7 +109,7 @@ class ParquetFiles:
         """Yield all rows, a few at a time."""
         for file, height in zip(self.files, self.heights, strict=True):
             for batch in _read(file, 0, height) if height else ():
-                frame = _frame([batch], file.label, self.as_text)
+                frame = arrow_frame([batch], file.label, self.as_text)
                 yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -196,7 +197,7 @@ def _slices(
     """Read rows of several files (file, first row, rows), typed as those of the whole table."""
     # All of a slice first: what is too much is found out before it is unpacked.
     frames = [
-        _frame(list(_read(file, offset, length)), file.label, as_text)
+        arrow_frame(list(_read(file, offset, length)), file.label, as_text)
         for file, offset, length in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
@@ -283,9 +284,18 @@ def _looked_at(
     return texts, worst
 
 
-def _frame(rows: list[pa.RecordBatch], label: str, as_text: Collection[str]) -> pl.DataFrame:
+def far_dates(batch: pa.RecordBatch) -> set[str]:
+    """Name the columns with a date outside the years 1 to 9999."""
+    frame = as_polars(pa.Table.from_batches([batch]))
+    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
+    return {column.name for column in dates if not _have_names(column).all()}
+
+
+def arrow_frame(
+    rows: list[pa.RecordBatch], label: str, as_text: Collection[str], kind: str = "Parquet"
+) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
-    with damage_refused(label, "Parquet"):
+    with damage_refused(label, kind):
         return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 

@@ -1,8 +1,10 @@
-"""The bytes a table is read from: a file, a pipe or standard input, packed with gzip or not."""
+"""The bytes a table is read from: a file, a pipe or standard input, packed or not."""
 
 from __future__ import annotations
 
+import bz2
 import hashlib
+import lzma
 import os
 import select
 import stat
@@ -15,18 +17,58 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import opening
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import spool
 from kpca_apps.temporary import TemporaryPath
 
-__all__ = ["GZIP", "HEAD", "InputFile", "KnownFile", "find_file"]
+__all__ = [
+    "CHUNK",
+    "HEAD",
+    "PACKED",
+    "PACKINGS",
+    "InputFile",
+    "KnownFile",
+    "ReadOptions",
+    "find_file",
+]
 
-GZIP = b"\x1f\x8b"
+PACKINGS = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
+PACKED = (".gz", ".bz2", ".xz")  # suffixes of packed files
+LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
 HEAD = 4096  # first bytes, by which a format is known
 CHUNK = 1 << 20  # bytes read at once
+MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
 _PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files are read; what is left open is found by itself."""
+
+    delimiter: str | None = None  # one character, or its name
+    encoding: str | None = None
+    sheet: str | int | None = None  # of a workbook: its name, or its number from 1
+    skip_rows: int = 0  # lines above the header of a text or a sheet
+    bad_lines: str = "refuse"  # or "skip"
+
+    def __post_init__(self) -> None:
+        if self.skip_rows not in range(MOST_SKIPPED + 1):
+            given = one_line(str(self.skip_rows), 30)
+            raise ConfigError(
+                f"--skip-rows must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
+            )
+        if self.bad_lines not in ("refuse", "skip"):
+            given = one_line(str(self.bad_lines), 30)
+            raise ConfigError(f"--bad-lines must be refuse or skip, got {given!r}")
+
+    def refuse(self, names: str, kind: str, label: str) -> None:
+        """Refuse those of some options that were given, as they do not apply to a kind of file."""
+        for name in names.split():
+            if getattr(self, name) != ReadOptions.__dataclass_fields__[name].default:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{label}: {flag} does not apply to {kind}; leave it out.")
 
 
 @dataclass(frozen=True)
@@ -37,13 +79,13 @@ class KnownFile:
     label: str  # its name as the user gave it, fit for a one-line message
     size: int  # bytes
     modified: int  # time of its last change, ns
-    is_packed: bool = False  # with gzip
+    packing: str = ""  # "gzip", "bzip2" or "xz"
 
     @classmethod
-    def at(cls, path: Path, label: str, is_packed: bool = False) -> KnownFile:
+    def at(cls, path: Path, label: str, packing: str = "") -> KnownFile:
         """Take note of a file as it is now."""
         found = path.stat()
-        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns, is_packed)
+        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns, packing)
 
     def check(self) -> None:
         """Refuse a file that was changed, moved or removed."""
@@ -59,8 +101,8 @@ class KnownFile:
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
-        if self.is_packed:
-            return _unpacked(self._bytes(digest), self.label)
+        if self.packing:
+            return _unpacked(self._bytes(digest), self.packing, self.label)
         return self._bytes(digest)
 
     def _bytes(self, digest: Any) -> Iterator[bytes]:
@@ -110,7 +152,9 @@ def find_file(path: str | Path) -> InputFile:
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name
     label = name if standard else one_line(str(path), 200)
-    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() != ".gz"]
+    suffixes = [
+        suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() not in PACKED
+    ]
     copy = None
     with opening(label, lambda: _near(path)):
         if standard:
@@ -127,9 +171,10 @@ def find_file(path: str | Path) -> InputFile:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
-    file = KnownFile.at(copy.path if copy else path, label, head.startswith(GZIP))
+    packing = next((name for name, magic in PACKINGS.items() if head.startswith(magic)), "")
+    file = KnownFile.at(copy.path if copy else path, label, packing)
     suffix = suffixes[-1] if suffixes and not standard else ""
-    if file.is_packed:
+    if packing:
         head = b""
         for chunk in file.chunks():
             head += chunk
@@ -138,26 +183,40 @@ def find_file(path: str | Path) -> InputFile:
     return InputFile(file, name, suffix, head[:HEAD], tail, copy)
 
 
-def _unpacked(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
-    """Yield what a gzip file of one member or several holds, in chunks of a bounded size."""
-    unpacker, is_whole = zlib.decompressobj(wbits=31), False
+def _unpacked(chunks: Iterable[bytes], packing: str, label: str) -> Iterator[bytes]:
+    """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
+    unpacker, is_whole = _unpacker(packing), False
     try:
         for chunk in chunks:
             while chunk:
                 if unpacker.eof:
                     if not (chunk := chunk.lstrip(b"\0")):
                         break
-                    unpacker = zlib.decompressobj(wbits=31)
+                    unpacker = _unpacker(packing)
                 if data := unpacker.decompress(chunk, CHUNK):
                     yield data
-                chunk = unpacker.unused_data or unpacker.unconsumed_tail
-        if data := unpacker.flush():
+                if packing == "gzip":
+                    chunk = unpacker.unused_data or unpacker.unconsumed_tail
+                    continue
+                # The others keep what they did not unpack yet.
+                while not (unpacker.eof or unpacker.needs_input):
+                    yield unpacker.decompress(b"", CHUNK)
+                chunk = unpacker.unused_data
+        if packing == "gzip" and (data := unpacker.flush()):
             yield data
         is_whole = unpacker.eof
-    except zlib.error:
+    except (zlib.error, lzma.LZMAError, OSError, EOFError):
         pass
     if not is_whole:
-        raise InputError(f"{label}: the gzip data are damaged or cut short; fetch the file again.")
+        raise InputError(
+            f"{label}: the {packing} data are damaged or cut short; fetch the file again."
+        )
+
+
+def _unpacker(packing: str) -> Any:
+    if packing == "gzip":
+        return zlib.decompressobj(wbits=31)
+    return bz2.BZ2Decompressor() if packing == "bzip2" else lzma.LZMADecompressor(memlimit=LZMA)
 
 
 def _near(path: Path) -> str:

@@ -43,6 +43,7 @@ __all__ = [
     "parted",
     "parted_table",
     "require_cells",
+    "with_source",
 ]
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
@@ -63,7 +64,7 @@ class SourceInfo:
     """Where a table came from, and how it was read."""
 
     name: str  # of the file without its folder, or "standard input"
-    format: str  # "csv", "parquet", "jsonl", "excel", or "frame" for a polars frame
+    format: str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", or "frame"
     sha256: str  # of the bytes as they lay on disk, 64 hex digits
     n_bytes: int  # their number
     n_rows: int
@@ -71,6 +72,7 @@ class SourceInfo:
     encoding: str | None = None  # of a text file
     delimiter: str | None = None  # of a text file
     notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
+    file_column: str | None = None  # names the file each row comes from, where there are several
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,14 @@ def parted_table(
         for number, load in enumerate(loads)
     )
     return PartedTable(source, tuple(columns), parts, copy)
+
+
+def with_source(table: Table | PartedTable, source: SourceInfo) -> Table | PartedTable:
+    """Return a table that says otherwise where it came from."""
+    if isinstance(table, Table):
+        return replace(table, source=source)
+    parts = tuple(replace(part, source=source) for part in table.parts)
+    return replace(table, source=source, parts=parts)
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:

@@ -24,6 +24,13 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files import limits
 from kpca_apps.files.limits import long_row, require_columns
 from kpca_apps.files.names import one_line, suggest, unique_names
+from kpca_apps.files.tables.bad_lines import BadLines
+from kpca_apps.files.tables.header import (
+    HEADER_SAMPLE,
+    find_header,
+    header_is_missing,
+    is_number,
+)
 
 __all__ = [
     "ONE_COLUMN",
@@ -31,8 +38,6 @@ __all__ = [
     "NotUtf8",
     "decoded",
     "encoding_of",
-    "header_is_missing",
-    "is_number",
     "sniff_delimiter",
     "with_newlines",
 ]
@@ -58,10 +63,6 @@ _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 300
 _QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
-_NUMBER = re.compile(r"[-+]?(\d[\d.,' \u00a0\u202f]*|[.,]\d+)([eE][-+]?\d+)?\s*%?")
-# Longer cells are no measurements, and the pattern would try every way to end them.
-_LONGEST_NUMBER = 100
-_MISSING = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf"})
 
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
@@ -69,6 +70,8 @@ _MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 # Text without the end of a row is held for so long before rows are looked for one by one.
 _WAIT = 1 << 23
+# Where bad lines are left out, a row takes no more lines than these: an open quote is a mistake.
+_MOST_LINES = 100
 # Cells that are cut one by one and handed on together.
 _PIECE_CELLS = 1 << 18
 
@@ -102,8 +105,13 @@ def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ..
         raise ConfigError(f'Unknown encoding "{one_line(given)}".{near}') from None
 
 
-def decoded(chunks: Iterable[bytes], codec: str, label: str) -> Iterator[bytes]:
-    """Turn the chunks of a text into chunks of UTF-8, none of them empty; refuse zero bytes."""
+def decoded(
+    chunks: Iterable[bytes], codec: str, label: str, *, zeros: bool = False
+) -> Iterator[bytes]:
+    """Turn the chunks of a text into chunks of UTF-8, none of them empty.
+
+    Zero bytes are refused, unless those who take the chunks look out for them.
+    """
     position = written = newlines = returns = 0
     try:
         decoder = codecs.getincrementaldecoder(codec)()
@@ -128,7 +136,7 @@ def decoded(chunks: Iterable[bytes], codec: str, label: str) -> Iterator[bytes]:
                 if codec == "utf-8":
                     raise NotUtf8(message, byte, 1 + lines) from None
                 raise InputError(message) from None
-            if (zero := text.find(b"\0")) >= 0:
+            if not zeros and (zero := text.find(b"\0")) >= 0:
                 line = 1 + newlines + text.count(b"\n", 0, zero)
                 raise InputError(
                     f"{label}: line {line}, byte {written + zero + 1} (0x00) does not belong in "
@@ -145,12 +153,6 @@ def decoded(chunks: Iterable[bytes], codec: str, label: str) -> Iterator[bytes]:
     except (ValueError, LookupError, AttributeError, TypeError):
         # Codecs that cannot take text in pieces ("punycode"), or leave lone surrogates behind.
         raise InputError(f"{label}: cannot be read as {codec}; save it as UTF-8.") from None
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell reads as a number in some notation."""
-    bare = cell.strip()
-    return len(bare) <= _LONGEST_NUMBER and _NUMBER.fullmatch(bare) is not None
 
 
 def sniff_delimiter(text: bytes) -> str:
@@ -199,20 +201,6 @@ def _cut_by_spaces(rows: Sequence[str]) -> bool:
     return sum(is_number(word) for row in body for word in row) * 2 > len(body) * width
 
 
-def header_is_missing(cells: Sequence[str]) -> bool:
-    """Whether a first row is data: all numbers or words for missing, at least one number.
-
-    A row that counts 0, 1, 2... or 1, 2, 3... is taken for names, as pandas writes them.
-    """
-    words = [cell.strip() for cell in cells]
-    if len(words) > 2 and any(
-        words == [str(number) for number in range(start, start + len(words))] for start in (0, 1)
-    ):
-        return False
-    numbers = sum(map(is_number, words))
-    return numbers > 0 and all(is_number(w) or w.casefold() in _MISSING for w in words)
-
-
 def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """Return the head of a text and all of its chunks, without byte-order marks.
 
@@ -236,19 +224,47 @@ def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 class DelimitedText:
     """A text table on its way in, from chunks of UTF-8 and its first bytes.
 
-    `names` are known with the first piece of its rows, `notes` state what was guessed.
+    `names` are known with the first piece of its rows, `notes` state what was guessed. The first
+    `skip_rows` lines are left out, or, for 0, titles above the header. With `leave_out`, so are
+    lines that cannot be read or have other numbers of cells; the notes list them.
     """
 
     def __init__(
-        self, head: bytes, chunks: Iterable[bytes], delimiter: str | None, label: str
+        self,
+        head: bytes,
+        chunks: Iterable[bytes],
+        label: str,
+        *,
+        delimiter: str | None = None,
+        skip_rows: int = 0,
+        leave_out: bool = False,
     ) -> None:
         self.names: list[str] = []
         self.notes: list[str] = []
+        self._bad = BadLines(label) if leave_out else None
         match = _SEPARATOR_LINE.match(head)
         # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
-        self._skip = match.end() if match else 0
+        self._skip, n_above = (match.end(), 0) if match else (0, skip_rows)
         stated = match[1].decode("utf-8") if match else None
-        self._delimiter = delimiter or stated or sniff_delimiter(head)
+        if n_above:
+            try:
+                self._skip = _start_of_line(head, n_above)
+            except ValueError:
+                raise InputError(
+                    f"{label}: has no {n_above:,} lines above a header; give a smaller --skip-rows."
+                ) from None
+        self._delimiter = delimiter or stated or sniff_delimiter(head[self._skip :])
+        if not (stated or skip_rows):
+            n_above, self._delimiter = _below_title(head, delimiter, self._delimiter)
+            if n_above:
+                self._skip = _start_of_line(head, n_above)
+                first = head[: self._skip].decode("utf-8", "replace").split("\n")
+                said = next(line for line in first if line.strip())
+                lines = "Line 1 stands" if n_above == 1 else f"Lines 1 to {n_above} stand"
+                self.notes.append(
+                    f"{lines} above the header and {'is' if n_above == 1 else 'are'} left out "
+                    f'("{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+                )
         # None for a table of one column.
         self.delimiter = None if self._delimiter == ONE_COLUMN else self._delimiter
         if not (delimiter or stated) and self._delimiter not in (",", ONE_COLUMN):
@@ -256,7 +272,7 @@ class DelimitedText:
             self.notes.append(f"Cells are cut at the {name} (found by itself).")
         self._head, self._chunks, self._label = head, chunks, label
         self._is_given = delimiter is not None
-        self._line, self._first_line, self._has_rows = 1, 0, False
+        self._line, self._first_line, self._n_rows = 1 + n_above, 0, 0
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield the rows as strings, the line of each in the last column."""
@@ -276,13 +292,15 @@ class DelimitedText:
                 outside = np.flatnonzero((data == _NEWLINE) & (inside == 0))
                 stop = int(outside[-1]) + 1 if outside.size else 0
             n_lines = held.count(b"\n", 0, stop)
-            rows = self._regular_rows(held[:stop], n_lines) if stop else None
+            is_sound = self._bad is None or _is_sound(held[:stop])
+            rows = self._regular_rows(held[:stop], n_lines) if stop and is_sound else None
             if rows is not None:
                 if rows.num_rows:
-                    self._has_rows = True
+                    self._n_rows += rows.num_rows
                     yield rows
             elif stop or len(held) > _WAIT:
-                stop = yield from self._rows_one_by_one(held, is_last=is_last)
+                cut = self._rows_one_by_one if self._bad is None else self._rows_that_fit
+                stop = yield from cut(held, is_last=is_last)
                 n_lines = held.count(b"\n", 0, stop)
             self._line += n_lines
             if len(held) - stop > limits.LONGEST_ROW:
@@ -301,11 +319,13 @@ class DelimitedText:
                 "--delimiter does not occur in the file; its rows look cut at the "
                 f"{_DELIMITER_NAMES[found]}: leave the option out."
             )
-        if not self._has_rows:
+        if not self._n_rows:
             raise InputError(
                 f"{self._label}: line {self._first_line} is a header without rows; there is "
                 "nothing to screen."
             )
+        if self._bad is not None:
+            self.notes += self._bad.notes(self._n_rows)
 
     def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
         """Cut whole rows with pyarrow; ``None`` where it cannot be trusted."""
@@ -415,14 +435,13 @@ class DelimitedText:
                     self.names or self._take_header(row, line)
                 ):
                     if len(row) != len(self.names):
-                        noun = "cell" if len(row) == 1 else "cells"
                         name = _DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
                         raise InputError(
-                            f"{self._label}: line {line} has {len(row)} {noun} where line "
-                            f"{self._first_line} has {len(self.names)}; put cells that contain a "
-                            f"{name} in quotes, or repair the row."
+                            f"{self._label}: line {line} {self._wrong_width(row)}; put cells that "
+                            f"contain a {name} in quotes, repair the row, or leave such lines out "
+                            "with --bad-lines skip."
                         )
-                    self._has_rows = True
+                    self._n_rows += 1
                     rows.append(row)
                     lines.append(line)
                     if len(rows) * len(row) >= _PIECE_CELLS:
@@ -435,6 +454,70 @@ class DelimitedText:
         if rows:
             yield _table(self.names, rows, lines)
         return start
+
+    def _rows_that_fit(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
+        """Cut rows one by one, and leave out lines that are none; return how many bytes were cut.
+
+        A row that does not end after so many lines opened a quote by mistake: its first line goes.
+        """
+        assert self._bad is not None
+        raw = list(io.BytesIO(text[: len(text) if is_last else text.rfind(b"\n") + 1]))
+        rows: list[list[str]] = []
+        lines: list[int] = []
+        place = 0
+        while place < len(raw):
+            row, n_lines, cause = self._row_at(raw, place)
+            if not n_lines and not is_last:
+                break
+            if row is None:
+                self._bad.leave_out(self._line + place, cause)
+            elif (len(row) > 1 or not raw[place].isspace()) and (
+                self.names or self._take_header(row, self._line + place)
+            ):
+                if len(row) == len(self.names):
+                    self._n_rows += 1
+                    rows.append(row)
+                    lines.append(self._line + place)
+                else:
+                    self._bad.leave_out(self._line + place, self._wrong_width(row))
+                    n_lines = 1
+            place += n_lines or 1
+            if len(rows) * len(self.names) >= _PIECE_CELLS:
+                yield _table(self.names, rows, lines)
+                rows, lines = [], []
+        if rows:
+            yield _table(self.names, rows, lines)
+        return sum(map(len, raw[:place]))
+
+    def _row_at(self, raw: list[bytes], place: int) -> tuple[list[str] | None, int, str]:
+        """Return the row on some line, how many lines it takes, and why it is none.
+
+        It takes 0 lines where it has no end among those that are there.
+        """
+        even = collapse_spaces if self._delimiter == " " else bytes
+        texts: list[str] = []
+        for line in raw[place : place + _MOST_LINES]:
+            try:
+                texts.append(even(line).decode("utf-8"))
+            except UnicodeDecodeError:
+                return None, 1, "is not UTF-8 text"
+            if "\0" in texts[-1]:
+                return None, 1, "holds a zero byte"
+            try:
+                (row,) = csv.reader(texts, delimiter=self._delimiter, strict=True)
+            except csv.Error as error:
+                if "unexpected end" not in str(error):
+                    return None, 1, _cut_cause(str(error))[0]
+            except ValueError:  # a row with a line break that no quote holds
+                return None, 1, "holds a carriage return"
+            else:
+                return row, len(texts), ""
+        is_open = len(texts) < _MOST_LINES
+        return None, 0 if is_open else 1, "opens a quote that is never closed"
+
+    def _wrong_width(self, row: list[str]) -> str:
+        noun = "cell" if len(row) == 1 else "cells"
+        return f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
 
     def _take_header(self, cells: list[str], line: int) -> bool:
         """Take the first row for names; return whether it is data, and the names are made up."""
@@ -459,6 +542,46 @@ class DelimitedText:
                 "they are data, add a header line."
             )
         return False
+
+
+def _below_title(head: bytes, given: str | None, sniffed: str) -> tuple[int, str]:
+    """Return how many lines stand above the header of a text, and what cuts it below them.
+
+    Titles may hide what cuts the rest, which the lower lines of the head show then.
+    """
+    sample = head[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")[:HEADER_SAMPLE]
+    lower = "\n".join(sample[len(sample) // 2 :]).encode()
+    for cut in (sniffed, given or sniff_delimiter(lower)):
+        rows, starts, line = [], [], 0
+        even = collapse_spaces if cut == " " else bytes
+        reader = csv.reader((even(one.encode()).decode() + "\n" for one in sample), delimiter=cut)
+        try:
+            for row in reader:
+                rows.append(row)
+                starts.append(line)
+                line = reader.line_num
+        except csv.Error:
+            continue
+        if (place := find_header(rows)) is not None:
+            return starts[place], cut
+    return 0, sniffed
+
+
+def _start_of_line(text: bytes, n_lines: int) -> int:
+    """Return the place of the first byte after so many lines."""
+    place = 0
+    for _ in range(n_lines):
+        place = text.index(b"\n", place) + 1
+    return place
+
+
+def _is_sound(text: bytes) -> bool:
+    """Whether a block is UTF-8 without zero bytes."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in text
 
 
 def _table(names: list[str], rows: list[list[str]], lines: list[int]) -> pa.Table:
@@ -493,18 +616,19 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
     return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
 
 
-def _cut_message(error: str, label: str, line: int) -> str:
-    """Say what the standard library's reader could not read, and what to do."""
+def _cut_cause(error: str) -> tuple[str, str]:
+    """Say what the standard library's reader could not read in a row, and what to do."""
     if "field larger than" in error:
-        return (
-            f"{label}: the row on line {line} has a cell of more than {csv.field_size_limit():,} "
-            "characters; shorten it, or look for a quote that is never closed."
-        )
+        size = csv.field_size_limit()
+        advice = "shorten it, or look for a quote that is never closed"
+        return f"has a cell of more than {size:,} characters", advice
     if "expected after" in error:
-        return (
-            f"{label}: the row on line {line} has text after a closing quote; "
-            'double a quote inside a quoted cell ("").'
-        )
+        return "has text after a closing quote", 'double a quote inside a quoted cell ("")'
     if "new-line character" in error:
-        return f"{label}: the row on line {line} holds a carriage return; put its cell in quotes."
-    return f"{label}: the row on line {line} opens a quote that is never closed; close it."
+        return "holds a carriage return", "put its cell in quotes"
+    return "opens a quote that is never closed", "close it"
+
+
+def _cut_message(error: str, label: str, line: int) -> str:
+    cause, advice = _cut_cause(error)
+    return f"{label}: the row on line {line} {cause}; {advice}, or give --bad-lines skip."

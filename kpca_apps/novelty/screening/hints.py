@@ -182,10 +182,10 @@ class HintFinder:
         distances = np.empty((len(columns), len(picked)))
         for i, row in enumerate(picked if columns else ()):
             around = _Surroundings(self.compared, neighbours.standardised[row])
+            expected = around.expected_of_each(columns, int(neighbours.index[row]))
             for j, column in enumerate(columns):
-                expected = around.expected(column, (column.group,), int(neighbours.index[row]))
                 value = float(neighbours.rows[row, column.place])
-                distances[j, i] = column.distance(value, expected)
+                distances[j, i] = column.distance(value, expected[j])
         self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
     def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
@@ -197,9 +197,9 @@ class HintFinder:
             return ()
         around = _Surroundings(self.compared, standardised)
         off: list[tuple[_Column, float, float]] = []
-        for column in self.columns:
+        each = around.expected_of_each(self.columns, own)
+        for column, expected in zip(self.columns, each, strict=True):
             value = float(row[column.place])
-            expected = around.expected(column, (column.group,), own)
             if column.is_off(value, expected):
                 off.append((column, value, expected))
         found: list[str] = []
@@ -252,12 +252,24 @@ class _Surroundings:
 
     def expected(self, column: _Column, left_out: tuple[int, ...], own: int) -> float:
         """Return what the rows nearest in the groups that are not left out suggest."""
-        others = self.total - self.parts[list(left_out)].sum(axis=0)
-        others[self.neighbours.index == own] = np.inf
-        (nearest,) = nearest_rows(others[None])
+        (value,) = self._middle(self.parts[list(left_out)].sum(axis=0)[None], [column.place], own)
+        return value
+
+    def expected_of_each(self, columns: Sequence[_Column], own: int) -> list[float]:
+        """Return what the rows nearest in all other groups suggest for each of some columns."""
+        left_out = self.parts[[column.group for column in columns]]
+        return self._middle(left_out, [column.place for column in columns], own)
+
+    def _middle(self, left_out: FloatArray, places: list[int], own: int) -> list[float]:
+        """Median of the nearest rows in each matrix column, without its part of the distances."""
+        others = self.total - left_out
+        others[:, self.neighbours.index == own] = np.inf
+        nearest = nearest_rows(others)
         # Several times faster than a median of few numbers.
-        values, k = np.sort(self.neighbours.rows[nearest, column.place]), len(nearest)
-        return float(values[(k - 1) // 2] + values[k // 2]) / 2
+        values = np.sort(self.neighbours.rows[nearest, np.array(places)[:, None]], axis=1)
+        k = values.shape[1]
+        found: list[float] = ((values[:, (k - 1) // 2] + values[:, k // 2]) / 2).tolist()
+        return found
 
 
 def _repaired(column: _Column, value: float, expected: float) -> list[str]:

@@ -120,7 +120,7 @@ def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) ->
     FRAME[:0].write_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match="has no rows"):
         opened(tmp_path)
-    with pytest.raises(ConfigError, match="does not apply to parquet"):
+    with pytest.raises(ConfigError, match="does not apply to Parquet"):
         open_table(tmp_path, delimiter=",")
 
 

@@ -40,7 +40,7 @@ class CutText:
 
 def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> CutText:
     head, chunks = with_newlines([text])
-    table = DelimitedText(head, chunks, delimiter, label)
+    table = DelimitedText(head, chunks, label, delimiter=delimiter)
     frame, lines = as_frame(pa.concat_tables(table.pieces()), has_lines=True)
     assert lines is not None
     return CutText(frame, lines, tuple(table.notes))
@@ -186,9 +186,7 @@ def test_what_is_no_number(cell: str) -> None:
 def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it() -> None:
     chunk = (b"1.2345678," * 9 + b"9.8765432\n") * 10_000
     tracemalloc.start()
-    n_rows = sum(
-        piece.num_rows for piece in DelimitedText(chunk, [chunk] * 16, None, "t.csv").pieces()
-    )
+    n_rows = sum(piece.num_rows for piece in DelimitedText(chunk, [chunk] * 16, "t.csv").pieces())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_rows == 160_000
@@ -200,7 +198,7 @@ def test_lines_of_nothing_take_no_memory() -> None:
     chunk = b"\n" * (1 << 20)
     text = [b"a,b\n", *[chunk] * 20, b"1,2\n"]
     tracemalloc.start()
-    (piece,) = DelimitedText(text[0], text, None, "t.csv").pieces()
+    (piece,) = DelimitedText(text[0], text, "t.csv").pieces()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert piece.to_pylist() == [{"a": "1", "b": "2", "line": 20 * len(chunk) + 2}]

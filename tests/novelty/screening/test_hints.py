@@ -107,7 +107,7 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     monkeypatch.setattr(_Surroundings, "expected", counted)
     unlike = rng.uniform(-2, 2, n_columns)
     assert not any("exchanged" in one for one in finder.hints(unlike, unlike, own=-1))
-    assert len(looked_up) == n_columns
+    assert looked_up == []
 
 
 def test_few_rows_or_one_column_give_no_hints() -> None:

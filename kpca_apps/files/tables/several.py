@@ -1,0 +1,167 @@
+"""Several files of one kind as one table, each row with the name of its file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from kpca_apps.errors import InputError
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.tables.parquet import PARQUET_SUFFIXES
+from kpca_apps.files.tables.table import PartedTable, Rows, SourceInfo, Table
+
+__all__ = ["combined", "expand"]
+
+_PATTERN = "*?["
+MOST_NOTES = 20
+# Files of a folder that are read as one table; another beside them would be lost without a word.
+_SUFFIXES = (
+    ".csv", ".tsv", ".tab", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".arrow",
+    ".feather", ".gz", ".bz2", ".xz", ".zip",
+)  # fmt: skip
+
+
+def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """Name the files that are meant: one, a list of them, a pattern's, or those of a folder.
+
+    A folder with Parquet files is left as it is.
+    """
+    if isinstance(path, str | Path):
+        paths = [path]
+    else:
+        paths = list(path)
+        if not paths:
+            raise InputError("no file is named; name at least one.")
+    found: list[str | Path] = []
+    for one in paths:
+        text = str(one)
+        if any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
+            start = Path(Path(text).anchor)
+            pattern = str(Path(text).relative_to(start))
+            matches = sorted(match for match in start.glob(pattern) if not match.is_dir())
+            if not matches:
+                raise InputError(f"{one_line(text, 200)}: no file has such a name.")
+            found += matches
+        elif text != "-" and Path(one).is_dir():
+            found += _folder(Path(one))
+        else:
+            found.append(one)
+    seen: set[str] = set()
+    for one in found:
+        real = os.path.realpath(one)
+        if real in seen and len(found) > 1:
+            raise InputError(f"{one_line(str(one), 200)}: is named twice; leave one out.")
+        seen.add(real)
+    return found
+
+
+def _folder(folder: Path) -> list[str | Path]:
+    """Name the files of a folder, or the folder itself if it is one of Parquet files or of none."""
+    try:
+        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
+    except OSError:
+        return [folder]  # what is wrong with it is said by who opens it
+    if any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
+        return [folder]
+    files: list[str | Path] = [item for item in items if item.suffix.lower() in _SUFFIXES]
+    return files or [folder]
+
+
+def combined(
+    tables: Sequence[Table | PartedTable], labels: Sequence[str]
+) -> tuple[Rows, SourceInfo]:
+    """Put tables together, as rows still to be taken in; all need the columns of the first."""
+    first = tables[0]
+    names = _columns(first)
+    for table, label in zip(tables, labels, strict=True):
+        if table.source.format != first.source.format:
+            raise InputError(
+                f"{label}: is {table.source.format} and {labels[0]} is {first.source.format}; the "
+                "files of one table are of one kind."
+            )
+        others = _columns(table)
+        for name in names:
+            if name not in others:
+                raise InputError(
+                    f'{label}: has no column "{one_line(name)}", which {labels[0]} has; the files '
+                    f"of one table need the same columns.{suggest(name, others)}"
+                )
+        for name in others:
+            if name not in names:
+                raise InputError(
+                    f'{label}: its column "{one_line(name)}" is not in {labels[0]}; the files of '
+                    "one table need the same columns."
+                )
+    paths = [Path(label).absolute() for label in labels]
+    shared = Path(os.path.commonpath([path.parent for path in paths]))
+    shown = [str(path.relative_to(shared)) for path in paths]
+    file_column = "file"
+    while file_column in names:
+        file_column += "_"
+    types = _types(tables, names)
+    has_lines = _has_lines(first)
+
+    def pieces() -> Iterator[pa.Table]:
+        for table, name in zip(tables, shown, strict=True):
+            for part in [table] if isinstance(table, Table) else (p.read() for p in table.parts):
+                frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
+                frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
+                piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+                if has_lines:
+                    piece = piece.append_column("line", pa.array(part.lines))
+                yield piece
+
+    listing = "".join(
+        f"{table.source.sha256}  {name}\n" for table, name in zip(tables, shown, strict=True)
+    )
+    notes = [
+        f"{one_line(n, 60)}: {note}"
+        for n, t in zip(shown, tables, strict=True)
+        for note in t.source.notes
+    ]
+    more = len(notes) - MOST_NOTES
+    if more > 0:
+        notes[MOST_NOTES:] = [f"{more} more such remarks on how the files were read."]
+    source = SourceInfo(
+        f"{shared.name or 'files'} ({len(tables)} files)",
+        first.source.format,
+        hashlib.sha256(listing.encode()).hexdigest(),
+        sum(table.source.n_bytes for table in tables),
+        0,
+        0,
+        first.source.encoding,
+        first.source.delimiter,
+        (f'Read from {len(tables)} files, named in the column "{file_column}".', *notes),
+        file_column,
+    )
+    return Rows(pieces(), [*names, file_column], [], has_lines), source
+
+
+def _columns(table: Table | PartedTable) -> list[str]:
+    return list(table.frame.columns if isinstance(table, Table) else table.columns)
+
+
+def _head(table: Table | PartedTable) -> Table:
+    return table if isinstance(table, Table) else table.parts[0].read()
+
+
+def _has_lines(table: Table | PartedTable) -> bool:
+    return _head(table).lines is not None
+
+
+def _types(tables: Sequence[Table | PartedTable], names: Sequence[str]) -> dict[str, pl.DataType]:
+    """Return the type of each column: that of all files, a float for numbers, else text."""
+    schemas = [_head(table).frame.schema for table in tables]
+    types = {}
+    for name in names:
+        found = {schema[name] for schema in schemas if schema[name] != pl.Null}
+        if len(found) > 1:
+            is_number = all(kind.is_numeric() for kind in found)
+            found = {pl.Float64() if is_number else pl.String()}
+        types[name] = next(iter(found), pl.String())
+    return types
