@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -205,18 +205,21 @@ def screen_table(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: Literal["refuse", "skip"] = "refuse",
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
 
     Parameters
     ----------
-    table : DataFrame, dict, array, str, Path, Table or PartedTable
+    table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
         The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
         library that offers Arrow's stream interface or the data frame interchange protocol; a dict
-        of columns; a numpy array of rows by columns, or a structured one; the path of a file, or
-        of a folder of Parquet files; or what `open_table` returns. More than 100,000 rows are
-        worked on in parts.
+        of columns; a numpy array of rows by columns, or a structured one; the path of a file, of a
+        folder of files, a pattern or a list of paths; or what `open_table` returns. More than
+        100,000 rows are worked on in parts.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     share : float, optional
@@ -259,8 +262,8 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads that score rows; changes no number.
-    delimiter, encoding : str, optional
-        Of a text file, where a path is given: see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How the file is read, where a path is given: see `read_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -331,6 +334,9 @@ def fit_model(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: Literal["refuse", "skip"] = "refuse",
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -348,8 +354,8 @@ def fit_model(
         What its columns are; see `screen_table`.
     explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
         See `screen_table`.
-    delimiter, encoding : str, optional
-        Of a text file; see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -393,6 +399,9 @@ def score_table(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: Literal["refuse", "skip"] = "refuse",
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -407,8 +416,8 @@ def score_table(
         What flags rows, instead of the rule of the model; see `screen_table`.
     id, label, positive, hide, explain, jobs : optional
         As for `screen_table`; by default those of the model.
-    delimiter, encoding : str, optional
-        Of a text file; see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -465,7 +474,7 @@ def _opened(
     named = None if id is None else column_name(id)
     if isinstance(given, Table | PartedTable):
         return _Opened(given, None, named)
-    if isinstance(given, str | Path):
+    if _is_path(given):
         return _Opened(open_table(given, **reading), None, named)
     frame = read_frame(given, id, **of_frame)
     return _Opened(frame.table, frame.given, frame.id, frame.categories)
@@ -479,9 +488,15 @@ def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
         for name, parameter in of_paths.items()
         if name in told and told[name] != parameter.default
     }
-    if reading and not any(isinstance(table, str | Path) for table in tables):
+    if reading and not any(map(_is_path, tables)):
         raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
     return reading
+
+
+def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
+    """Whether a table was given by a path, or by several."""
+    several = given if isinstance(given, list) and given else [given]
+    return all(isinstance(path, str | Path) for path in several)
 
 
 def _names(given: Columns) -> tuple[str, ...]:
@@ -509,8 +524,9 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
         value = told[name]
         if name in ("jobs", "execution") or value is parameter.default:
             continue
-        if isinstance(value, str | Path) and name in ("table", "reference"):
-            value = Path(value).name
+        if name in ("table", "reference") and _is_path(value):
+            names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
+            value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
         words.append(written if parameter.default is parameter.empty else f"{name}={written}")
     return f"kpca_apps.{function}({', '.join(words)})"
@@ -532,14 +548,16 @@ def _with_keywords(text: str) -> str:
     known = inspect.signature(screen_table).parameters
 
     def keyword(flag: re.Match[str]) -> str:
-        name = KEYWORDS.get(flag[1], flag[1])
+        name = KEYWORDS.get(flag[1], flag[1].replace("-", "_"))
         return f"{name}=" if name in known else flag[0]
 
-    return re.sub(r"--([a-z]+)\b", keyword, text)
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)\b", keyword, text)
 
 
 def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
     found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
+    notes = tuple(map(_with_keywords, result.source.notes))
+    found["source"] = replace(result.source, notes=notes)
     found["warnings"] = tuple(map(_with_keywords, result.warnings))
     found["columns"] = tuple(
         replace(column, why=_with_keywords(column.why)) for column in result.columns
