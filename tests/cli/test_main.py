@@ -51,7 +51,7 @@ OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr label positive id exclude categorical numeric hide "
         "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration seed jobs workers scheduler out force format delimiter encoding json "
+        "calibration seed jobs workers scheduler out force format flagged delimiter encoding json "
         "quiet dry-run config"
     ),
     "novelty fit": (
@@ -61,7 +61,7 @@ OPTIONS = {
     ),
     "novelty score": (
         "share count alpha fdr label positive id hide explain jobs workers scheduler out "
-        "force format delimiter encoding json quiet config"
+        "force format flagged delimiter encoding json quiet config"
     ),
     "novelty explain": "row line id delimiter encoding json quiet config",
     "novelty compare": (
