@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,6 +194,18 @@ def reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
     shares = pl.Series("share", [one.share for one in listed], pl.Float64)
     return {name: pl.Series(name, cells, pl.String) for name, cells in joined.items()} | {
         "share": shares
+    }
+
+
+def reasons_between(result: ScreeningResult, start: int, stop: int) -> dict[str, pl.Series]:
+    """Return the first reasons of the rows from `start` to `stop` - 1, null where there is none."""
+    listed = result.flagged_by_row
+    first, last = (bisect_right(listed, place, key=lambda one: one.row) for place in (start, stop))
+    places = [one.row - 1 - start for one in listed[first:last]]
+    empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
+    return {
+        name: empty.cast(cells.dtype).scatter(places, cells).alias(name)
+        for name, cells in reason_columns(listed[first:last]).items()
     }
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
@@ -32,7 +30,7 @@ from kpca_apps.novelty.result import (
     RankedRow,
     ScreeningResult,
 )
-from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reason_columns
+from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reasons_between
 from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
@@ -459,15 +457,7 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     }
     here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
     start, stop, _ = rows.indices(result.n_rows)
-    listed = result.flagged_by_row
-    first, last = (bisect_right(listed, place, key=lambda one: one.row) for place in (start, stop))
-    places = [one.row - 1 - start for one in listed[first:last]]
-    empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
-    reasons = {
-        name: empty.cast(cells.dtype).scatter(places, cells)
-        for name, cells in reason_columns(listed[first:last]).items()
-    }
-    return {**here, **reasons}
+    return {**here, **reasons_between(result, start, stop)}
 
 
 def write_scored_table(
