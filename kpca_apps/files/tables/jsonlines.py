@@ -25,6 +25,7 @@ __all__ = ["JSON_LIST", "JSON_OBJECT", "json_lines", "json_pieces"]
 
 JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
 JSON_LIST = re.compile(rb"\s*\[\s*[{\]]")
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as they are decoded
 _INT64 = range(-(2**63), 2**63)
 # Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
@@ -153,7 +154,8 @@ def json_lines(
             number += 1
             if len(raw) > limits.LONGEST_ROW:
                 raise long_row(label, number)
-            line = raw.decode("utf-8").removesuffix("\n")
+            # Bytes that are no text are told of with their record.
+            line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             if line.strip():
                 lines.append(line)
                 numbers.append(number)
@@ -182,6 +184,8 @@ _decode = json.JSONDecoder(object_pairs_hook=_distinct).decode
 
 def _checked(text: str, where: str, label: str) -> dict[str, Any]:
     """Parse one object, or say what is wrong with it."""
+    if not text.isascii() and _NO_TEXT.search(text):
+        raise InputError(f"{label}: {where} is not UTF-8 text; save the file as UTF-8.")
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:

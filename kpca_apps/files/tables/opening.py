@@ -35,12 +35,12 @@ from kpca_apps.files.tables.parquet import (
 )
 from kpca_apps.files.tables.several import combined, expand
 from kpca_apps.files.tables.source import (
-    PACKINGS,
     InputFile,
     KnownFile,
     ReadOptions,
     find_file,
     member_of,
+    packing_of,
 )
 from kpca_apps.files.tables.table import (
     PartedTable,
@@ -65,7 +65,6 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
 _OLE = b"\xd0\xcf\x11\xe0"
 # Contents that are no table of ours, and what to call them.
 _FOREIGN = (
-    *((magic, f"packed with {name} twice") for name, magic in PACKINGS.items()),
     (b"%PDF", "a PDF"),
     (b"\x89PNG", "a picture"),
     (b"SQLite format 3\0", "a database"),
@@ -292,6 +291,8 @@ def _open(
         if is_packed:
             raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
         return _open(_only_member(file), options, in_memory_rows, part_rows)
+    if twice := packing_of(head):
+        raise InputError(f"{label}: this is packed with {twice} twice, not a table; unpack it.")
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise InputError(f"{label}: this is {what}, not a table; export it as CSV or Parquet.")
@@ -311,8 +312,9 @@ def _open(
             raise
         except InputError:
             # In another encoding, other characters may cut the cells: to be known first.
-            if codec == "utf-8":
-                deque(decoded(known.chunks(), codec, label), maxlen=0)
+            leave_out = options.bad_lines == "skip"
+            if codec == "utf-8" and not (leave_out and options.encoding is not None):
+                deque(decoded(known.chunks(), codec, label, zeros=leave_out), maxlen=0)
             raise
     except NotUtf8 as error:
         if options.encoding is not None:
@@ -413,7 +415,7 @@ def _text(
         chunks = known.chunks(digest)
         return chunks if is_raw else decoded(chunks, codec, known.label, zeros=leave_out)
 
-    head, chunks = with_newlines(text_of(digest))
+    head, chunks = with_newlines(text_of(digest), options.skip_rows)
     start = head[:1024].lstrip().lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise InputError(f"{known.label}: this is a web or XML page; export the table as CSV.")

@@ -160,7 +160,8 @@ def folder_files(path: Path) -> list[KnownFile]:
                 raise InputError(f"{named}: cannot be looked at ({error.strerror}).") from None
     if not known:
         raise InputError(
-            f"{label}: this is a folder without Parquet files; name a file, or a folder of them."
+            f"{label}: this is a folder without Parquet files or other tables; name a file, or a "
+            "folder of them."
         )
     for item in found:
         # Rows may be kept in folders by year or the like: to leave them out would be a loss.

@@ -43,7 +43,15 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
         if any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
             start = Path(Path(text).anchor)
             pattern = str(Path(text).relative_to(start))
-            matches = sorted(match for match in start.glob(pattern) if not match.is_dir())
+            try:
+                matches = sorted(
+                    match
+                    for match in start.glob(pattern)
+                    # As in a shell, a pattern does not mean hidden files.
+                    if not (match.name.startswith(".") or match.is_dir())
+                )
+            except (ValueError, NotImplementedError, OSError) as error:
+                raise InputError(f"{one_line(text, 200)}: {one_line(str(error))}.") from None
             if not matches:
                 raise InputError(f"{one_line(text, 200)}: no file has such a name.")
             found += matches
@@ -124,6 +132,12 @@ def combined(
         for n, t in zip(shown, tables, strict=True)
         for note in t.source.notes
     ]
+    first_with: dict[str, str] = {}
+    for table, name in zip(tables, shown, strict=True):
+        other = first_with.setdefault(table.source.sha256, name)
+        if other != name:
+            same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
+            notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
     more = len(notes) - MOST_NOTES
     if more > 0:
         notes[MOST_NOTES:] = [f"{more} more such remarks on how the files were read."]

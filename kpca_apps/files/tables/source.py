@@ -7,6 +7,7 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import select
 import stat
 import sys
@@ -29,17 +30,21 @@ __all__ = [
     "CHUNK",
     "HEAD",
     "PACKED",
-    "PACKINGS",
     "InputFile",
     "KnownFile",
     "ReadOptions",
     "find_file",
     "member_of",
+    "packing_of",
 ]
 
-PACKINGS = {
-    "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd",
-}  # fmt: skip
+_PACKINGS = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    # A text may begin with "BZh" too.
+    "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
 PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
 LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
 HEAD = 4096  # first bytes, by which a format is known
@@ -189,7 +194,7 @@ def find_file(path: str | Path) -> InputFile:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
-    file = KnownFile.at(copy.path if copy else path, label, _packing(head))
+    file = KnownFile.at(copy.path if copy else path, label, packing_of(head))
     suffix = "" if standard else _suffix(name)
     return InputFile(file, name, suffix, _head(file) if file.packing else head, tail, copy)
 
@@ -198,14 +203,15 @@ def member_of(file: InputFile, name: str) -> InputFile:
     """Look at one file of a zip archive, which is unpacked as it is read."""
     known = file.file
     known = replace(known, member=name, label=f"{known.label}: {one_line(name, 100)}")
-    if packing := _packing(head := _head(known)):
+    if packing := packing_of(head := _head(known)):
         known = replace(known, packing=packing)
         head = _head(known)
     return InputFile(known, file.name, _suffix(name), head, b"", file.copy)
 
 
-def _packing(head: bytes) -> str:
-    return next((name for name, magic in PACKINGS.items() if head.startswith(magic)), "")
+def packing_of(head: bytes) -> str:
+    """Name what the first bytes of a file say it is packed with; ``""`` for nothing."""
+    return next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
 
 
 def _suffix(name: str) -> str:
@@ -240,7 +246,8 @@ def _unpacked(chunks: Iterable[bytes], packing: str, label: str) -> Iterator[byt
                     continue
                 # The others keep what they did not unpack yet.
                 while not (unpacker.eof or unpacker.needs_input):
-                    yield unpacker.decompress(b"", CHUNK)
+                    if data := unpacker.decompress(b"", CHUNK):
+                        yield data
                 chunk = unpacker.unused_data
         if packing == "gzip" and (data := unpacker.flush()):
             yield data

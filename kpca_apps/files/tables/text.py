@@ -75,6 +75,11 @@ _MOST_LINES = 100
 # Cells that are cut one by one and handed on together.
 _PIECE_CELLS = 1 << 18
 
+# Lines of one cell above a wider one, up to so many, are spoken of as a title.
+_MOST_TITLE = 50
+# What stands around the words of a title on a line of cells.
+_AROUND = ' \t\r",;|'
+
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 
@@ -201,14 +206,17 @@ def _cut_by_spaces(rows: Sequence[str]) -> bool:
     return sum(is_number(word) for row in body for word in row) * 2 > len(body) * width
 
 
-def with_newlines(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+def with_newlines(chunks: Iterable[bytes], n_lines: int = 0) -> tuple[bytes, Iterator[bytes]]:
     """Return the head of a text and all of its chunks, without byte-order marks.
 
-    Lines of an old Macintosh end as others.
+    The head goes on beyond its first `n_lines` lines, unless they are far too long. Lines of an old
+    Macintosh end as others.
     """
     chunks, head = iter(chunks), b""
     # A newline that does not come within the longest row does not come.
-    while len(head) < _HEAD_BYTES or (b"\n" not in head and len(head) <= limits.LONGEST_ROW):
+    while len(head) < _HEAD_BYTES or (
+        head.count(b"\n") <= n_lines and len(head) <= limits.LONGEST_ROW
+    ):
         if not (chunk := next(chunks, b"")):
             break
         head += chunk
@@ -242,9 +250,9 @@ class DelimitedText:
         self.names: list[str] = []
         self.notes: list[str] = []
         self._bad = BadLines(label) if leave_out else None
-        match = _SEPARATOR_LINE.match(head)
+        match, n_above = _SEPARATOR_LINE.match(head), skip_rows
         # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
-        self._skip, n_above = (match.end(), 0) if match else (0, skip_rows)
+        self._skip = n_stated = match.end() if match else 0
         stated = match[1].decode("utf-8") if match else None
         if n_above:
             try:
@@ -254,16 +262,17 @@ class DelimitedText:
                     f"{label}: has no {n_above:,} lines above a header; give a smaller --skip-rows."
                 ) from None
         self._delimiter = delimiter or stated or sniff_delimiter(head[self._skip :])
-        if not (stated or skip_rows):
-            n_above, self._delimiter = _below_title(head, delimiter, self._delimiter)
+        if not skip_rows:
+            below = head[n_stated:]
+            n_above, self._delimiter = _below_title(below, delimiter or stated, self._delimiter)
             if n_above:
-                self._skip = _start_of_line(head, n_above)
-                first = head[: self._skip].decode("utf-8", "replace").split("\n")
+                self._skip = n_stated + _start_of_line(below, n_above)
+                first = head[n_stated : self._skip].decode("utf-8", "replace").split("\n")
                 said = next(line for line in first if line.strip())
                 lines = "Line 1 stands" if n_above == 1 else f"Lines 1 to {n_above} stand"
                 self.notes.append(
                     f"{lines} above the header and {'is' if n_above == 1 else 'are'} left out "
-                    f'("{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+                    f'("{one_line(said.strip(_AROUND), 60)}"); --skip-rows sets how many.'
                 )
         # None for a table of one column.
         self.delimiter = None if self._delimiter == ONE_COLUMN else self._delimiter
@@ -323,13 +332,14 @@ class DelimitedText:
                 "--delimiter does not occur in the file; its rows look cut at the "
                 f"{_DELIMITER_NAMES[found]}: leave the option out."
             )
+        # Before a header without rows is told of: bad lines may have been all there was below it.
+        if self._bad is not None:
+            self.notes += self._bad.notes(self._n_rows)
         if not self._n_rows:
             raise InputError(
                 f"{self._label}: line {self._first_line} is a header without rows; there is "
                 "nothing to screen."
             )
-        if self._bad is not None:
-            self.notes += self._bad.notes(self._n_rows)
 
     def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
         """Cut whole rows with pyarrow; ``None`` where it cannot be trusted."""
@@ -439,12 +449,7 @@ class DelimitedText:
                     self.names or self._take_header(row, line)
                 ):
                     if len(row) != len(self.names):
-                        name = _DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
-                        raise InputError(
-                            f"{self._label}: line {line} {self._wrong_width(row)}; put cells that "
-                            f"contain a {name} in quotes, repair the row, or leave such lines out "
-                            "with --bad-lines skip."
-                        )
+                        raise self._ragged(row, line)
                     self._n_rows += 1
                     rows.append(row)
                     lines.append(line)
@@ -473,6 +478,12 @@ class DelimitedText:
             row, n_lines, cause = self._row_at(raw, place)
             if not n_lines and not is_last:
                 break
+            if row is None and not self.names:
+                # Without it, the first row of data would name the columns.
+                raise InputError(
+                    f"{self._label}: line {self._line + place} should name the columns and "
+                    f"{cause}; mend it, or leave out what stands above the header with --skip-rows."
+                )
             if row is None:
                 self._bad.leave_out(self._line + place, cause)
             elif (len(row) > 1 or not raw[place].isspace()) and (
@@ -519,6 +530,24 @@ class DelimitedText:
         is_open = len(texts) < _MOST_LINES
         return None, 0 if is_open else 1, "opens a quote that is never closed"
 
+    def _ragged(self, row: list[str], line: int) -> InputError:
+        """Return the error for a row with another number of cells than the header."""
+        what = f"{self._label}: line {line} {self._wrong_width(row)}"
+        # Lines of one cell, then wider ones: a title that hides what cuts the rest.
+        if len(row) > len(self.names) and self._n_rows < (
+            _MOST_TITLE if len(self.names) == 1 else 1
+        ):
+            noun = "line" if line == 2 else "lines"
+            return InputError(
+                f"{what}; if a title stands above a header on line {line}, leave its {line - 1} "
+                f"{noun} out with --skip-rows {line - 1}, else repair the row."
+            )
+        name = _DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
+        return InputError(
+            f"{what}; put cells that contain a {name} in quotes, repair the row, or leave such "
+            "lines out with --bad-lines skip."
+        )
+
     def _wrong_width(self, row: list[str]) -> str:
         noun = "cell" if len(row) == 1 else "cells"
         return f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
@@ -534,7 +563,8 @@ class DelimitedText:
             return True
         if not any(name.strip() for name in cells):
             raise InputError(
-                f"{self._label}: line {line} should name the columns and is blank; add a header."
+                f"{self._label}: line {line} should name the columns and is blank; add a "
+                "header, or leave out what stands above it with --skip-rows."
             )
         names, notes = unique_names(cells)
         self.names += names
@@ -553,7 +583,9 @@ def _below_title(head: bytes, given: str | None, sniffed: str) -> tuple[int, str
 
     Titles may hide what cuts the rest, which the lower lines of the head show then.
     """
-    sample = head[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")[:HEADER_SAMPLE]
+    sample = head[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")
+    # What follows the last newline may be no whole line.
+    sample = sample[:-1][:HEADER_SAMPLE] or sample
     lower = "\n".join(sample[len(sample) // 2 :]).encode()
     for cut in (sniffed, given or sniff_delimiter(lower)):
         rows, starts, line = [], [], 0

@@ -115,7 +115,7 @@ def test_types_with_hostile_names_are_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a folder without Parquet files"):
+    with pytest.raises(InputError, match="a folder without Parquet files or other tables"):
         opened(tmp_path)
     FRAME[:0].write_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match="has no rows"):
