@@ -12,6 +12,7 @@ from kpca_apps.novelty.screening.verdict import rate_statement
 from kpca_apps.report.novelty.text import (
     PRECISION,
     ROC,
+    file_of,
     headline,
     is_missing,
     scores_text,
@@ -83,9 +84,12 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
     oddest = result.oddest_of_each_kind[:TOP]
     scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
-    rows = [_row_cells(row, score) for row, score in zip(oddest, scores, strict=True)]
+    files = [one_line(file_of(row, result.source.file_column), 24) for row in oddest]
+    rows = [
+        _row_cells(row, score, file) for row, score, file in zip(oddest, scores, files, strict=True)
+    ]
     scale = result.scale.name if result.scale else ""
-    head = ("rank", "flagged", "row", "line", "id", scale, "score")
+    head = ("rank", "flagged", "row", "line", "file", "id", scale, "score")
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     top, *body = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
@@ -152,12 +156,13 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
     return lines
 
 
-def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:
-    """Return rank, flagged, row, line, id, rarity and score as cells of the summary."""
+def _row_cells(row: RankedRow, score: str, file: str) -> tuple[str, ...]:
+    """Return rank, flagged, row, line, file, id, rarity and score as cells of the summary."""
     rarity = "" if row.p_value is None else f"{row.p_value:.3g}"
     if row.rarity is not None:
         rarity = row.rarity.words
-    place = (str(row.row), "" if row.line is None else str(row.line), one_line(row.id or "", 12))
+    line = "" if row.line is None else str(row.line)
+    place = (str(row.row), line, file, one_line(row.id or "", 12))
     return str(row.rank), "yes" if row.flagged else "no", *place, rarity, score
 
 
@@ -243,7 +248,9 @@ def learned(model: NoveltyModel) -> str:
 def place(row: RankedRow, result: ScreeningResult) -> str:
     """Say in one line which row it is, and where it stands."""
     name = f" ({one_line(row.id, 60)})" if row.id else ""
+    file = one_line(file_of(row, result.source.file_column), 60)
     line = f", line {row.line}" if row.line is not None else ""
+    line += f" of {file}" if line and file else ""
     rarity = f"p-value {row.p_value:.3g}; " if row.p_value is not None else ""
     if row.rarity is not None:
         rarity = f"{row.rarity.words} usual rows would score so high; "

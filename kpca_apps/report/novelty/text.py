@@ -67,9 +67,16 @@ def is_missing(text: str) -> bool:
     return text.strip() in ("", "missing", "(missing)")
 
 
-def row_name(row: RankedRow) -> list[str]:
+def file_of(row: RankedRow, file_column: str | None) -> str:
+    """Return the file a row comes from; ``""`` where there is one file, or it is hidden."""
+    return dict(row.cells).get(file_column or "", "")
+
+
+def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
     """Name a row in a sentence, by its identifier where it has one, and say where it stands."""
     place, line = f"row {count(row.row)}", f"line {count(row.line or 0)}"
+    if file := file_of(row, file_column):
+        line += f" of {cut(file, 40)}"
     if row.id:
         return [cut(row.id, 40), f" ({place if row.line is None else line})"]
     return [place if row.line is None else f"{place} ({line})"]
@@ -101,15 +108,16 @@ def headline(result: ScreeningResult) -> list[str]:
     if not result.ranked:
         return [found, "."]
     top = result.ranked[0]
+    named = row_name(top, result.source.file_column)
     if n_rows == 1:
         return [found, *_because(top, result.columns, ": its ")]
     if n_flagged == 0 and (why := too_few(result)):
-        return [why, "; ", *row_name(top), " comes nearest", *_because(top, result.columns)]
+        return [why, "; ", *named, " comes nearest", *_because(top, result.columns)]
     if n_flagged == 0:
-        return [found, "; ", *row_name(top), " comes nearest", *_because(top, result.columns)]
+        return [found, "; ", *named, " comes nearest", *_because(top, result.columns)]
     if n_flagged == 1:
-        return [found, ": ", *row_name(top), *_because(top, result.columns, ", whose ")]
-    return [found, "; ", *row_name(top), " most", *_because(top, result.columns)]
+        return [found, ": ", *named, *_because(top, result.columns, ", whose ")]
+    return [found, "; ", *named, " most", *_because(top, result.columns)]
 
 
 def too_few(result: ScreeningResult) -> str:

@@ -150,7 +150,7 @@ def test_what_names_no_files_is_refused(
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
     ]:
         with pytest.raises(InputError, match=said) as caught:
-            open_table(given)  # type: ignore[arg-type]
+            open_table(given)
         assert "\n" not in str(caught.value)
 
 

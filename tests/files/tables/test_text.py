@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.files.tables.header import header_is_missing, is_number
 from kpca_apps.files.tables.table import as_frame
 from kpca_apps.files.tables.text import (
     ONE_COLUMN,
     DelimitedText,
-    header_is_missing,
-    is_number,
     sniff_delimiter,
     with_newlines,
 )
