@@ -1,0 +1,82 @@
+"""Titles, bad lines and several files, from the command to what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Run
+
+
+def split(folder: Path) -> list[str]:
+    """Write the table in three files of twenty rows; return its lines."""
+    header, *rows = (folder / "birds.csv").read_text().splitlines()
+    (folder / "data").mkdir()
+    for place, name in enumerate(("a.csv", "b.csv", "c.csv")):
+        part = rows[20 * place : 20 * place + 20]
+        (folder / "data" / name).write_text("\n".join([header, *part, ""]))
+    return [header, *rows]
+
+
+def test_rows_of_several_files_are_those_of_one(kpca: Run, folder: Path) -> None:
+    split(folder)
+    one = kpca("screen", "birds.csv", "--count", 3, "--out", "one")
+    done = kpca("screen", "data/*.csv", "--count", 3)
+    assert (one.code, done.code) == (0, 0), done.err
+    assert done.out == "kpca-novelty-data/report.html\n"
+    first, found = (
+        json.loads((folder / name / "result.json").read_text())
+        for name in ("one", "kpca-novelty-data")
+    )
+    # Where a row comes from is no measurement: nothing is learned from it.
+    assert [row["score"] for row in found["ranked"]] == [row["score"] for row in first["ranked"]]
+    assert [row["row"] for row in found["ranked"]] == [row["row"] for row in first["ranked"]]
+    top = found["ranked"][0]
+    file = "abc"[(top["row"] - 1) // 20] + ".csv"
+    said = " ".join(done.err.split())
+    assert top["line"] == (top["row"] - 1) % 20 + 2
+    assert f"(line {top['line']} of {file}) most" in said
+    assert 'Read from 3 files, named in the column "file".' in said
+
+
+def test_a_hidden_name_of_a_file_is_not_said(kpca: Run, folder: Path) -> None:
+    split(folder)
+    done = kpca("screen", "data", "--hide", "file")
+    assert done.code == 0, done.err
+    home = folder / "kpca-novelty-data"
+    for text in (done.err, *((home / n).read_text() for n in ("report.html", "result.json"))):
+        assert not any(name in text for name in ("a.csv", "b.csv", "c.csv"))
+
+
+def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: Path) -> None:
+    split(folder)
+    assert kpca("screen", "data").code == 0
+    model = "kpca-novelty-data/model.kpca"
+    done = kpca("explain", model, "data", "--line", 5)
+    assert done.code == 3
+    assert "rows 4, 24, 44; name one, as with --row 4" in done.err
+    done = kpca("explain", model, "data/a.csv", "data/b.csv", "data/c.csv", "--row", 24)
+    assert done.code == 0, done.err
+    assert "line 5 of b.csv" in " ".join((done.out + done.err).split())
+
+
+def test_one_file_with_other_columns_is_named(kpca: Run, folder: Path) -> None:
+    split(folder)
+    (folder / "data" / "d.csv").write_text("other,columns\n1,2\n")
+    done = kpca("screen", "data/*.csv")
+    assert done.code == 3 and done.err.count("\n") == 1
+    assert "d.csv: has no column" in done.err
+
+
+def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) -> None:
+    lines = split(folder)
+    lines[30:30] = ["damaged"]
+    (folder / "t.csv").write_text("\n".join(["Birds of May", "", *lines, ""]))
+    done = kpca("screen", "t.csv")
+    assert done.code == 3
+    assert "t.csv: line 33 has 1 cell" in done.err and "--bad-lines skip" in done.err
+    done = kpca("screen", "t.csv", "--bad-lines", "skip")
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    assert 'Lines 1 to 2 stand above the header and are left out ("Birds of May")' in said
+    assert "1 bad line was left out: line 33 has 1 cell" in said
