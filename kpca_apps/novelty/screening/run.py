@@ -250,13 +250,12 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
         raise InputError(f"{name}: no {what}")
     # Where the rows of one id are, and how to name one of them.
     first = found[:MAX_PLACES]
-    lines = rows.take(first).lines
     # Of several files, each has such a line.
-    by_row = lines is None or rows.source.file_column is not None
-    kind, places = ("row", first + 1) if by_row else ("line", lines)
+    lines = None if rows.source.file_column is not None else rows.take(first).lines
+    kind, places = ("row", first + 1) if lines is None else ("line", lines)
     more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
     instead = f"name one, as with --{kind} {places[0]}"
-    if by_row and line is None:
+    if lines is None and line is None:
         instead = "name the rows by another column with --id"
     raise InputError(
         f"{name}: {len(found)} rows are a {what}: {kind}s {', '.join(map(str, places))}{more}; "
