@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -82,6 +83,7 @@ class JsonList:
             limits.require_memory(label, len(held))
         self._text, self._label = held.decode("utf-8"), label
         del held
+        self._found = array("q")  # where each record begins and ends, once all were gone through
         self.notes: list[str] = []
         with self._refused():
             self._top = self._start = self._after_space(0)
@@ -96,8 +98,11 @@ class JsonList:
         text, counted, line, number = self._text, 0, 1, 0
         records: list[str] = []
         numbers: list[int] = []
+        known = iter(self._found)
+        found = array("q")
         with self._refused():
-            for start, end in self._spans():
+            for start, end in zip(known, known, strict=True) if self._found else self._spans():
+                found.extend((start, end))
                 if self.unit == "line":
                     line, counted = line + text.count("\n", counted, start), start
                 number = line if self.unit == "line" else number + 1
@@ -106,6 +111,7 @@ class JsonList:
                 if len(records) >= min(_MOST_RECORDS, max(_MOST_CELLS // (len(keys) or 1), 64)):
                     yield records, numbers
                     records, numbers = [], []
+        self._found = found
         if records:
             yield records, numbers
 
