@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -31,6 +33,8 @@ T = TypeVar("T")
 _BATCH_ROWS = 1 << 16
 # What a batch takes in memory while it is taken apart: itself, and some of its rows.
 _COPIES = 2
+_VIEWS = (pa.string_view(), pa.binary_view())
+_MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
@@ -40,9 +44,10 @@ def arrow_rows(path: Path, label: str) -> Rows:
     with damage_refused(label, "Arrow"), _opened(path, label) as (schema, batches):
         require_columns(label, len(schema))
         names, notes = unique_names(schema.names)
-        if any(pa.types.is_temporal(kind) for kind in schema.types):
+        dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
+        if dates:
             for batch in batches:
-                far |= far_dates(_sound(batch, names))
+                far |= far_dates(_sound(batch, names).select(dates))
 
     def pieces() -> Iterator[pa.Table]:
         with damage_refused(label, "Arrow"), _opened(path, label) as (_, batches):
@@ -52,6 +57,7 @@ def arrow_rows(path: Path, label: str) -> Rows:
                     rows = checked.slice(start, _BATCH_ROWS)
                     # Texts that stand in memory once, for many rows, are about to be repeated.
                     require_text(label, sum(map(text_bytes, rows.columns)))
+                    rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
                     frame = arrow_frame([rows], label, far, "Arrow")
                     yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
@@ -87,6 +93,33 @@ def _allowed(items: Iterable[T], sizes: Iterator[int], label: str) -> Iterator[T
         yield item
 
 
+def _clean(column: pa.Array) -> pa.Array:
+    """Make views of missing texts empty: they may show anything.
+
+    Arrow does not look at what is missing, and polars takes it as it is.
+    """
+    kind = column.type
+    if kind in _VIEWS:
+        is_missing = column.is_null().to_numpy(zero_copy_only=False)
+        if not is_missing.any():
+            return column
+        valid, views, *texts = column.buffers()
+        numbers = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+        numbers[column.offset : column.offset + len(column)][is_missing] = 0
+        buffers = [valid, pa.py_buffer(numbers), *texts]
+        return pa.Array.from_buffers(kind, len(column), buffers, offset=column.offset)
+    if pa.types.is_dictionary(kind) and kind.value_type in _VIEWS:
+        return pa.DictionaryArray.from_arrays(column.indices, _clean(column.dictionary))
+    if pa.types.is_nested(kind) and "view" in str(kind):
+        # They become text one by one in any case.
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+            for value in column.to_pylist()
+        ]
+        return pa.array(texts, pa.large_string())
+    return column
+
+
 def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
     """Yield what each batch of rows takes in memory, with the dictionaries that come before it."""
     n_bytes = 0
@@ -100,7 +133,10 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
             for start, length in batch.structs(2, "<qq") if batch.table(3) else ():
                 # A packed buffer begins with its size; -1 says that it is not packed after all.
                 begin = handle.read_at(8, offset + n_metadata + start) if length >= 8 else bytes(8)
-                n_bytes += max(*struct.unpack("<q", begin), 0)
+                (unpacked,) = struct.unpack("<q", begin)
+                if unpacked > _MOST_BYTES:
+                    raise ValueError("a column of impossible size")
+                n_bytes += max(unpacked, 0)
         if kind == _BATCH:
             yield n_bytes
             n_bytes = 0

@@ -62,6 +62,8 @@ class JsonList:
 
     Attributes
     ----------
+    is_record : bool
+        Whether the document is one object without a list, which is its only record.
     unit : {"line", "record"}
         What numbers the records: the lines they start on, or, where they share one, their order.
     notes : list of str
@@ -89,6 +91,7 @@ class JsonList:
             self._top = self._start = self._after_space(0)
             if self._text[self._top] == "{":
                 self._start = self._list_of_object()
+            self.is_record = self._text[self._start] == "{"
             starts = [start for start, _ in islice(self._spans(), 2)]
         is_spread = len(starts) < 2 or "\n" in self._text[starts[0] : starts[1]]
         self.unit: Literal["line", "record"] = "line" if is_spread else "record"
@@ -117,7 +120,7 @@ class JsonList:
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Yield where each record begins and ends."""
-        if self._text[self._start] == "{":
+        if self.is_record:
             yield self._start, self._scanned(self._start)[1]
             return
         end = yield from self._items(self._start)

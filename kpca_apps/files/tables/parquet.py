@@ -367,6 +367,8 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         # Each is 16 bytes, its length first; many may show the same text.
         views = np.frombuffer(texts.buffers()[1] or b"", np.int32)[::4]
         lengths = views[texts.offset : texts.offset + len(texts)]
+        # What is missing may say anything of its length.
+        lengths = np.where(texts.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
         if texts is column:
             return n_bytes + int(lengths.sum(dtype=np.int64))
         return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
