@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 PIPED = "TABLE.csv"
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
-_PATHS = ("table", "reference", "model", "out", "inputs", "data")
+# How a table is read.
+READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+_PATHS = ("table", "reference", "model", "out", "inputs", "data", "old", "new")
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:
@@ -58,7 +60,7 @@ def next_steps(
     `folder` is where the result was written, `saved` the name of the model in it, if it was saved.
     """
     params, top = context.params, result.ranked[0]
-    table, out = params["table"], str(params["out"] or folder)
+    table, out = [*params["table"]], str(params["out"] or folder)
     model = str(params["model"]) if saved is None else f"{out}/{saved}"
     where = "" if saved is None else ", saved beside the report (it holds rows of the table)"
     steps = [
@@ -77,18 +79,21 @@ def next_steps(
         steps.append(
             (
                 "Screen again without the column that made the first row odd"
-                + _missing(table, beside),
+                + _missing(*table, beside),
                 reproduce(context, **kept, exclude=[*(params["exclude"] or ()), odd], out=beside),
             )
         )
     # --row looks for an id first and for a number then.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
-    words = ["kpca", "novelty", "explain", _portable(model), _portable(table)]
-    words += ["--row", row] if top.line is None else ["--line", str(top.line)]
-    for name in ("delimiter", "encoding"):
-        words += [f"--{name}", params[name]] * (params[name] is not None)
-    steps.append(("See all reasons of one row" + _missing(model, table), command_line(words)))
+    words = ["kpca", "novelty", "explain", _portable(model), *map(_portable, table)]
+    by_line = top.line is not None and result.source.file_column is None
+    words += ["--line", str(top.line)] if by_line else ["--row", row]
+    for name in READING:
+        (parameter,) = (one for one in context.command.params if one.name == name)
+        if params[name] != parameter.default:
+            words += [f"--{name.replace('_', '-')}", str(params[name])]
+    steps.append(("See all reasons of one row" + _missing(model, *table), command_line(words)))
     return tuple(steps)
 
 

@@ -47,26 +47,27 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
+READING = "delimiter encoding sheet skip-rows bad-lines"
 OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr label positive id exclude categorical numeric hide "
         "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration seed jobs workers scheduler out force format delimiter encoding json "
+        f"calibration seed jobs workers scheduler out force format flagged {READING} json "
         "quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric hide dayfirst "
         "monthfirst kernel gamma sigma components ridge landmarks calibration seed jobs "
-        "workers scheduler force delimiter encoding json quiet dry-run config"
+        f"workers scheduler force {READING} json quiet dry-run config"
     ),
     "novelty score": (
         "share count alpha fdr label positive id hide explain jobs workers scheduler out "
-        "force format delimiter encoding json quiet config"
+        f"force format flagged {READING} json quiet config"
     ),
-    "novelty explain": "row line id delimiter encoding json quiet config",
+    "novelty explain": f"row line id {READING} json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
-        "components ridge landmarks seed jobs out force delimiter encoding json quiet dry-run "
+        f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
     "denoise run": (
@@ -166,7 +167,7 @@ def test_help_says_that_models_hold_rows(command: str) -> None:
     ("words", "message"),
     [
         (["novelty", "scren"], "No such command 'scren'"),
-        (["novelty", "screen"], "Missing argument 'TABLE'. (kpca novelty screen --help)"),
+        (["novelty", "screen"], "Missing argument 'TABLE...'. (kpca novelty screen --help)"),
         (["novelty", "screen", "x.csv", "--nope"], "No such option: --nope"),
         (["novelty", "screen", "x.csv", "--share", "many"], "Invalid value for '--share'"),
         (["novelty", "screen", "x.csv", "--kernel", "nope"], "Invalid value for '--kernel'"),
@@ -249,7 +250,7 @@ def test_completion_is_offered() -> None:
 def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
     folder: Path, kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ask_to_end(result: object) -> None:
+    def ask_to_end(*_: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr("kpca_apps.report.novelty.page.render_screening", ask_to_end)

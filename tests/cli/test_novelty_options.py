@@ -61,8 +61,8 @@ TOLD_OF_COLUMNS = {
 LABEL = "--label colour --positive red"
 # Of the table, the work and the files; not of what is found.
 OTHERS = (
-    "--reference --workers --scheduler --out --force --format --delimiter --encoding --json "
-    "--quiet --dry-run --config"
+    "--reference --workers --scheduler --out --force --format --flagged --delimiter --encoding "
+    "--sheet --skip-rows --bad-lines --json --quiet --dry-run --config"
 )
 
 
@@ -103,7 +103,7 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
-        ("shere = 0.1", 2, "no option 'shere' in kpca novelty screen; .* Did you mean \"share\""),
+        ("shaer = 0.1", 2, "no option 'shaer' in kpca novelty screen; .* Did you mean \"share\""),
         ("share = ", 3, "not valid TOML"),
         ('share = "many"', 2, "Invalid value for '--share'"),
         ('hide = "mass"', 2, r'run.toml: hide is mass; give a list, as in hide = \["..."\]'),

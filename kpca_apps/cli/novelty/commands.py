@@ -40,12 +40,14 @@ KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet"]
+BadLinesName = Literal["refuse", "skip"]
+FlaggedFormat = Literal["csv", "xlsx"]
 TableArgument = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        metavar="TABLE",
-        help="CSV, TSV or otherwise delimited text (also gzipped), Parquet, JSON lines or Excel; "
-        "- reads stdin.",
+        metavar="TABLE...",
+        help="CSV or otherwise delimited text, Parquet, Arrow, JSON or Excel, packed or not; "
+        "several files, a folder or a pattern ('data/*.csv') are one table; - reads stdin.",
     ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
@@ -80,7 +82,10 @@ class NoveltyOptions(Options):
         "Order of day and month where dates leave it open.", flags=("--dayfirst/--monthfirst",)
     )
     explain: int = _model(
-        "Rows that get reasons; flagged ones do up to 500. 0 for none.", "N", default=100
+        "Rows that get all their reasons; flagged ones do up to 500, and their first reason "
+        "beyond. 0 for none.",
+        "N",
+        default=100,
     )
     kernel: KernelName | None = _model(
         "One kernel on the columns as they come, instead of the mean over four views: rbf, "
@@ -117,8 +122,17 @@ class NoveltyOptions(Options):
     out: Path | None = files("Folder to write.", "DIR")
     force: bool = files("Replace what an earlier run left there.", default=False)
     format: TableFormat = files("Format of the scored table.", default="csv")
+    flagged: FlaggedFormat = files(
+        "Format of the list of flagged rows; xlsx is a workbook with the odd cells coloured.",
+        default="csv",
+    )
     delimiter: str | None = files("Between the cells; found out by itself.", "C")
     encoding: str | None = files("Of the text; found out by itself.", "NAME")
+    sheet: str | None = files("Sheet of a workbook: its name or number; the first.", "SHEET")
+    skip_rows: int = files("Lines above the header; titles are found.", "N", default=0)
+    bad_lines: BadLinesName = files(
+        "Lines that cannot be read: refuse the file, or skip and list them.", default="refuse"
+    )
     dry_run: bool = talk("Print the column plan and stop.", default=False)
 
 
@@ -152,13 +166,20 @@ class Run:
     execution: Execution = field(init=False)
     _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def read(self, path: str) -> AnyTable:
+    def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
         from kpca_apps.files.tables.opening import open_table
 
-        with self.console.stage(f"Reading {path}"):
+        told = self.options
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        with self.console.stage(f"Reading {paths[0]}{more}"):
             return open_table(
-                path, delimiter=self.options.delimiter, encoding=self.options.encoding
+                paths,
+                delimiter=told.delimiter,
+                encoding=told.encoding,
+                sheet=told.sheet,
+                skip_rows=told.skip_rows,
+                bad_lines=told.bad_lines,
             )
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
@@ -218,15 +239,32 @@ def _n_worthwhile() -> int:
     return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
-def open_folder(options: NoveltyOptions, application: str, table: str) -> OutputFolder:
-    """Name the folder of a run, and refuse one that may not be written, before any work."""
+def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
+    """Name the folder of a run, and refuse what cannot be written, before any work."""
     from kpca_apps.files.output import OutputFolder
 
-    out = options.out or f"kpca-{application}-{safe_stem(table)}"
+    if options.flagged == "xlsx":
+        from kpca_apps.files.tables.workbook import require_workbooks
+
+        require_workbooks()
+    # Of several files, or a pattern, the folder they lie in.
+    is_one = len(table) == 1 and "*" not in table[0]
+    named = table[0] if is_one else Path(table[0]).absolute().parent.name
+    out = options.out or f"kpca-{application}-{safe_stem(named)}"
     folder = OutputFolder(out, force=options.force)
     if not options.dry_run:
         folder.check()
     return folder
+
+
+def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
+    """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
+    if options.flagged == "xlsx":
+        from kpca_apps.files.tables.workbook import require_columns
+        from kpca_apps.novelty.screening.flagged_rows import N_ADDED
+        from kpca_apps.novelty.table.rows import column_names
+
+        require_columns(len(column_names(table)) + N_ADDED, table.source.name)
 
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
@@ -268,30 +306,38 @@ def finish(
     folder: OutputFolder,
     table: AnyTable,
     result: ScreeningResult,
-    model: NoveltyModel | None = None,
+    model: NoveltyModel,
+    *,
+    save: bool,
 ) -> None:
-    """Write the folder of a screening and say what was found."""
+    """Write the folder of a screening, the model in it if it is new, and say what was found."""
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.cli.novelty.lines import say_findings
+    from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
-    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
-    saved = None if model is None else MODEL_FILE
-    steps = next_steps(context, result, folder=folder.path.name, saved=saved)
-    result = replace(result, next_steps=steps)
+    steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
+    flagged_file = f"flagged.{run.options.flagged}"
+    result = replace(result, next_steps=steps, flagged_file=flagged_file)
     with run.working("Writing", table), folder as building:
         scored = building / f"scored.{run.options.format}"
         notes = write_scored_table(table, result, scored, run.execution)
-        result = replace(result, warnings=(*result.warnings, *notes))
-        if model is not None:
+        notes += write_flagged_rows(
+            table, result, model.encoder.plan, building / flagged_file, run.execution
+        )
+        # Both may have renamed a column for the same reason.
+        result = replace(result, warnings=(*result.warnings, *dict.fromkeys(notes)))
+        if save:
             save_model(model, building / MODEL_FILE)
-        run.clock.lap("scored table and model")
-        pages = [(REPORT_FILE, render_screening(result))]
-        write_result(building, result, pages, screening_figures(result), run.clock)
+        run.clock.lap("scored table, flagged rows and model")
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        write_result(building, result, pages, screening_figures(drawn), run.clock)
     say_findings(run.console, result, table.source.notes)
-    if model is not None:
+    if save:
         run.console.say(
             f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
         )
@@ -320,12 +366,13 @@ def screen(
 
     chosen = screening_options(options)
     resolve_rule(chosen, clean=reference is not None)
-    if reference == "-" and table == "-":
+    if reference == "-" and "-" in table:
         raise ConfigError("only one of table and reference can come from stdin")
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         rows = run.read(table)
-        clean = None if reference is None else run.read(reference)
+        refuse_too_wide(options, rows)
+        clean = None if reference is None else run.read([reference])
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
@@ -342,13 +389,14 @@ def screen(
                 execution=run.execution,
             )
         run.clock.lap("screening")
-        finish(run, context, folder, rows, result, model)
+        finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="positive explain out format")
+@command(app, without="positive explain out format flagged")
 def fit(
     reference: Annotated[
-        str, typer.Argument(metavar="REFERENCE", help="A table whose rows are known to be normal.")
+        list[str],
+        typer.Argument(metavar="REFERENCE...", help="A table whose rows are known to be normal."),
     ],
     model: Annotated[
         Path, typer.Option("--model", help="File to write; it holds rows of the reference.")
@@ -410,6 +458,7 @@ def score(
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table)
+        refuse_too_wide(options, rows)
         chosen = adjusted(loaded, rows, options)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
@@ -421,10 +470,10 @@ def score(
                 execution=run.execution,
             )
         run.clock.lap("scoring")
-        finish(run, context, folder, rows, result)
+        finish(run, context, folder, rows, result, loaded, save=False)
 
 
-@command(app, only="id delimiter encoding json quiet config")
+@command(app, only="id delimiter encoding sheet skip_rows bad_lines json quiet config")
 def explain(
     model: ModelArgument,
     table: TableArgument,
@@ -462,7 +511,9 @@ def explain(
     run.console.data_lines([place(found, result), *explanation_lines(found)])
 
 
-@command(app, without="share count alpha fdr hide explain calibration workers scheduler format")
+@command(
+    app, without="share count alpha fdr hide explain calibration workers scheduler format flagged"
+)
 def compare(
     context: typer.Context,
     table: TableArgument,
@@ -510,3 +561,39 @@ def compare(
         run.console.say(verdict(evaluation))
     say_warnings(run.console, result.warnings)
     print_result(run.console, folder.path, result, options.json)
+
+
+RunArgument = Annotated[Path, typer.Argument(help="Folder that screen or score wrote.")]
+
+
+@command(app, only="out force json quiet config")
+def diff(
+    context: typer.Context, old: RunArgument, new: RunArgument, options: NoveltyOptions
+) -> None:
+    """Say what changed from one screening to a later one.
+
+    Rows new on the list and gone from it, matched by their identifier or else by their cells;
+    columns that moved; settings that differ. The exit code is 0 whatever is found.
+    """
+    from kpca_apps.cli.commands import reproduce
+    from kpca_apps.cli.novelty.lines import diff_lines
+    from kpca_apps.files.output import OutputFolder
+    from kpca_apps.novelty.compare.diff import diff_runs
+    from kpca_apps.report.novelty.page import render_diff
+    from kpca_apps.report.novelty.text import diff_headline
+
+    folder = OutputFolder(
+        options.out or f"kpca-diff-{safe_stem(new.absolute().name)}", force=options.force
+    )
+    folder.check()
+    console, clock = Console(options.quiet), Clock()
+    with console.stage("Comparing"):
+        result = diff_runs(old, new, command=reproduce(context, replacing=True))
+    clock.lap("comparing")
+    with folder as building:
+        write_result(building, result, [(REPORT_FILE, render_diff(result))], {}, clock)
+    console.say(diff_headline(result))
+    console.lines(diff_lines(result))
+    for warning in result.warnings:
+        console.say(f"Note: {warning}")
+    print_result(console, folder.path, result, options.json)

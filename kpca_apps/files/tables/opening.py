@@ -10,7 +10,7 @@ import hashlib
 import io
 import zipfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -79,7 +79,7 @@ _NAMED_DELIMITERS = {
 
 
 def open_table(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     delimiter: str | None = None,
     encoding: str | None = None,

@@ -293,7 +293,11 @@ class DelimitedText:
                 stop = int(outside[-1]) + 1 if outside.size else 0
             n_lines = held.count(b"\n", 0, stop)
             is_sound = self._bad is None or _is_sound(held[:stop])
+            had_names, n_notes = bool(self.names), len(self.notes)
             rows = self._regular_rows(held[:stop], n_lines) if stop and is_sound else None
+            if rows is None and not had_names:
+                # The header is met again, among rows that are cut one by one.
+                del self.names[:], self.notes[n_notes:]
             if rows is not None:
                 if rows.num_rows:
                     self._n_rows += rows.num_rows

@@ -171,6 +171,9 @@ def listed(names: Sequence[str]) -> str:
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
+OF_FILES = "names the file each row comes from; --categorical takes it into the model"
+
+
 def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan:
     """Decide what each column becomes.
 
@@ -185,6 +188,7 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
             f"give a table with at least {_MIN_ROWS}."
         )
     specs = [_spec(column, options, where, prefer_comma=False) for column in columns]
+    declared = {*options.numeric, *options.categorical}
     if any(
         isinstance(spec.format, NumberFormat)
         and spec.format.decimal == ","
@@ -193,7 +197,12 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
     ):
         # A column can only be read with a decimal comma: then so are doubtful ones.
         specs = [_spec(column, options, where, prefer_comma=True) for column in columns]
-    declared = {*options.numeric, *options.categorical}
+    specs = [
+        replace(spec, role="excluded", why=OF_FILES, format=None, notes=())
+        if spec.name == table.source.file_column and spec.used and spec.name not in declared
+        else spec
+        for spec in specs
+    ]
     first: dict[object, str] = {}
     for place, (column, spec) in enumerate(zip(columns, specs, strict=True)):
         if spec.used:
