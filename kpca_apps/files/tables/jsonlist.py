@@ -153,7 +153,10 @@ class JsonList:
             if not isinstance(key, str) or text[place] != ":":
                 raise json.JSONDecodeError("Expecting a key and ':'", text, place)
             if key in found or key in others:
-                raise json.JSONDecodeError("a key stands twice", text, place)
+                line = text.count("\n", 0, place) + 1
+                raise InputError(
+                    f"{self._label}: line {line}: a key stands twice in one object; fix it."
+                )
             place = self._after_space(place + 1)
             if text[place] == "[" and text[self._after_space(place + 1)] == "{":
                 found[key] = place
