@@ -10,15 +10,18 @@ that did anything but be read or refused.
 from __future__ import annotations
 
 import argparse
+import bz2
 import datetime
 import gzip
 import io
 import json
+import lzma
 import multiprocessing
 import random
 import resource
 import tempfile
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -96,6 +99,51 @@ def parquet_file(rng: random.Random) -> bytes:
     return buffer.getvalue()
 
 
+def list_file(rng: random.Random) -> bytes:
+    """Write one JSON document, a list of records or one under a key."""
+    records = [json.loads(line) for line in rows().write_ndjson().splitlines()]
+    document = records if rng.random() < 0.5 else {"n": 40, "data": records, "next": None}
+    return json.dumps(document, indent=rng.choice([None, 1])).encode("utf-8")
+
+
+def arrow_file(rng: random.Random) -> bytes:
+    """Write an Arrow file or stream, packed or not, nested columns and dictionaries too."""
+    import pyarrow as pa
+
+    frame = rows(rng.choice([3, 40, 400])).with_columns(
+        pl.col("kind").cast(pl.Categorical).alias("category"),
+        pl.concat_list("n", "n").alias("list"),
+        pl.struct("x", "kind").alias("struct"),
+    )
+    oldest = rng.random() < 0.5
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest() if oldest else None)
+    buffer = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=rng.choice([None, "lz4", "zstd"]))
+    write = pa.ipc.new_file if rng.random() < 0.5 else pa.ipc.new_stream
+    with write(buffer, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=rng.choice([7, 1000]))
+    return buffer.getvalue()
+
+
+def packed_file(rng: random.Random) -> bytes:
+    """Write a text in a zip archive, or packed in another way."""
+    data, packing = csv_file(rng), rng.randrange(5)
+    if packing == 0:
+        return bz2.compress(data)
+    if packing == 1:
+        return lzma.compress(data)
+    if packing == 2:
+        import pyarrow as pa
+
+        return bytes(pa.compress(data, "zstd", asbytes=True))
+    buffer = io.BytesIO()
+    method = rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("folder/", b"")
+        archive.writestr("folder/table.csv", data)
+    return buffer.getvalue()
+
+
 def excel_file(rng: random.Random) -> bytes:
     """Write a workbook; now and then one that is not packed, so that its parts are hit."""
     book = openpyxl.Workbook()
@@ -106,8 +154,6 @@ def excel_file(rng: random.Random) -> bytes:
     book.save(buffer)
     if rng.random() < 0.5:
         return buffer.getvalue()
-    import zipfile
-
     unpacked = io.BytesIO()
     with zipfile.ZipFile(buffer) as archive, zipfile.ZipFile(unpacked, "w") as stored:
         for name in archive.namelist():
@@ -118,6 +164,7 @@ def excel_file(rng: random.Random) -> bytes:
 
 KINDS: dict[str, Callable[[random.Random], bytes]] = {
     "csv": csv_file, "jsonl": json_file, "parquet": parquet_file, "xlsx": excel_file,
+    "json": list_file, "arrow": arrow_file, "packed": packed_file,
 }  # fmt: skip
 
 

@@ -7,7 +7,11 @@ line, each with words that line must hold.
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
+import zipfile
 
 NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>",
@@ -73,6 +77,25 @@ def bomb(n_bytes: int) -> bytes:
     return gzip.compress(b"a,b\n" + row * (n_bytes // len(row)), mtime=0)
 
 
+def zipped(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Pack files in a zip archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, data in files:
+            archive.writestr(zipfile.ZipInfo(name), data, method)
+    return buffer.getvalue()
+
+
+def encrypted(archive: bytes) -> bytes:
+    """Mark the one file of an archive as encrypted."""
+    out, index = bytearray(archive), archive.find(b"PK\x01\x02")
+    out[6] |= 1
+    out[index + 8] |= 1
+    return bytes(out)
+
+
+_FEW = b"a,b\n1,2\n3,4\n"
+
 SURVIVABLE: dict[str, tuple[bytes, tuple[int, int]]] = {
     "semicolons_with_decimal_commas": (b"a;b\n1,5;2,5\n3,5;4,5\n", (2, 2)),
     "semicolons_without_header": (b"1,5;2,5\n3,5;4,5\n", (2, 2)),
@@ -100,6 +123,18 @@ SURVIVABLE: dict[str, tuple[bytes, tuple[int, int]]] = {
         gzip.compress(b"a,b\n1,2\n", mtime=0) + gzip.compress(b"3,4\n", mtime=0),
         (2, 2),
     ),
+    "bzip2_in_two_streams": (bz2.compress(b"a,b\n1,2\n") + bz2.compress(b"3,4\n"), (2, 2)),
+    "xz_in_two_streams": (lzma.compress(b"a,b\n1,2\n") + lzma.compress(b"3,4\n"), (2, 2)),
+    "zip": (zipped(("t.csv", _FEW)), (2, 2)),
+    "zip_of_a_folder_with_hidden_files": (
+        zipped(("d/", b""), ("d/t.csv", _FEW), ("__MACOSX/d/._t.csv", b"x"), ("d/.DS_Store", b"x")),
+        (2, 2),
+    ),
+    "zip_that_is_not_packed_and_names_a_workbook": (
+        zipped(("xl/t.csv", b"a,b\nxl/workbook.xml,2\n"), method=zipfile.ZIP_STORED), (1, 2),
+    ),
+    "zip_of_packed_text": (zipped(("t.csv.gz", gzip.compress(_FEW, mtime=0))), (2, 2)),
+    "zip_packed_with_lzma": (zipped(("t.csv", _FEW), method=zipfile.ZIP_LZMA), (2, 2)),
     "wide": (b"c" + b",c" * 2999 + b"\n" + b"1" + b",1" * 2999, (1, 3000)),
     "hostile": (hostile_csv(), (60, len(NAMES) + 1)),
 }  # fmt: skip
@@ -125,6 +160,27 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "gzip_twice": (gzip.compress(gzip.compress(b"a,b\n", mtime=0), mtime=0), "gzip twice"),
     "web_page": (b"<!DOCTYPE html>\n<table><tr><td>1</table>", "web or XML page"),
     "zip": (b"PK\x03\x04\x00\x00", "not a readable zip file"),
+    "empty_zip": (zipped(), "holds 0 files"),
+    "zip_of_two_tables": (zipped(("a.csv", _FEW), ("b.csv", _FEW)), "2 files (a.csv, b.csv)"),
+    "zip_with_a_hostile_name": (
+        zipped(("a\n\u202e.csv", _FEW), ("b" * 9000, _FEW)), "holds 2 files (a\\n\\u202e.csv, bbb",
+    ),
+    "zip_in_a_zip": (zipped(("b.zip", zipped(("a.csv", _FEW)))), "b.zip: this is a zip archive"),
+    "zip_in_gzip": (gzip.compress(zipped(("a.csv", _FEW)), mtime=0), "this is a zip archive"),
+    "encrypted_zip": (encrypted(zipped(("a.csv", _FEW))), "a.csv in it is encrypted"),
+    "cut_zip": (zipped(("a.csv", _FEW))[:-30], "not a readable zip file"),
+    "damaged_zip": (
+        zipped(("a.csv", _FEW)).replace(b"a.csv", b"b.csv", 1), "b.csv' differ",
+    ),
+    "zip_with_a_bad_row": (zipped(("a.csv", b"a,b\n1\n")), "a.csv: line 2 has 1 cell"),
+    "cut_bzip2": (bz2.compress(_FEW * 9)[:-5], "bzip2 data are damaged"),
+    "cut_xz": (lzma.compress(_FEW * 9)[:-9], "xz data are damaged"),
+    "cut_zstd": (b"\x28\xb5\x2f\xfd\x04\x00", "zstd data are damaged"),
+    "cut_arrow": (b"ARROW1\0\0" + bytes(90), "not a readable Arrow file"),
+    "cut_arrow_stream": (b"\xff\xff\xff\xff\x70\0\0\0", "not a readable Arrow file"),
+    "arrow_with_an_index_of_any_length": (
+        b"ARROW1\0\0" + bytes(90) + b"\xff\xff\xff\x7fARROW1", "not a readable Arrow file",
+    ),
     "ends_of_parquet": (b"PAR1PAR1", "not a readable Parquet file"),
     "long_name": (b"a," + b"b" * 200_000 + b"\n1,2\n", "line 1 has a cell of more than 131,072"),
     "long_cell_after_stray_quote": (

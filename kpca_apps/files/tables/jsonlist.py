@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -61,6 +62,8 @@ class JsonList:
 
     Attributes
     ----------
+    is_record : bool
+        Whether the document is one object without a list, which is its only record.
     unit : {"line", "record"}
         What numbers the records: the lines they start on, or, where they share one, their order.
     notes : list of str
@@ -82,11 +85,13 @@ class JsonList:
             limits.require_memory(label, len(held))
         self._text, self._label = held.decode("utf-8"), label
         del held
+        self._found = array("q")  # where each record begins and ends, once all were gone through
         self.notes: list[str] = []
         with self._refused():
             self._top = self._start = self._after_space(0)
             if self._text[self._top] == "{":
                 self._start = self._list_of_object()
+            self.is_record = self._text[self._start] == "{"
             starts = [start for start, _ in islice(self._spans(), 2)]
         is_spread = len(starts) < 2 or "\n" in self._text[starts[0] : starts[1]]
         self.unit: Literal["line", "record"] = "line" if is_spread else "record"
@@ -96,8 +101,11 @@ class JsonList:
         text, counted, line, number = self._text, 0, 1, 0
         records: list[str] = []
         numbers: list[int] = []
+        known = iter(self._found)
+        found = array("q")
         with self._refused():
-            for start, end in self._spans():
+            for start, end in zip(known, known, strict=True) if self._found else self._spans():
+                found.extend((start, end))
                 if self.unit == "line":
                     line, counted = line + text.count("\n", counted, start), start
                 number = line if self.unit == "line" else number + 1
@@ -106,12 +114,13 @@ class JsonList:
                 if len(records) >= min(_MOST_RECORDS, max(_MOST_CELLS // (len(keys) or 1), 64)):
                     yield records, numbers
                     records, numbers = [], []
+        self._found = found
         if records:
             yield records, numbers
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Yield where each record begins and ends."""
-        if self._text[self._start] == "{":
+        if self.is_record:
             yield self._start, self._scanned(self._start)[1]
             return
         end = yield from self._items(self._start)
@@ -144,7 +153,10 @@ class JsonList:
             if not isinstance(key, str) or text[place] != ":":
                 raise json.JSONDecodeError("Expecting a key and ':'", text, place)
             if key in found or key in others:
-                raise json.JSONDecodeError("a key stands twice", text, place)
+                line = text.count("\n", 0, place) + 1
+                raise InputError(
+                    f"{self._label}: line {line}: a key stands twice in one object; fix it."
+                )
             place = self._after_space(place + 1)
             if text[place] == "[" and text[self._after_space(place + 1)] == "{":
                 found[key] = place

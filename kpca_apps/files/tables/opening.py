@@ -332,7 +332,7 @@ def _is_workbook(archive: str | io.BytesIO, head: bytes) -> bool:
     try:
         with zipfile.ZipFile(archive) as opened:
             return any(name.startswith("xl/workbook") for name in opened.namelist())
-    except (zipfile.BadZipFile, ValueError, OSError):
+    except Exception:  # whatever the library raises on a damaged one
         return b"[Content_Types].xml" in head or b"xl/" in head
 
 
@@ -430,9 +430,10 @@ def _text(
         def all_chunks() -> Iterator[bytes]:
             return next(first, None) or with_newlines(text_of())[1]
 
+        listed = JsonList(all_chunks(), known.label) if is_list else None
+        is_list = listed is not None and not listed.is_record  # one object is a line of its own
         other = "bad_lines" if is_list else ""
         options.refuse(f"delimiter skip_rows {other}", "JSON", known.label)
-        listed = JsonList(all_chunks(), known.label) if is_list else None
         unit = listed.unit if listed else "line"
         rows = Rows(iter(()), [], [*listed.notes] if listed else [], unit == "line")
         pieces = json_pieces(

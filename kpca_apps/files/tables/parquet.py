@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.files.limits import require_columns, require_memory
@@ -39,6 +40,8 @@ __all__ = [
     "far_dates",
     "folder_files",
     "plain_types",
+    "require_text",
+    "text_bytes",
 ]
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -226,14 +229,8 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
                 # Text that is no UTF-8, above all: polars would take it as it is.
                 rows.validate(full=True)
                 skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
-                n_bytes += sum(map(_text_bytes, rows.columns))
-                require_memory(file.label, n_bytes)
-                if n_bytes > _MOST_TEXT:
-                    raise MemoryLimitError(
-                        f"{file.label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more "
-                        f"than the {_MOST_TEXT / 2**30:g} GB that are read; drop columns of long "
-                        "texts, or split the file."
-                    )
+                n_bytes += sum(map(text_bytes, rows.columns))
+                require_text(file.label, n_bytes)
                 if is_kept and rows.num_rows:
                     yield rows
                 if not left:
@@ -340,22 +337,42 @@ def _is_zone(name: str | None) -> bool:
     return (name or "")[:1] not in ("+", "-")
 
 
-def _text_bytes(column: pa.Array, nested: int = 0) -> int:
+def require_text(label: str, n_bytes: int) -> None:
+    """Refuse so many bytes of text at once."""
+    require_memory(label, n_bytes)
+    if n_bytes > _MOST_TEXT:
+        raise MemoryLimitError(
+            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+            f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split the "
+            "file."
+        )
+
+
+def text_bytes(column: pa.Array, nested: int = 0) -> int:
     """Bytes of all texts of a column, each in full however often a file repeats it.
 
     Of nested columns, which become text, all values count, however deep they lie.
     """
     kind, types = column.type, pa.types
     if types.is_struct(kind):
-        return sum(_text_bytes(field, _LEAF) for field in column.flatten())
+        return sum(text_bytes(field, _LEAF) for field in column.flatten())
     if types.is_map(kind):
-        return _text_bytes(column.keys, _LEAF) + _text_bytes(column.items, _LEAF)
+        return text_bytes(column.keys, _LEAF) + text_bytes(column.items, _LEAF)
     if types.is_nested(kind):
-        return _text_bytes(column.flatten(), _LEAF)
+        return text_bytes(column.flatten(), _LEAF)
     n_bytes = len(column) * nested
     if types.is_fixed_size_binary(kind):
         return n_bytes + len(column) * int(kind.byte_width)
     texts = column.dictionary if types.is_dictionary(kind) else column
+    if texts.type in (pa.string_view(), pa.binary_view()):
+        # Each is 16 bytes, its length first; many may show the same text.
+        views = np.frombuffer(texts.buffers()[1] or b"", np.int32)[::4]
+        lengths = views[texts.offset : texts.offset + len(texts)]
+        # What is missing may say anything of its length.
+        lengths = np.where(texts.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+        if texts is column:
+            return n_bytes + int(lengths.sum(dtype=np.int64))
+        return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
     if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return n_bytes
     # From where each text begins and ends: pyarrow.compute takes .1 s to import, and so does
@@ -366,10 +383,13 @@ def _text_bytes(column: pa.Array, nested: int = 0) -> int:
     ends = np.frombuffer(places, width)[texts.offset : texts.offset + len(texts) + 1]
     if texts is column:
         return n_bytes + int(ends[-1] - ends[0])
-    numbers = column.indices.to_numpy(zero_copy_only=False)
-    if column.null_count:
-        numbers = numbers[np.isfinite(numbers)].astype(np.int64)
-    return n_bytes + int(np.diff(ends)[numbers].sum(dtype=np.int64))
+    return n_bytes + int(np.diff(ends)[_numbers(column)].sum(dtype=np.int64))
+
+
+def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
+    """Return which text of its dictionary each cell of a column has, without those that miss."""
+    numbers: NDArray[np.float64] = column.indices.to_numpy(zero_copy_only=False)
+    return numbers[np.isfinite(numbers)].astype(np.int64)
 
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:

@@ -6,7 +6,6 @@ import codecs
 import datetime
 import gzip
 import hashlib
-import importlib.util
 import io
 import math
 import os
@@ -16,9 +15,7 @@ import sys
 from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import openpyxl
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -40,17 +37,6 @@ FRAME = pl.DataFrame(
         "text": ["a", ""],
     }
 )
-
-
-def workbook(*rows: tuple[Any, ...], sheets: tuple[str, ...] = ()) -> bytes:
-    book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
-    for sheet in sheets:
-        book.create_sheet(sheet)
-    buffer = io.BytesIO()
-    book.save(buffer)
-    return buffer.getvalue()
 
 
 def test_source_states_how_a_text_table_was_read(tmp_path: Path) -> None:
@@ -206,47 +192,6 @@ def test_json_lines_are_known_by_their_content_unless_a_delimiter_is_given(tmp_p
     assert read_table(path).source.format == "jsonl"
     with pytest.raises(InputError, match="a header without rows"):
         read_table(path, delimiter=";")
-
-
-def test_excel_reads_the_first_sheet_and_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(
-        workbook(
-            ("a", "b", "a", None), (1, "x", 2.5, True), (2, None, "mixed", None), sheets=("z",)
-        )
-    )
-    table = read_table(path)
-    assert table.frame.columns == ["a", "b", "a_2", "column_4"]
-    assert table.frame.rows() == [(1, "x", "2.5", True), (2, None, "mixed", None)]
-    assert table.lines is not None and table.lines.tolist() == [2, 3]
-    assert table.source.notes[0] == 'Read sheet "Sheet" of 2; --sheet reads another: "z".'
-    assert len(table.source.notes) == 3
-
-
-def test_excel_sheet_may_start_anywhere(tmp_path: Path) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook((), (), (None, "a", "b"), (None, 1, 2)))
-    assert read_table(path).frame.rows() == [(1.0, 2.0)]
-
-
-@pytest.mark.parametrize("rows", [(), (("a", "b"),)])
-def test_excel_without_rows_is_refused(rows: tuple[Any, ...], tmp_path: Path) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook(*rows))
-    with pytest.raises(
-        InputError, match=r'table\.xlsx: the (table has no rows|sheet "Sheet" is empty);'
-    ):
-        read_table(path)
-
-
-def test_excel_without_its_extra_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook(("a",), (1,)))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r'pip install "kpca-apps\[excel\]"'):
-        read_table(path)
 
 
 class Piped:
