@@ -78,7 +78,8 @@ CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
 # A density is smooth: fewer tell the dense half of many rows from the sparse one.
 DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
 MAX_EXACT_ROWS = 5_000
-MAX_NEIGHBOUR_ROWS = 2_500
+# Rows that expected values are taken from, and their cells: a model holds them.
+MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 600_000
 # Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
 # many columns fewer, for memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
@@ -495,8 +496,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         is flagged.
         """
         drawn = np.arange(len(source.sample)) if self.contaminated else in_use
-        if len(drawn) > MAX_NEIGHBOUR_ROWS:
-            drawn = np.sort(rng.choice(drawn, MAX_NEIGHBOUR_ROWS, replace=False))
+        most = min(MAX_NEIGHBOUR_ROWS, max(MAX_NEIGHBOUR_CELLS // source.sample.shape[1], 100))
+        if len(drawn) > most:
+            drawn = np.sort(rng.choice(drawn, most, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
         standardised = self.views_.standardised(rows)
         if self.contaminated:

@@ -63,10 +63,11 @@ FEWEST = 20
 BULK, MARGIN = (0.005, 0.995), 0.1
 LARGEST_FLOAT = np.finfo(np.float64).max
 
-RIDGE = 0.02  # rho: share of a standardised feature's variance, at least
-# Degrees of freedom of a regression, sum of s / (s + rho), are no more than this share of the rows:
-# nearer to all of them, each row is explained by itself, whatever it holds.
-MOST_FREEDOM = 0.5
+RIDGE = 0.02  # rho: share of a standardised feature's variance
+# Of a wide table, the degrees of freedom of a regression, sum of s / (s + rho), are no more than
+# this share of the rows: nearer to all of them, each row is explained by itself, whatever it holds.
+# Components that count less than that are left out: many, and none of much use.
+MOST_FREEDOM, LEAST_FILTER = 0.25, 0.3
 # Leave-one-out divides by one minus the leverage, which rounding must not bring to 0.
 MOST_LEVERAGE = 0.95
 HALVINGS = 60
@@ -224,6 +225,11 @@ class AdditiveFeatures:
         )
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the table had too many numbers for their polynomials."""
+        return self.degree < DEGREE
+
+    @property
     def degree(self) -> int:
         """Polynomials of a number."""
         return len(self.moments[0])
@@ -332,8 +338,8 @@ class ColumnResiduals:
 
     @classmethod
     @one_blas_thread()
-    def fit(cls, features: FloatArray, group: IntArray) -> ColumnResiduals:
-        """Learn from the features (n, p) of rows."""
+    def fit(cls, features: FloatArray, group: IntArray, *, is_wide: bool) -> ColumnResiduals:
+        """Learn from the features (n, p) of rows, of a wide table or not."""
         n, p = features.shape
         mean = features.mean(axis=0)
         deviation = np.maximum(features.std(axis=0), SMALLEST_DEVIATION)
@@ -345,7 +351,10 @@ class ColumnResiduals:
             s, W = np.linalg.eigh(Z @ Z.T / n)
             V = (W / np.sqrt(np.maximum(n * s, 1e-300))).T @ Z
         kept = s > 1e-9 * s.max(initial=0.0)
-        ridge = _least_ridge(s[kept], MOST_FREEDOM * n)
+        ridge = RIDGE
+        if is_wide:
+            ridge = _least_ridge(s[kept], MOST_FREEDOM * n)
+            kept &= s >= LEAST_FILTER * (s + ridge)
         filter_factors = s[kept] / (s[kept] + ridge)
         return cls(n, mean, deviation, np.sqrt(filter_factors)[:, None] * V[kept], ridge, group)
 
@@ -597,7 +606,9 @@ class CellModel:
         usual = usual_rows(scores, contaminated=contaminated, share=USUAL)
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
-        residuals = ColumnResiduals.fit(rows.features[learned], features.group)
+        residuals = ColumnResiduals.fit(
+            rows.features[learned], features.group, is_wide=features.is_wide
+        )
         flags = rows.features[:, features.indicator]
         height = flags.max(axis=0, initial=0.0)[:, None]
         height[height <= 0] = 1.0
@@ -745,7 +756,7 @@ class CombinedScore:
         cells, rows = CellModel.fit(X, errors, groups, as_is, contaminated=contaminated)
         zero, slope = exponential_tail(rows.oddest, OF_CELLS)
         weights = CONTAMINATED if contaminated else CLEAN
-        if cells.map.degree < DEGREE:
+        if cells.map.is_wide:
             weights = WIDE
         model = cls(
             cells=cells,
