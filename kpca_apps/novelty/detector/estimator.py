@@ -384,6 +384,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
         errors = self._errors(subspace, rho, source.n_rows, rows.sample.rows[probe])
         self.subspace_, self.ridge_, self.landmarks_ = subspace, rho, model.landmark_index_
+        self.landmark_rows_ = rows.sample.rows[landmarks]
         # Landmarks are scored without themselves, too.
         everyone = np.arange(len(landmarks))
         alone, mahalanobis = leave_landmark_out(
@@ -456,6 +457,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.subspace_, self.ridge_, self.combined_ = model.subspace_, None, None
         self.landmarks_ = rows.sample_index if exact else model.landmark_index_
         landmarks = np.searchsorted(rows.sample_index, self.landmarks_)
+        self.landmark_rows_ = rows.sample.rows[landmarks]
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
         errors = self._errors(self.subspace_, None, source.n_rows, rows.sample.rows[probe])
         self.novelty_scores_ = source.map(errors)

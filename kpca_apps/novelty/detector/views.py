@@ -57,8 +57,9 @@ VARIANCE_ROWS = 10_000
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Order statistics kept a column to rank new values among.
-MAX_RANK_KNOTS = 20_000
+# Order statistics kept a column to rank new values among; of a wide table fewer, all columns
+# together so many.
+MAX_RANK_KNOTS, MAX_RANK_CELLS, LEAST_RANK_KNOTS = 20_000, 600_000, 200
 # A value this many robust standard deviations from the median is gross.
 GROSS = 100.0
 
@@ -373,7 +374,8 @@ class ColumnScales:
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
         """Learn from the rows in use (r, d); where a column is constant there, from all (n, d)."""
-        size = min(len(used), MAX_RANK_KNOTS)
+        most = max(MAX_RANK_CELLS // max(used.shape[1], 1), LEAST_RANK_KNOTS)
+        size = min(len(used), MAX_RANK_KNOTS, most)
         scales = _scales(used, size)
         constant = ~varies(used)
         if constant.any():

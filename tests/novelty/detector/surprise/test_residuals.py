@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from kpca_apps.novelty.detector.surprise import MOST_LEVERAGE, RIDGE, ColumnResiduals
+from kpca_apps.novelty.detector.surprise import (
+    MOST_FREEDOM,
+    MOST_LEVERAGE,
+    RIDGE,
+    ColumnResiduals,
+    _least_ridge,
+)
 
 # Rows, features, and how many of these belong to each column.
 TABLES = {
@@ -121,3 +127,30 @@ def test_a_new_row_gets_the_same_bits_in_any_batch(name):
     for start, stop in ((0, 1), (7, 8), (190, 195), (300, 500)):
         alone = model(rows[start:stop])
         np.testing.assert_array_equal(alone, together[start:stop])
+
+
+def test_a_wide_table_is_predicted_with_bounded_freedom() -> None:
+    rng = np.random.default_rng(9)
+    signal = rng.normal(size=(120, 3)) @ rng.normal(size=(3, 200))
+    features = signal + 0.5 * rng.normal(size=signal.shape)
+    group = np.arange(200)
+    model = ColumnResiduals.fit(features, group, is_wide=True)
+    s = np.linalg.eigvalsh(np.corrcoef(features.T))
+    s = s[s > 1e-9 * s.max()]
+    assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
+    # The 3 that matter and others of weight are held, not as many as rows.
+    assert 3 < len(model.factor) < 60
+    new = signal + 0.5 * rng.normal(size=signal.shape)
+    new[7, 11] += 6.0
+    left = np.abs(model(new))
+    assert np.unravel_index(left.argmax(), left.shape) == (7, 11)
+    # Residuals of new rows are about the noise, not the signal of deviation 1.7.
+    assert np.median(left) / 0.6745 < 0.75
+
+
+def test_the_least_ridge_leaves_the_freedom_asked_for() -> None:
+    s = np.geomspace(100, 0.01, 50)
+    assert _least_ridge(s, 60.0) == RIDGE
+    ridge = _least_ridge(s, 10.0)
+    assert (s / (s + ridge)).sum() == pytest.approx(10.0)
+    assert _least_ridge(np.full(4, 1e-3), 0.001) == pytest.approx(4.0, rel=1e-3)
