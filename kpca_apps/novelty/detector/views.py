@@ -57,9 +57,9 @@ VARIANCE_ROWS = 10_000
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Order statistics kept a column to rank new values among; of a wide table fewer, all columns
-# together so many.
-MAX_RANK_KNOTS, MAX_RANK_CELLS, LEAST_RANK_KNOTS = 20_000, 600_000, 200
+# Order statistics kept a column to rank new values among; of d columns no more than the second
+# over d^2, so that those of a wide table take less room than its rows.
+MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 # A value this many robust standard deviations from the median is gross.
 GROSS = 100.0
 
@@ -374,7 +374,7 @@ class ColumnScales:
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
         """Learn from the rows in use (r, d); where a column is constant there, from all (n, d)."""
-        most = max(MAX_RANK_CELLS // max(used.shape[1], 1), LEAST_RANK_KNOTS)
+        most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales = _scales(used, size)
         constant = ~varies(used)

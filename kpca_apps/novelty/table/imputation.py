@@ -30,7 +30,7 @@ _ABSURD = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
 # Directions of a low-rank precision, and columns up to which it is held in full: 2 MB.
-_MOST_RANKS, _MOST_IN_FULL = 256, 512
+_MOST_RANKS, _MOST_IN_FULL = 128, 512
 _FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
 _MATRICES = 4  # as large as the precision, held at the same time
 _BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
