@@ -79,7 +79,7 @@ CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
 DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
 MAX_EXACT_ROWS = 5_000
 # Rows that expected values are taken from, and their cells: a model holds them.
-MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 400_000
+MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
 # Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
 # many columns fewer, for memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
