@@ -78,7 +78,8 @@ CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
 # A density is smooth: fewer tell the dense half of many rows from the sparse one.
 DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
 MAX_EXACT_ROWS = 5_000
-MAX_NEIGHBOUR_ROWS = 2_500
+# Rows that expected values are taken from, and their cells: a model holds them.
+MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
 # Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
 # many columns fewer, for memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
@@ -383,6 +384,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
         errors = self._errors(subspace, rho, source.n_rows, rows.sample.rows[probe])
         self.subspace_, self.ridge_, self.landmarks_ = subspace, rho, model.landmark_index_
+        self.landmark_rows_ = rows.sample.rows[landmarks]
         # Landmarks are scored without themselves, too.
         everyone = np.arange(len(landmarks))
         alone, mahalanobis = leave_landmark_out(
@@ -455,6 +457,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.subspace_, self.ridge_, self.combined_ = model.subspace_, None, None
         self.landmarks_ = rows.sample_index if exact else model.landmark_index_
         landmarks = np.searchsorted(rows.sample_index, self.landmarks_)
+        self.landmark_rows_ = rows.sample.rows[landmarks]
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
         errors = self._errors(self.subspace_, None, source.n_rows, rows.sample.rows[probe])
         self.novelty_scores_ = source.map(errors)
@@ -495,8 +498,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         is flagged.
         """
         drawn = np.arange(len(source.sample)) if self.contaminated else in_use
-        if len(drawn) > MAX_NEIGHBOUR_ROWS:
-            drawn = np.sort(rng.choice(drawn, MAX_NEIGHBOUR_ROWS, replace=False))
+        most = min(MAX_NEIGHBOUR_ROWS, max(MAX_NEIGHBOUR_CELLS // source.sample.shape[1], 100))
+        if len(drawn) > most:
+            drawn = np.sort(rng.choice(drawn, most, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
         standardised = self.views_.standardised(rows)
         if self.contaminated:

@@ -219,20 +219,25 @@ class _Surroundings:
         """Mean squared distance of the nearest rows in all groups."""
         return float(self._nearest(self._parts.sum(axis=0)[None])[1][0])
 
-    def of_each(self) -> list[_Expected]:
-        """Ask the rows nearest in all other groups what each group should read."""
-        parts = self._parts
-        if len(parts) == 1:
+    def of_each(self, groups: Sequence[int]) -> list[_Expected]:
+        """Ask the rows nearest in all other groups what each of some groups should read."""
+        parts = self._parts[groups]
+        if len(self._parts) == 1:
             return self.of_all()
         # Sums over the other groups, forwards and backwards: subtracting a huge part from the
         # total would leave nothing of the small ones. Line by line, cumsum being slow this way.
         others, behind = np.zeros_like(parts), np.zeros(parts.shape[1])
+        if len(groups) < len(self._parts):
+            behind = np.delete(self._parts, groups, axis=0).sum(axis=0)
+            others[-1] = behind
+        before = np.zeros(parts.shape[1])
         for g in range(1, len(parts)):
-            np.add(others[g - 1], parts[g - 1], out=others[g])
+            before += parts[g - 1]
+            others[g] += before
         for g in range(len(parts) - 2, -1, -1):
             behind += parts[g + 1]
             others[g] += behind
-        return self._read(range(len(parts)), *self._nearest(others))
+        return self._read(groups, *self._nearest(others))
 
     def of_sets(self, sets: Sequence[GroupSet]) -> list[tuple[_Expected, ...]]:
         """Ask the rows nearest in all groups outside a set what those of the set should read."""
@@ -338,9 +343,14 @@ class Attribution:
         apart: dict[int, float] = {}
         for i in rows:
             around = _Surroundings(self._by_group, self.standardised[i], self.own[i])
-            expected, apart[i] = around.of_each(), around.apart()
-            far = np.argsort([-one.distance for one in expected], kind="stable")[:n_tried]
-            alone[i] = [_Trial((g,), (expected[g],)) for g in np.sort(far).tolist()]
+            asked = list(range(len(self.groups)))
+            if n_tried < len(asked):
+                # To ask for each of very many takes long: those off by most from the rows that
+                # agree in most columns.
+                off = [-one.distance for one in around.of_most()]
+                asked = np.sort(np.argsort(off, kind="stable")[:n_tried]).tolist()
+            expected, apart[i] = around.of_each(asked), around.apart()
+            alone[i] = [_Trial((g,), (one,)) for g, one in zip(asked, expected, strict=True)]
         drops = self._drops(alone)
         left = {i: self._left(i, trials, drops[i], apart[i]) for i, trials in alone.items()}
         unclear = [i for i in rows if left[i][drops[i].argmax()] > MAX_LEFT]

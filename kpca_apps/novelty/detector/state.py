@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -42,12 +42,22 @@ class Parameters:
     calibration: str
 
 
+@dataclass(frozen=True)
+class StoredRows:
+    """The rows of `NeighbourRows`, which are scaled again when they are read back."""
+
+    rows: Annotated[FloatArray, "s d"]
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]
+    index: Annotated[IntArray, "s"]
+
+
 @dataclass(frozen=True, eq=False)
 class DetectorState:
     """What a detector learned, under its own names for it, without the scores of its training rows.
 
     The rows that expected values are taken from are part of it: a model file holds rows of its
-    reference.
+    reference. So are its landmarks, as they come, since all views of them are several times as
+    large.
     """
 
     parameters: Parameters
@@ -62,7 +72,7 @@ class DetectorState:
     groups: tuple[tuple[int, ...], ...]
     subspace: KernelSubspace
     views: ViewScales | RawColumns
-    neighbours: NeighbourRows
+    neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]
     calibration_scores: Annotated[FloatArray, "c"]
     combined: CombinedScore | None
@@ -76,6 +86,10 @@ class DetectorState:
             "threshold": float(detector.threshold_) if np.isfinite(detector.threshold_) else None,
             "groups": tuple(tuple(group.tolist()) for group in detector.groups_),
         }
+        rows = detector.neighbours_
+        state["neighbours"] = StoredRows(rows.rows, rows.as_is, rows.index)
+        if isinstance(detector.views_, ViewScales):
+            state["subspace"] = replace(detector.subspace_, points=detector.landmark_rows_)
         return cls(**state)
 
     def restored(self) -> KernelPCANovelty:
@@ -91,6 +105,14 @@ class DetectorState:
         detector._validate_params()
         for field in fields(self)[1:]:
             setattr(detector, f"{field.name}_", getattr(self, field.name))
+        rows = self.neighbours
+        detector.neighbours_ = NeighbourRows(
+            rows.rows, views.standardised(rows.rows), rows.as_is, rows.index
+        )
+        if isinstance(views, ViewScales):
+            detector.landmark_rows_ = self.subspace.points
+            points = views.transform(self.subspace.points)
+            detector.subspace_ = replace(self.subspace, points=points)
         detector.groups_ = column_groups(self.groups, self.n_features_in)
         detector.threshold_ = np.inf if self.threshold is None else self.threshold
         detector.offset_ = finite_offset(detector.threshold_, self.subspace, self.combined)
@@ -116,6 +138,7 @@ class DetectorState:
             "views": sees_all,
             "columns": rows.rows.shape[1] == d
             and all((columns < d).all() for columns in (*used, rows.as_is)),
+            "landmark rows": isinstance(views, RawColumns) or self.subspace.points.shape[1] == d,
             "landmarks": (np.diff(self.landmarks, append=self.n_samples_fit) > 0).all()
             and (self.ridge is None or len(self.landmarks) == len(self.subspace.points)),
             "calibration": self.calibration == due,

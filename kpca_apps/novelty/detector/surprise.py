@@ -15,7 +15,7 @@ Three scores become p-values among the rows learned from: the reconstruction err
 however ordinary its others are: its oddest cell counts once it is rarer than that of one row in
 150, and then by a power. The score is
 
-    s = log(h + (1/(150 p_c))^c) + .01 log h    with h = 1/p_k + a/p_g + b/p_l
+    s = log(h + (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
 with p_c by an exponential tail, so that s grows without bound. The hundredth keeps rows apart that
 have one absurd cell in common.
@@ -51,6 +51,9 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 DEGREE = 3  # polynomials of a number
+# Of a wide table, whose polynomials would be more than this share of its rows, a number contributes
+# its scaled value alone: regressions on more features than rows tell chance from law no more.
+MOST_FEATURES = 0.5
 # A value that this share of the rows holds is a state of its own, not a place on a scale.
 FREQUENT = 0.25
 # Fewer other values than these give no scale.
@@ -61,8 +64,13 @@ BULK, MARGIN = (0.005, 0.995), 0.1
 LARGEST_FLOAT = np.finfo(np.float64).max
 
 RIDGE = 0.02  # rho: share of a standardised feature's variance
+# Of a wide table, the degrees of freedom of a regression, sum of s / (s + rho), are no more than
+# this share of the rows: nearer to all of them, each row is explained by itself, whatever it holds.
+# Components that count less than that are left out: many, and none of much use.
+MOST_FREEDOM, LEAST_FILTER = 0.25, 0.3
 # Leave-one-out divides by one minus the leverage, which rounding must not bring to 0.
 MOST_LEVERAGE = 0.95
+HALVINGS = 60
 # A feature that hardly varies must not be blown up: one row in a million with an indicator.
 SMALLEST_DEVIATION = 1e-6
 # Matrices of the features of one group that are in memory at once, to predict them together.
@@ -100,10 +108,13 @@ SMALLEST_PROBABILITY = 1e-9
 # Least scatter of a column, in standard deviations.
 LEAST_SCATTER = 0.02
 
-# a, b and c. Among rows that may be anything an absurd cell is more often what is sought than
+# e, a, b, o and c. Among rows that may be anything an absurd cell is more often what is sought than
 # beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
 # the reference is told from another by the error and the oddest cell alone.
-CONTAMINATED, CLEAN = (0.2, 0.2, 3.0), (0.05, 0.05, 0.3)
+CONTAMINATED, CLEAN = (1.0, 0.2, 0.2, 0.0, 3.0), (1.0, 0.05, 0.05, 0.0, 0.3)
+# Of a wide table distances between rows are all alike, and one odd cell is lost in any sum over its
+# columns: there a row is as odd as its cells are, given the others.
+WIDE = (0.05, 0.05, 0.2, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """A score that none reaches: cells' surprises grow as logarithms, and tails have a steepest."""
@@ -140,7 +151,7 @@ class AdditiveFeatures:
     # Median and IQR / 1.349 of the free values, t = asinh((x - median) / spread); the bulk of t,
     # from and to; mean and deviation of t clipped to it, z = (t - mean) / deviation.
     scale: Annotated[FloatArray, "6 v 1"]
-    moments: Annotated[FloatArray, "2 3 v 1", SQUARABLE]  # means, deviations of the polynomials
+    moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means, deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # position of each among the features
     source: Annotated[IntArray, "a", Meta(ge=0)]  # the matrix column it comes from
     # The value it stands for; NaN where the column is an indicator itself.
@@ -151,10 +162,11 @@ class AdditiveFeatures:
 
     def validate(self) -> None:
         """Refuse what no table leads to, and what would leave some rows without a score."""
-        degrees = [self.polynomial + degree for degree in range(DEGREE)]
+        degrees = [self.polynomial + degree for degree in range(self.degree)]
         places = np.sort(np.concatenate([*degrees, self.indicator]))
         sound = (
-            np.array_equal(places, np.arange(len(self.group)))
+            self.degree in (1, DEGREE)
+            and np.array_equal(places, np.arange(len(self.group)))
             and len(np.unique(self.number)) == len(self.number)
             and not np.isinf(self.equals).any()
             and np.isin(np.diff(self.state, prepend=-1), (0, 1)).all()
@@ -177,15 +189,18 @@ class AdditiveFeatures:
         moments: list[FloatArray] = []
         indicators: list[tuple[int, int, float, int]] = []  # place, column, value, state
         n_states = 0
+        cut = {j: _frequent_and_free(np.sort(X[:, j])) for j in np.flatnonzero(is_number).tolist()}
+        n_scaled = sum(len(free) > 0 for _, free in cut.values())
+        degree = DEGREE if DEGREE * n_scaled <= MOST_FEATURES * len(X) else 1
         for g, members in enumerate(groups):
             for j in members[is_number[members]].tolist():
-                frequent, free = _frequent_and_free(np.sort(X[:, j]))
+                frequent, free = cut[j]
                 if len(free):
                     scale, of_polynomials = _scale_of(free)
                     numbers.append((j, len(group)))
                     scales.append(scale)
-                    moments.append(of_polynomials)
-                    group += [g] * DEGREE
+                    moments.append(of_polynomials[:, :degree])
+                    group += [g] * degree
                 for value in frequent:
                     indicators.append((len(group), j, value, n_states))
                     group.append(g)
@@ -201,13 +216,23 @@ class AdditiveFeatures:
             number=number,
             polynomial=polynomial,
             scale=np.array(scales).reshape(-1, 6).T[..., None].copy(),
-            moments=np.array(moments).reshape(-1, 2, DEGREE).transpose(1, 2, 0)[..., None].copy(),
+            moments=np.array(moments).reshape(-1, 2, degree).transpose(1, 2, 0)[..., None].copy(),
             indicator=indicator.astype(np.int64),
             source=source.astype(np.int64),
             equals=equals,
             state=state.astype(np.int64),
             group=np.array(group, dtype=np.int64),
         )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the table had too many numbers for their polynomials."""
+        return self.degree < DEGREE
+
+    @property
+    def degree(self) -> int:
+        """Polynomials of a number."""
+        return len(self.moments[0])
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return rows (n, d) as the kernel sees them; each depends on itself alone."""
@@ -225,7 +250,7 @@ class AdditiveFeatures:
             ratio = (numbers - median) / spread
         # Of numbers too far out to be divided, asinh of the largest float: 710.
         t = np.arcsinh(np.clip(ratio, -LARGEST_FLOAT, LARGEST_FLOAT))
-        basis = _polynomials((np.clip(t, low, high) - mean) / deviation)
+        basis = _polynomials((np.clip(t, low, high) - mean) / deviation)[: self.degree]
         centre, size = self.moments
         basis -= centre
         basis /= size
@@ -233,7 +258,7 @@ class AdditiveFeatures:
         if len(frequent):
             basis *= free
             value[~free] = 0.0
-        for degree in range(DEGREE):
+        for degree in range(self.degree):
             lines[self.polynomial + degree] = basis[degree]
         return FeatureRows(np.ascontiguousarray(lines.T), value, free)
 
@@ -298,6 +323,7 @@ class ColumnResiduals:
     mean: Annotated[FloatArray, "p", SQUARABLE]  # of the features
     deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_TO_SQUARE)]
     factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]  # U
+    ridge: Annotated[float, Meta(ge=RIDGE, le=LARGEST_TO_SQUARE)]  # rho
     # Features of one number here are predicted together; not decreasing.
     group: Annotated[IntArray, "p", Meta(ge=0)]
 
@@ -312,8 +338,8 @@ class ColumnResiduals:
 
     @classmethod
     @one_blas_thread()
-    def fit(cls, features: FloatArray, group: IntArray) -> ColumnResiduals:
-        """Learn from the features (n, p) of rows."""
+    def fit(cls, features: FloatArray, group: IntArray, *, is_wide: bool) -> ColumnResiduals:
+        """Learn from the features (n, p) of rows, of a wide table or not."""
         n, p = features.shape
         mean = features.mean(axis=0)
         deviation = np.maximum(features.std(axis=0), SMALLEST_DEVIATION)
@@ -325,8 +351,12 @@ class ColumnResiduals:
             s, W = np.linalg.eigh(Z @ Z.T / n)
             V = (W / np.sqrt(np.maximum(n * s, 1e-300))).T @ Z
         kept = s > 1e-9 * s.max(initial=0.0)
-        filter_factors = s[kept] / (s[kept] + RIDGE)
-        return cls(n, mean, deviation, np.sqrt(filter_factors)[:, None] * V[kept], group)
+        ridge = RIDGE
+        if is_wide:
+            ridge = _least_ridge(s[kept], MOST_FREEDOM * n)
+            kept &= s >= LEAST_FILTER * (s + ridge)
+        filter_factors = s[kept] / (s[kept] + ridge)
+        return cls(n, mean, deviation, np.sqrt(filter_factors)[:, None] * V[kept], ridge, group)
 
     @cached_property
     def _members(self) -> sparse.csr_array:
@@ -361,7 +391,7 @@ class ColumnResiduals:
             # the group's share, z'Pz - (Pz)_B' (P_BB)^-1 (Pz)_B, plus 1 for the mean, over n.
             squares = np.einsum("ij,ij->i", z, y)
             own = self._members @ (y * residual).T
-            leverage = ((squares - own) / RIDGE + 1.0) / self.n
+            leverage = ((squares - own) / self.ridge + 1.0) / self.n
             kept = 1.0 - np.minimum(rows[:, -1] * leverage, MOST_LEVERAGE)
             left: FloatArray = residual * self.deviation / (self._members.T @ kept).T
             return left
@@ -369,6 +399,21 @@ class ColumnResiduals:
         if learned is None:
             return map_row_blocks(of_block, features, block=BLOCK)
         return map_row_blocks(of_block, np.column_stack([features, learned]), block=LEARNED_BLOCK)
+
+
+def _least_ridge(s: FloatArray, most: float) -> float:
+    """Return the least ridge by which eigenvalues (k,) leave no more degrees of freedom than that.
+
+    Halved in logarithms; beyond the last, sum s / ridge bounds the freedom.
+    """
+    if (s / (s + RIDGE)).sum() <= most:
+        return RIDGE
+    low, high = np.log(RIDGE), np.log(max(float(s.sum()) / most, 2 * RIDGE))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        is_enough = (s / (s + np.exp(middle))).sum() <= most
+        low, high = (low, middle) if is_enough else (middle, high)
+    return float(np.exp(high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -561,7 +606,9 @@ class CellModel:
         usual = usual_rows(scores, contaminated=contaminated, share=USUAL)
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
-        residuals = ColumnResiduals.fit(rows.features[learned], features.group)
+        residuals = ColumnResiduals.fit(
+            rows.features[learned], features.group, is_wide=features.is_wide
+        )
         flags = rows.features[:, features.indicator]
         height = flags.max(axis=0, initial=0.0)[:, None]
         height[height <= 0] = 1.0
@@ -693,7 +740,7 @@ class CombinedScore:
     # Of their oddest cells: the exponential tail slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
-    weights: Annotated[FloatArray, "3", Meta(gt=0, le=LARGEST_WEIGHT)]  # a, b and c
+    weights: Annotated[FloatArray, "5", Meta(ge=0, le=LARGEST_WEIGHT)]  # e, a, b, o and c
 
     @classmethod
     def fit(
@@ -708,6 +755,9 @@ class CombinedScore:
         """Learn from rows (n, d) and their errors, and score these, each as if left out."""
         cells, rows = CellModel.fit(X, errors, groups, as_is, contaminated=contaminated)
         zero, slope = exponential_tail(rows.oddest, OF_CELLS)
+        weights = CONTAMINATED if contaminated else CLEAN
+        if cells.map.is_wide:
+            weights = WIDE
         model = cls(
             cells=cells,
             error=UpperTail.fit(eight_digits(errors)),
@@ -715,7 +765,7 @@ class CombinedScore:
             scatter=UpperTail.fit(rows.scatter, ends=not contaminated),
             oddest_zero=zero,
             oddest_slope=slope,
-            weights=np.array(CONTAMINATED if contaminated else CLEAN),
+            weights=np.array(weights),
         )
         return model, model(X, errors, rows)
 
@@ -727,14 +777,16 @@ class CombinedScore:
         Of new rows, which are all but those of the fit, the cells are asked here.
         """
         rows = self.cells(X) if rows is None else rows
-        a, b, c = self.weights
+        e, a, b, o, c = self.weights
         surprises = [
-            self.error(eight_digits(errors)),
+            self.error(eight_digits(errors)) + np.log(e),
             self.mean(rows.mean) + np.log(a),
             self.scatter(rows.scatter) + np.log(b),
         ]
-        whole = np.logaddexp.reduce(surprises, axis=0)
         oddest = self.oddest_slope * (rows.oddest - self.oddest_zero)
+        if o:
+            surprises.append(np.maximum(oddest, 0.0) + np.log(o))
+        whole = np.logaddexp.reduce(surprises, axis=0)
         of_oddest = np.minimum(oddest, rows.oddest + MORE)
         scores: FloatArray = np.logaddexp(whole, c * (of_oddest - RARE)) + APART * whole
         return scores

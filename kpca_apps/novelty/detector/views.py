@@ -57,8 +57,9 @@ VARIANCE_ROWS = 10_000
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Order statistics kept a column to rank new values among.
-MAX_RANK_KNOTS = 20_000
+# Order statistics kept a column to rank new values among; of d columns no more than the second
+# over d^2, so that those of a wide table take less room than its rows.
+MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 # A value this many robust standard deviations from the median is gross.
 GROSS = 100.0
 
@@ -373,7 +374,8 @@ class ColumnScales:
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
         """Learn from the rows in use (r, d); where a column is constant there, from all (n, d)."""
-        size = min(len(used), MAX_RANK_KNOTS)
+        most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
+        size = min(len(used), MAX_RANK_KNOTS, most)
         scales = _scales(used, size)
         constant = ~varies(used)
         if constant.any():

@@ -27,8 +27,8 @@ __all__ = ["ColumnSummary", "moved_columns"]
 
 FloatArray = NDArray[np.float64]
 
-# A Kolmogorov-Smirnov distance is known to half of 1 / 256 from so many quantiles.
-N_QUANTILES = 257
+# From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
+N_QUANTILES = 65
 MOST_LEVELS = 50  # counted by name
 RATE = 0.01  # of telling anything of two tables alike
 # Least change that is told: of a distribution (Kolmogorov-Smirnov or total variation distance),

@@ -29,6 +29,8 @@ _CUT, _FEWEST_TO_CUT = 200, 20  # one value in 200 on each side, at least one, m
 _ABSURD = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
+# Directions of a low-rank precision, and columns up to which it is held in full: 2 MB.
+_MOST_RANKS, _MOST_IN_FULL = 128, 512
 _FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
 _MATRICES = 4  # as large as the precision, held at the same time
 _BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
@@ -36,12 +38,14 @@ _BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
 
 @dataclass(frozen=True)
 class LowRankPrecision:
-    """Inverse of the shrunk covariance of fewer rows than columns: ``20 I - factor' factor``.
+    """Inverse of the shrunk covariance of many columns: ``I / rest - factor' factor``.
 
-    20 is one over the share of the identity in the shrunk covariance.
+    `rest` is the variance along all directions but the leading ones, on average: of fewer rows
+    than columns, the share of the identity in the shrunk covariance.
     """
 
-    # A direction for each row of the reference.
+    rest: Annotated[float, Meta(ge=_SHRINK, le=1)]
+    # A leading direction each.
     factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
 
     @one_blas_thread()
@@ -49,23 +53,23 @@ class LowRankPrecision:
         """Refuse a factor of no precision."""
         if not 0 < len(self.factor) < self.factor.shape[1]:
             raise ValueError(f"a factor of {len(self.factor)} rows")
-        np.linalg.cholesky(np.eye(len(self.factor)) / _SHRINK - self.factor @ self.factor.T)
+        np.linalg.cholesky(np.eye(len(self.factor)) / self.rest - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
         """Return the conditional means of the cells `where` (k, m), which are 0 in `filled` (k, d).
 
         With the factor's columns M of the missing cells and O of the others,
-        ``(20 I - M' M) z_m = M' O z_o``, or ``20 z_m = M' (I - M M' / 20)^-1 O z_o``: whichever
-        system is smaller.
+        ``(I / v - M' M) z_m = M' O z_o``, or ``z_m = v M' (I - v M M')^-1 O z_o`` with v = `rest`:
+        whichever system is smaller.
         """
         of_missing = self.factor.T[where]
         along = np.einsum("rj,nj->nr", self.factor, filled)[:, :, None]
         transposed = of_missing.transpose(0, 2, 1)
         if where.shape[1] < len(self.factor):
-            system = np.eye(where.shape[1]) / _SHRINK - of_missing @ transposed
+            system = np.eye(where.shape[1]) / self.rest - of_missing @ transposed
             return np.linalg.solve(system, of_missing @ along)[:, :, 0]
-        system = np.eye(len(self.factor)) - _SHRINK * (transposed @ of_missing)
-        return _SHRINK * (of_missing @ np.linalg.solve(system, along))[:, :, 0]
+        system = np.eye(len(self.factor)) - self.rest * (transposed @ of_missing)
+        return self.rest * (of_missing @ np.linalg.solve(system, along))[:, :, 0]
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class ConditionalMeanImputer:
 
     mean: Annotated[FloatArray, "d"]  # of the observed values, absurd ones brought in
     scale: Annotated[FloatArray, "d", Meta(gt=0)]  # their standard deviation; 1 where that is 0
-    # Inverse of the shrunk covariance of the clipped z-scores; low rank where it was fitted to
+    # Inverse of the shrunk covariance of the clipped z-scores; low rank for many columns, or
     # fewer rows than columns.
     precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
@@ -116,7 +120,7 @@ class ConditionalMeanImputer:
         mean, scale = mean * unit, np.where(varying, scale * unit, 1.0)
         zeros = np.where(seen, z, 0.0)
         precision: FloatArray | LowRankPrecision
-        if n_rows < n_columns or seen.all():
+        if n_rows < n_columns or n_columns > _MOST_IN_FULL or seen.all():
             precision = _precision_of_rows(zeros)
         else:
             pairs = seen.astype(np.float64)
@@ -150,11 +154,23 @@ def _without_absurd(x: FloatArray) -> FloatArray:
 def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
     """Inverse of the shrunk covariance of complete rows, which has no more ranks than rows."""
     n, d = z.shape
-    if n >= d:
+    if n >= d and d <= _MOST_IN_FULL:
         return _precision(z.T @ z / n)
-    _, singular, vectors = np.linalg.svd(z, full_matrices=False)
-    along = 1 / ((1 - _SHRINK) * singular**2 / n + _SHRINK)
-    return LowRankPrecision(np.sqrt(np.maximum(1 / _SHRINK - along, 0.0))[:, None] * vectors)
+    if n < d:
+        _, singular, vectors = np.linalg.svd(z, full_matrices=False)
+        variances = (1 - _SHRINK) * singular**2 / n + _SHRINK
+    else:
+        squares, right = np.linalg.eigh(z.T @ z)
+        variances = (1 - _SHRINK) * np.maximum(squares[::-1], 0.0) / n + _SHRINK
+        vectors = right.T[::-1]
+    # Along each of the other directions, what the leading ones leave of the trace; no more than
+    # rows, of few rows, is left of nothing but the identity.
+    others = variances[_MOST_RANKS:]
+    n_others = d - min(len(variances), _MOST_RANKS)
+    rest = _SHRINK + float((others - _SHRINK).sum()) / n_others
+    leading = variances[:_MOST_RANKS]
+    gains = np.maximum(1 / rest - 1 / leading, 0.0)
+    return LowRankPrecision(rest, np.sqrt(gains)[:, None] * vectors[:_MOST_RANKS])
 
 
 def _precision(covariance: FloatArray) -> FloatArray:

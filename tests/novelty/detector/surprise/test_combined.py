@@ -113,7 +113,8 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     X = mixed(6)[0][:, :5]
     errors = np.random.default_rng(6).gamma(3.0, size=len(X))
     model, scores = fit_combined(X, errors, contaminated)
-    a, b, c = CONTAMINATED if contaminated else CLEAN
+    e, a, b, o, c = CONTAMINATED if contaminated else CLEAN
+    assert (e, o) == (1.0, 0.0)
     _, rows = type(model.cells).fit(
         X, errors, [np.array([j]) for j in range(5)], NONE, contaminated=contaminated
     )

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from kpca_apps.novelty.detector.surprise import MOST_LEVERAGE, RIDGE, ColumnResiduals
+from kpca_apps.novelty.detector.surprise import (
+    MOST_FREEDOM,
+    MOST_LEVERAGE,
+    RIDGE,
+    ColumnResiduals,
+    _least_ridge,
+)
 
 # Rows, features, and how many of these belong to each column.
 TABLES = {
@@ -65,7 +71,7 @@ def off_by(found, expected, features):
 def test_residuals_of_new_rows_are_those_of_one_regression_a_group(name):
     features, group = table_of(name)
     new = features[:9] * 1.5 - 3.0
-    found = ColumnResiduals.fit(features, group)(new)
+    found = ColumnResiduals.fit(features, group, is_wide=False)(new)
     expected = regressions(features, group, np.ones(len(features), dtype=bool), new)
     assert off_by(found, expected, features) < 1e-8
 
@@ -75,7 +81,7 @@ def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
     """Exact, with deviations and penalty held, where the leverage is not held back."""
     features, group = table_of(name)
     n = len(features)
-    found = ColumnResiduals.fit(features, group)(features, np.ones(n, dtype=bool))
+    found = ColumnResiduals.fit(features, group, is_wide=False)(features, np.ones(n, dtype=bool))
     brute = np.empty_like(found)
     for i in range(n):
         brute[i] = regressions(features, group, np.arange(n) != i, features[[i]])[0]
@@ -83,14 +89,14 @@ def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
     assert exact.mean() > 0.75
     assert off_by(np.where(exact, found, brute), brute, features) < 1e-8
     # Left out, a row is farther from what is predicted than within.
-    within = ColumnResiduals.fit(features, group)(features)
+    within = ColumnResiduals.fit(features, group, is_wide=False)(features)
     assert (np.abs(found) >= np.abs(within)).all()
 
 
 def test_rows_that_were_not_learned_from_keep_their_plain_residual():
     features, group = table_of("groups")
     learned = np.arange(len(features)) % 3 > 0
-    model = ColumnResiduals.fit(features[learned], group)
+    model = ColumnResiduals.fit(features[learned], group, is_wide=False)
     found, plain = model(features, learned), model(features)
     np.testing.assert_allclose(found[~learned], plain[~learned], rtol=1e-9, atol=1e-9)
     assert (np.abs(found[learned]) > np.abs(plain[learned])).all()
@@ -101,7 +107,7 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
     x = rng.normal(size=(50, 1))
     features = np.hstack([x, x, np.full((50, 1), 7.0), rng.normal(size=(50, 1))])
     group, every = np.arange(4), np.ones(50, dtype=bool)
-    model = ColumnResiduals.fit(features, group)
+    model = ColumnResiduals.fit(features, group, is_wide=False)
     left = model(features, every)
     assert np.isfinite(left).all()
     assert np.abs(left[:, 0]).max() < 0.2 * np.abs(x).max()
@@ -112,7 +118,7 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
 @pytest.mark.parametrize("name", TABLES)
 def test_a_new_row_gets_the_same_bits_in_any_batch(name):
     features, group = table_of(name)
-    model = ColumnResiduals.fit(features, group)
+    model = ColumnResiduals.fit(features, group, is_wide=False)
     rng = np.random.default_rng(1)
     rows = features[rng.integers(0, len(features), 500)] + rng.normal(size=(500, len(group)))
     together = model(rows)
@@ -121,3 +127,30 @@ def test_a_new_row_gets_the_same_bits_in_any_batch(name):
     for start, stop in ((0, 1), (7, 8), (190, 195), (300, 500)):
         alone = model(rows[start:stop])
         np.testing.assert_array_equal(alone, together[start:stop])
+
+
+def test_a_wide_table_is_predicted_with_bounded_freedom() -> None:
+    rng = np.random.default_rng(9)
+    signal = rng.normal(size=(120, 3)) @ rng.normal(size=(3, 200))
+    features = signal + 0.5 * rng.normal(size=signal.shape)
+    group = np.arange(200)
+    model = ColumnResiduals.fit(features, group, is_wide=True)
+    s = np.linalg.eigvalsh(np.corrcoef(features.T))
+    s = s[s > 1e-9 * s.max()]
+    assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
+    # The 3 that matter and others of weight are held, not as many as rows.
+    assert 3 < len(model.factor) < 60
+    new = signal + 0.5 * rng.normal(size=signal.shape)
+    new[7, 11] += 6.0
+    left = np.abs(model(new))
+    assert np.unravel_index(left.argmax(), left.shape) == (7, 11)
+    # Residuals of new rows are about the noise, not the signal of deviation 1.7.
+    assert np.median(left) / 0.6745 < 0.75
+
+
+def test_the_least_ridge_leaves_the_freedom_asked_for() -> None:
+    s = np.geomspace(100, 0.01, 50)
+    assert _least_ridge(s, 60.0) == RIDGE
+    ridge = _least_ridge(s, 10.0)
+    assert (s / (s + ridge)).sum() == pytest.approx(10.0)
+    assert _least_ridge(np.full(4, 1e-3), 0.001) == pytest.approx(4.0, rel=1e-3)
