@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
-from kpca_apps.files.tables.table import PartedTable, TablePart
+from kpca_apps.files.tables.several import extended
+from kpca_apps.files.tables.table import PartedTable, Table, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
@@ -22,15 +23,17 @@ from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.pictures import map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
+from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
 from kpca_apps.novelty.table.columns import (
     UNKNOWN,
     ColumnOptions,
     ColumnSpec,
     check_options,
+    infer_plan,
     quoted,
 )
 from kpca_apps.novelty.table.duplicates import find_duplicates
-from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
+from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
     AnyTable,
     RowQuery,
@@ -48,6 +51,9 @@ MIN_LISTED = 100
 MAX_FLAGGED_EXPLAINED = 500
 # Rows of one id that a message lists.
 MAX_PLACES = 20
+# What became of accepted rows.
+LEARNED = "; the model learned them as normal"
+JOINED = "; they are part of the reference, which rates are about"
 SAME_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
@@ -70,6 +76,7 @@ def screen(
     table: AnyTable,
     *,
     reference: AnyTable | None = None,
+    accept: Table | None = None,
     options: ScreeningOptions | None = None,
     command: str = "",
     execution: Execution | None = None,
@@ -78,11 +85,16 @@ def screen(
 
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
-    options = options or ScreeningOptions()
+    options, known = options or ScreeningOptions(), None
     if reference is None:
-        model, rows = fit_table(table, options, clean=False, execution=execution)
-        verdict = score_rows(model, rows, options)
-        return _describe(model, verdict, options, rows, command), model
+        if accept is not None:
+            known = _find_accepted(accept, table, table, options, execution)
+        is_accepted = _marked(known)
+        model, rows = fit_table(
+            table, options, clean=False, is_accepted=is_accepted, execution=execution
+        )
+        verdict = score_rows(model, rows, options, is_accepted)
+        return _describe(model, verdict, options, rows, command, known, LEARNED), model
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
     extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
@@ -97,31 +109,62 @@ def screen(
     )
     positive = options.positive if columns.label else None
     of_reference = replace(options, columns=columns, positive=positive)
+    if accept is not None:
+        known = _find_accepted(accept, table, reference, of_reference, execution)
+        # Rows of the reference itself are in it.
+        if known.n_rows and table.source.sha256 != reference.source.sha256:
+            reference = extended(reference, table, known.is_accepted)
     model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
-    result = score(
-        model, table, options=options, fitted_on=rows, command=command, execution=execution
-    )
-    return result, model
+    model, scored = rows_to_score(model, table, options, execution)
+    verdict = score_rows(model, scored, options, _marked(known))
+    return _describe(model, verdict, options, rows, command, known, JOINED), model
+
+
+def _find_accepted(
+    accept: Table,
+    table: AnyTable,
+    learned: AnyTable,
+    options: ScreeningOptions,
+    execution: Execution | None,
+) -> FoundRows:
+    """Find rows of a table that are accepted, whose cells read as those of the table learned."""
+    sample = draw_sample(in_parts(learned), options.seed, execution or Execution())
+    plan = infer_plan(sample.table, options.columns)
+    return find_accepted(accept, table, plan.specs, execution, most=MOST)
+
+
+def _marked(known: FoundRows | None) -> NDArray[np.bool_] | None:
+    return None if known is None else known.is_accepted
+
+
+def _accepted_by(
+    accept: Table | None, model: NoveltyModel, table: AnyTable, execution: Execution | None
+) -> FoundRows | None:
+    """Find rows to score that are accepted, where any may be."""
+    if accept is None:
+        return None
+    return find_accepted(accept, table, model.encoder.plan.specs, execution)
 
 
 def score(
     model: NoveltyModel,
     table: AnyTable,
     *,
+    accept: Table | None = None,
     options: ScreeningOptions | None = None,
-    fitted_on: TableRows | None = None,
     command: str = "",
     execution: Execution | None = None,
 ) -> ScreeningResult:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
 
     Rule, `explain`, label, id and hidden columns are those of the `options`, by default the
-    model's. `fitted_on` are the rows of the reference, where at hand: with labels, baselines are
-    fitted on them.
+    model's.
     """
     options = options or inherit_options(model, table)
+    known = _accepted_by(accept, model, table, execution)
     model, rows = rows_to_score(model, table, options, execution)
-    return _describe(model, score_rows(model, rows, options), options, fitted_on, command)
+    verdict = score_rows(model, rows, options, _marked(known))
+    return _describe(model, verdict, options, None, command, known)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -195,6 +238,7 @@ def explain_row(
     *,
     row: str | None = None,
     line: int | None = None,
+    accept: Table | None = None,
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> tuple[RankedRow, ScreeningResult]:
@@ -206,8 +250,9 @@ def explain_row(
     model, rows = rows_to_score(model, table, options, execution)
     id_column = naming_column(rows, options.columns.id)
     position = np.array([_find_row(rows, id_column, row, line)])
-    verdict = score_rows(model, rows, options)
-    result = _describe(model, verdict, options, None, "")
+    known = _accepted_by(accept, model, table, execution)
+    verdict = score_rows(model, rows, options, _marked(known))
+    result = _describe(model, verdict, options, None, "", known)
     (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
     return listed, result
 
@@ -262,16 +307,22 @@ def _describe(
     options: ScreeningOptions,
     fitted_on: TableRows | None,
     command: str,
+    known: FoundRows | None = None,
+    learned: str = "",
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures; `fitted_on`: see `score`."""
+    """Put a scored table into words and pictures.
+
+    `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
+    too. Rows `known` to be fine are not listed; `learned` says what the model made of them.
+    """
     rows, labels = verdict.rows, None
     if options.columns.label is not None:
         labels = read_labels(rows.sample_table, options.columns.label, options.positive)
-    n_explained = 0
+    n_explained, n_judged = 0, rows.n_rows - (0 if known is None else known.n_rows)
     if options.explain:
         n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
-        n_explained = min(max(options.explain, n_flagged), rows.n_rows)
-    listed = top_rows(verdict.ranks, max(n_explained, MIN_LISTED))
+        n_explained = min(max(options.explain, n_flagged), n_judged)
+    listed = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
     table, columns = rows.take(listed), rows.profiles()
     id_column = naming_column(rows, options.columns.id)
     ranked = list_rows(model, verdict, table, listed, n_explained, id_column)
@@ -297,6 +348,7 @@ def _describe(
         warnings=(
             *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
             *filter(None, [id_note(rows, options.columns.id, id_column)]),
+            *(() if known is None else known.notes),
         ),
         settings=_settings(model, verdict, columns, n_explained),
         versions=library_versions(),
@@ -306,6 +358,8 @@ def _describe(
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=find_duplicates(rows),
+        accepted=None if known is None else known.described(learned),
+        is_accepted=verdict.is_accepted,
     )
 
 
@@ -383,6 +437,7 @@ def found_columns(result: ScreeningResult) -> Found:
         "novelty_score": result.scores,
         "flagged": result.is_flagged,
         "rank": result.ranks,
+        **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
     }
 
 

@@ -207,6 +207,10 @@ def _find_part(task: _Task, query: RowQuery) -> IntArray:
     return task.part.start + query.positions(task.part.read())
 
 
+def _work_part(task: _Task, function: Callable[[Table], Result]) -> Result:
+    return function(task.part.read())
+
+
 def _take_part(task: _Task) -> Table:
     return rows_of(task.part.read(), task.places)
 
@@ -265,6 +269,20 @@ def rows_at(table: AnyTable, positions: IntArray, execution: Execution | None = 
     if isinstance(table, Table):
         return rows_of(table, positions)
     return _take(table, positions, execution or Execution(), "Fetching rows")
+
+
+def each_part(
+    table: AnyTable,
+    what: str,
+    function: Callable[[Table], Result],
+    execution: Execution | None = None,
+) -> Iterator[Result]:
+    """Yield what a function makes of a table in memory, or of each part of one, in order."""
+    if isinstance(table, Table):
+        yield function(table)
+        return
+    tasks = map(_Task, table.parts)
+    yield from (execution or Execution()).over(what, _work_part, tasks, table.n_rows, function)
 
 
 class PartedRows(TableRows):

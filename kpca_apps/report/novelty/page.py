@@ -67,7 +67,7 @@ def render_screening(result: ScreeningResult) -> str:
         title="".join(headline(result)),
         n_patterns=len(result.patterns),
         rows=rows,
-        n_more_rows=len(result.scores) - len(rows),
+        n_more_rows=result.n_judged - len(rows),
         repeats=_repeats(result),
         figure_folds=screening_folds(result),
         sources=[("Table", result.source)]
