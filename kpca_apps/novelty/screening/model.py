@@ -108,7 +108,13 @@ def fit_table(
     plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
     rows = table_rows(
-        encoder, table, seed=options.seed, n_jobs=options.jobs, execution=execution, sample=sample
+        encoder,
+        table,
+        seed=options.seed,
+        n_jobs=options.jobs,
+        execution=execution,
+        sample=sample,
+        is_accepted=is_accepted,
     )
     n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
     detector = _unfitted_detector(rule, options, encoder, rows.n_rows, n_judged, clean)

@@ -89,11 +89,10 @@ def screen(
     if reference is None:
         if accept is not None:
             known = _find_accepted(accept, table, table, options, execution)
-        is_accepted = _marked(known)
         model, rows = fit_table(
-            table, options, clean=False, is_accepted=is_accepted, execution=execution
+            table, options, clean=False, is_accepted=_marked(known), execution=execution
         )
-        verdict = score_rows(model, rows, options, is_accepted)
+        verdict = score_rows(model, rows, options)
         return _describe(model, verdict, options, rows, command, known, LEARNED), model
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
@@ -115,8 +114,8 @@ def screen(
         if known.n_rows and table.source.sha256 != reference.source.sha256:
             reference = extended(reference, table, known.is_accepted)
     model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
-    model, scored = rows_to_score(model, table, options, execution)
-    verdict = score_rows(model, scored, options, _marked(known))
+    model, scored = rows_to_score(model, table, options, execution, _marked(known))
+    verdict = score_rows(model, scored, options)
     return _describe(model, verdict, options, rows, command, known, JOINED), model
 
 
@@ -162,8 +161,8 @@ def score(
     """
     options = options or inherit_options(model, table)
     known = _accepted_by(accept, model, table, execution)
-    model, rows = rows_to_score(model, table, options, execution)
-    verdict = score_rows(model, rows, options, _marked(known))
+    model, rows = rows_to_score(model, table, options, execution, _marked(known))
+    verdict = score_rows(model, rows, options)
     return _describe(model, verdict, options, None, command, known)
 
 
@@ -191,6 +190,7 @@ def rows_to_score(
     table: AnyTable,
     options: ScreeningOptions,
     execution: Execution | None = None,
+    is_accepted: NDArray[np.bool_] | None = None,
 ) -> tuple[NoveltyModel, TableRows]:
     """Encode the rows of a table to score; the model hides the columns that the options hide."""
     _check_names(table, options.columns)
@@ -218,7 +218,12 @@ def rows_to_score(
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)
     rows = table_rows(
-        encoder, in_parts(table), seed=options.seed, n_jobs=options.jobs, execution=execution
+        encoder,
+        in_parts(table),
+        seed=options.seed,
+        n_jobs=options.jobs,
+        execution=execution,
+        is_accepted=is_accepted,
     )
     return replace(model, encoder=encoder), rows
 
@@ -247,11 +252,11 @@ def explain_row(
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
     """
     options = replace(options or inherit_options(model, table), explain=0)
-    model, rows = rows_to_score(model, table, options, execution)
+    known = _accepted_by(accept, model, table, execution)
+    model, rows = rows_to_score(model, table, options, execution, _marked(known))
     id_column = naming_column(rows, options.columns.id)
     position = np.array([_find_row(rows, id_column, row, line)])
-    known = _accepted_by(accept, model, table, execution)
-    verdict = score_rows(model, rows, options, _marked(known))
+    verdict = score_rows(model, rows, options)
     result = _describe(model, verdict, options, None, "", known)
     (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
     return listed, result
@@ -359,7 +364,7 @@ def _describe(
         scale=verdict.scale,
         duplicates=find_duplicates(rows),
         accepted=None if known is None else known.described(learned),
-        is_accepted=verdict.is_accepted,
+        is_accepted=rows.is_accepted,
     )
 
 

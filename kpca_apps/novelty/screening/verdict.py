@@ -47,22 +47,16 @@ class Verdict:
     rarities: FloatArray | None
     ranks: IntArray
     flagged: BoolArray
-    is_accepted: BoolArray | None  # rows that are not flagged whatever they score
     threshold: ThresholdInfo
     scale: ScoreScale | None
     warnings: tuple[str, ...]
 
 
-def score_rows(
-    model: NoveltyModel,
-    rows: TableRows,
-    options: ScreeningOptions,
-    is_accepted: BoolArray | None = None,
-) -> Verdict:
+def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Verdict:
     """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
 
-    Rows are flagged by the rule of the options, or else that of the model. Those accepted (n,) are
-    not, and rank after all others: what a rule says of a table, it says of the others.
+    Rows are flagged by the rule of the options, or else that of the model. Those accepted are not,
+    and rank after all others: what a rule says of a table, it says of the others.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     detector, calibration_scores = model.detector, model.detector.calibration_scores_
@@ -78,6 +72,7 @@ def score_rows(
     p_values = conformal_p_values(calibration_scores, scores) if model.clean else None
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
+    is_accepted = rows.is_accepted
     judged = np.s_[:] if is_accepted is None else ~is_accepted
     flagged_of_judged, threshold, too_few = flag(
         rule,
@@ -106,7 +101,6 @@ def score_rows(
         rarities=rarities,
         ranks=ranks,
         flagged=flagged,
-        is_accepted=is_accepted,
         threshold=threshold,
         scale=scale,
         warnings=(*warnings, *too_few),
