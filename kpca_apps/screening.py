@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import found_columns, inherit_options, score, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
-from kpca_apps.novelty.table.parted_rows import Execution, rows_at
+from kpca_apps.novelty.table.parted_rows import Execution, take_rows
 from kpca_apps.novelty.table.rows import AnyTable, column_names
 from kpca_apps.report.novelty.text import headline, is_missing, row_name, without_hidden
 
@@ -36,16 +36,7 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
-BadLinesName = Literal["refuse", "skip"]
 
-# How a path is read.
-READING = {
-    "delimiter": None,
-    "encoding": None,
-    "sheet": None,
-    "skip_rows": 0,
-    "bad_lines": "refuse",
-}
 # What a command calls otherwise.
 KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
 # Of the lines that `repr` shows.
@@ -125,15 +116,14 @@ class Screening(ScreeningResult):
         places = np.flatnonzero(self.is_flagged)
         places = places[np.argsort(self.ranks[places])]
         found = {
-            name: None if values is None else np.asarray(values)[places]
+            name: None if values is None else values[places]
             for name, values in found_columns(self).items()
         }
         if self._frame is not None:
             rows = frame_rows(self._frame, places)
         else:
-            # At least one row, to know the columns by.
-            rows = rows_at(self._table, places if len(places) else np.zeros(1, np.int64)).frame
-        return frame_beside(rows[: len(places)], found)
+            rows = take_rows(self._table, places, Execution()).frame
+        return frame_beside(rows, found)
 
     def save_report(self, path: str | Path) -> None:
         """Write the report: one page of HTML that needs nothing beside itself.
@@ -218,19 +208,19 @@ def screen_table(
     encoding: str | None = None,
     sheet: str | int | None = None,
     skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
+    bad_lines: Literal["refuse", "skip"] = "refuse",
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
 
     Parameters
     ----------
-    table : DataFrame, dict, array, str, Path, Table or PartedTable
+    table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
         The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
         library that offers Arrow's stream interface or the data frame interchange protocol; a dict
-        of columns; a numpy array of rows by columns, or a structured one; the path of a file or a
-        folder, a pattern such as ``"data/*.csv"``, or a list of paths; or what `open_table`
-        returns. More than 100,000 rows are worked on in parts.
+        of columns; a numpy array of rows by columns, or a structured one; the path of a file, of a
+        folder of files, a pattern or a list of paths; or what `open_table` returns. More than
+        100,000 rows are worked on in parts.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     accept : DataFrame, dict, str, Path or Table, optional
@@ -277,8 +267,8 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads that score rows; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines : optional
-        How a file is read, where a path is given: see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How the file is read, where a path is given: see `read_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -352,7 +342,7 @@ def fit_model(
     encoding: str | None = None,
     sheet: str | int | None = None,
     skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
+    bad_lines: Literal["refuse", "skip"] = "refuse",
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -370,8 +360,8 @@ def fit_model(
         What its columns are; see `screen_table`.
     explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines : optional
-        How a file is read; see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -418,7 +408,7 @@ def score_table(
     encoding: str | None = None,
     sheet: str | int | None = None,
     skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
+    bad_lines: Literal["refuse", "skip"] = "refuse",
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -435,8 +425,8 @@ def score_table(
         What flags rows, instead of the rule of the model; see `screen_table`.
     id, label, positive, hide, explain, jobs : optional
         As for `screen_table`; by default those of the model.
-    delimiter, encoding, sheet, skip_rows, bad_lines : optional
-        How a file is read; see `open_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
     execution : Execution, optional
         Where a table that is read in parts is worked on.
 
@@ -501,7 +491,7 @@ def _opened(
     if isinstance(given, Table | PartedTable):
         return _Opened(given, None, named)
     if _is_path(given):
-        return _Opened(open_table(given, **reading), None, named)  # type: ignore[arg-type]
+        return _Opened(open_table(given, **reading), None, named)
     frame = read_frame(given, id, **of_frame)
     return _Opened(frame.table, frame.given, frame.id, frame.categories)
 
@@ -518,16 +508,21 @@ def _accepted(given: TableLike | None, id: str | None) -> Table | None:
 
 def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    reading = {name: told[name] for name, default in READING.items() if told[name] != default}
+    of_paths = inspect.signature(open_table).parameters
+    reading = {
+        name: told[name]
+        for name, parameter in of_paths.items()
+        if name in told and told[name] != parameter.default
+    }
     if reading and not any(map(_is_path, tables)):
         raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
     return reading
 
 
-def _is_path(table: TableLike) -> bool:
-    """Whether files are named: by a path, a pattern, or a list of paths."""
-    paths = table if isinstance(table, list | tuple) and table else [table]
-    return all(isinstance(path, str | Path) for path in paths)
+def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
+    """Whether a table was given by a path, or by several."""
+    several = given if isinstance(given, list) and given else [given]
+    return all(isinstance(path, str | Path) for path in several)
 
 
 def _names(given: Columns) -> tuple[str, ...]:
@@ -556,9 +551,8 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
         if name in ("jobs", "execution") or value is parameter.default:
             continue
         if name in ("table", "reference", "accept") and _is_path(value):
-            paths = value if isinstance(value, list | tuple) else [value]
-            names = [Path(path).name for path in paths]
-            value = names if isinstance(value, list | tuple) else names[0]
+            names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
+            value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
         words.append(written if parameter.default is parameter.empty else f"{name}={written}")
     return f"kpca_apps.{function}({', '.join(words)})"
@@ -570,7 +564,9 @@ def _in_python() -> Iterator[None]:
     try:
         yield
     except KpcaError as error:
-        raise type(error)(_with_keywords(str(error))) from error.__cause__
+        if (text := _with_keywords(str(error))) == str(error):
+            raise
+        raise type(error)(text) from error.__cause__
 
 
 def _with_keywords(text: str) -> str:
@@ -581,11 +577,13 @@ def _with_keywords(text: str) -> str:
         name = KEYWORDS.get(flag[1], flag[1].replace("-", "_"))
         return f"{name}=" if name in known else flag[0]
 
-    return re.sub(r"--([a-z-]+)\b", keyword, text)
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)\b", keyword, text)
 
 
 def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
     found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
+    notes = tuple(map(_with_keywords, result.source.notes))
+    found["source"] = replace(result.source, notes=notes)
     found["warnings"] = tuple(map(_with_keywords, result.warnings))
     found["columns"] = tuple(
         replace(column, why=_with_keywords(column.why)) for column in result.columns

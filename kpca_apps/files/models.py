@@ -43,7 +43,7 @@ __all__ = ["FORMAT_VERSION", "check_model_path", "load_model_file", "save_model_
 Model = TypeVar("Model")
 
 FORMAT = "kpca-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)

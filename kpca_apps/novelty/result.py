@@ -6,7 +6,7 @@ They are all that a report, a JSON file or a terminal summary looks at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,8 @@ BINS = 60  # of all scores
 MAX_TICKS = 200  # flagged rows whose score is kept
 MAX_STEPS = 400  # places of the list whose score is kept
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
+REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
+N_KINDS = 5  # kinds of reason that come first
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,25 @@ class RankedRow:
 
 
 @dataclass(frozen=True)
+class FlaggedRow:
+    """A flagged row with the first reason for it; holds no value of a hidden column."""
+
+    rank: int  # 1 = oddest
+    row: int  # position in the table, 1 = first row of data
+    line: int | None  # of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  # text of the column that names the rows; None without, or where it is hidden
+    # The column of the first reason, or several that are odd together; empty where none is off, or
+    # reasons were not asked for.
+    columns: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()  # the value in each of them, as text to show
+    expected: tuple[str, ...] = ()  # the one its neighbours suggest
+    # Of the sum by which the score drops when the values of all reasons are replaced by those
+    # expected: the part of this one. 0 where no replacement lowers the score.
+    share: float | None = None
+    hint: str = ""  # what may have gone wrong with it; of the oddest rows only
+
+
+@dataclass(frozen=True)
 class Pattern:
     """Flagged rows that are odd for the same reason."""
 
@@ -203,6 +224,18 @@ class OddCell:
 
 
 @dataclass(frozen=True)
+class MovedColumn:
+    """A column that lies otherwise than in the table it is compared with."""
+
+    column: str
+    what: str  # "distribution" of numbers or dates, "levels" of categories, or "missing" cells
+    # How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or how much the share of
+    # missing cells changed.
+    size: float
+    words: str  # how it lies now, and how it lay before; no values where these are hidden
+
+
+@dataclass(frozen=True)
 class ThresholdInfo:
     """The threshold and how it was made."""
 
@@ -230,6 +263,30 @@ class ComponentMap:
 
 
 @dataclass(frozen=True)
+class PlaneAxis:
+    """One column of a `ColumnPlane`, in its own units."""
+
+    name: str
+    # (p,), numbers, seconds since 1970 UTC or, of categories, places among the levels; NaN where
+    # a cell has no value.
+    values: FloatArray
+    is_date: bool = False
+    levels: tuple[str, ...] = ()  # of categories
+
+
+@dataclass(frozen=True)
+class ColumnPlane:
+    """Rows by the two columns with the largest part in the reasons: a sample, and the ranked."""
+
+    x: PlaneAxis
+    y: PlaneAxis | None  # None where only one column can be drawn: then the score stands for it
+    scores: FloatArray  # (p,)
+    rank: IntArray  # (p,), 0 where the row is not in the ranked list
+    flagged: BoolArray  # (p,)
+    n_rows: int  # rows in the table
+
+
+@dataclass(frozen=True)
 class ScoreContours:
     """Scores on a grid, for tables of two numeric columns."""
 
@@ -249,8 +306,11 @@ class ScoreDistribution:
 
     n_rows: int
     n_flagged: int
-    edges: FloatArray  # (b + 1,), bins of a histogram, from the lowest to the highest score
+    # (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far off,
+    # to somewhat above the threshold, which would else be lost in the heap.
+    edges: FloatArray
     counts: IntArray  # (b,), rows a bin
+    n_beyond: int  # rows above the last bin
     logarithmic: bool  # whether the bins widen from left to right by a constant factor
     flagged_scores: FloatArray  # of at most 200 flagged rows, evenly chosen along the list
     ranks: IntArray  # (k,), 1 = most novel: all of a short list, else some 400, densest at its top
@@ -268,18 +328,26 @@ class ScoreDistribution:
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
         kept = ordered[n - places]
         low, high = float(ordered[0]), float(ordered[-1])
-        edges, logarithmic = np.linspace(low, high, BINS + 1), False
+        logarithmic = False
         if high - low <= 1e-12 * max(abs(high), 1e-300):  # all alike: a heap still needs a width
             room = 0.5 * abs(high) or 0.5
             edges = np.linspace(low - room, high + room, BINS + 1)
-        elif low > 0 and high > WIDE * np.median(ordered):
-            edges, logarithmic = np.geomspace(low, high, BINS + 1), True
+        else:
+            logarithmic = bool(low > 0 and high > WIDE * np.median(ordered))
+            scale, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
+            if 0 < n_flagged < n:
+                # The least of those flagged marks the threshold.
+                least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
+                high = min(high, float(back(least + REACH * (least - middle))))
+            edges = back(np.linspace(scale(low), scale(high), BINS + 1))
+        # Rounding of the edges must leave no score outside.
+        edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
         return cls(
             n_rows=n,
             n_flagged=n_flagged,
             edges=edges,
-            # Rounding of the edges must leave no score outside.
-            counts=np.histogram(np.clip(ordered, edges[0], edges[-1]), edges)[0],
+            counts=np.histogram(ordered, edges)[0],
+            n_beyond=int((ordered > edges[-1]).sum()),
             logarithmic=logarithmic,
             flagged_scores=np.sort(ordered[n - ticks.astype(np.int64)]),
             ranks=places,
@@ -385,19 +453,49 @@ class ScreeningResult:
     rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, hard cut
     scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
+    moved: tuple[MovedColumn, ...] = ()  # columns that moved against the table of the model
+    flagged_rows: tuple[FlaggedRow, ...] = ()  # the oddest of those flagged, by rank
+    flagged_file: str = ""  # the file that lists them, in the folder of the run
+    id_column: str | None = None  # that names the rows
+    plane: ColumnPlane | None = None  # None where no column can be drawn
+    # The first of the warnings, which bear on the list; the rest say what was done as usual.
+    n_doubts: int = 0
+    # Names of the rows told among odd cells and repeated rows, by their position from 1.
+    row_ids: Mapping[int, str] = field(default_factory=dict)
     accepted: AcceptedRows | None = None  # None: nobody named such rows
     is_accepted: BoolArray | None = None  # (n,), which they are
 
+    @cached_property
+    def flagged_by_row(self) -> tuple[FlaggedRow, ...]:
+        """The rows of `flagged_rows` in the order of the table."""
+        return tuple(sorted(self.flagged_rows, key=lambda flagged: flagged.row))
+
+    @property
+    def kinds_of_reason(self) -> tuple[tuple[RankedRow, ...], ...]:
+        """Rows that are odd for the same reason, of those flagged or of five where fewer are.
+
+        A pattern is a kind; a row without a reason is of a kind of its own. Five kinds come first:
+        that of the oddest row and those of most rows. Among these, in the others and in each kind
+        the oddest row comes first.
+        """
+        patterns = reversed(
+            [(number, row) for number, p in enumerate(self.patterns) for row in p.rows]
+        )
+        pattern_of = {row: number for number, row in patterns}
+        of_kind: dict[object, list[RankedRow]] = {}
+        for row in self.ranked[: max(self.n_flagged, N_KINDS)]:
+            kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
+            of_kind.setdefault((row.flagged, kind), []).append(row)
+        kinds = [tuple(rows) for rows in of_kind.values()]
+        # Two rows may be odd alike by chance.
+        largest = sorted(kinds[1:], key=lambda rows: (not rows[0].flagged, -max(len(rows), 2)))
+        first = {rows[0].rank for rows in (*kinds[:1], *largest[: N_KINDS - 1])}
+        return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
+
     @property
     def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:
-        """The oddest row of each kind of reason, of those flagged or of five where fewer are.
-
-        A row without a reason is of a kind of its own.
-        """
-        of_kind: dict[object, RankedRow] = {}
-        for row in self.ranked[: max(self.n_flagged, 5)]:
-            of_kind.setdefault(row.kind_of_reason or row.rank, row)
-        return tuple(of_kind.values())
+        """The oddest row of each kind of reason, in their order."""
+        return tuple(rows[0] for rows in self.kinds_of_reason)
 
     @cached_property
     def distribution(self) -> ScoreDistribution:
@@ -431,4 +529,49 @@ class ComparisonResult:
     warnings: tuple[str, ...]
     settings: Settings
     versions: Mapping[str, str]
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One of two screenings that are compared."""
+
+    name: str  # of its folder
+    table: str  # name of the table
+    n_rows: int
+    n_flagged: int
+    sentence: str  # what it found, in one sentence
+
+
+@dataclass(frozen=True)
+class ListedRow:
+    """A row that one or both of two lists hold."""
+
+    name: str  # its identifier, or its number
+    before: int | None  # rank in the old list; None where it was not flagged
+    now: int | None  # in the new one
+    # Where it is flagged in one only: whether the other table has it at all.
+    in_both: bool
+    reason: str  # why it is, or was, on the list: columns, what they read, what was expected
+    changed: tuple[tuple[str, str, str], ...] = ()  # columns that read otherwise: before and now
+
+
+@dataclass(frozen=True)
+class ScreeningDiff:
+    """What is otherwise in a new screening than in an old one (`kpca novelty diff`)."""
+
+    old: RunSummary
+    new: RunSummary
+    matched_by: str  # what says that two rows are the same
+    appeared: tuple[ListedRow, ...]  # flagged now, and not before; the oddest first
+    gone: tuple[ListedRow, ...]  # flagged before, and not now
+    stayed: tuple[ListedRow, ...]  # flagged in both
+    moved: tuple[MovedColumn, ...]  # columns that lie otherwise
+    added_columns: tuple[str, ...]
+    removed_columns: tuple[str, ...]
+    reasons: tuple[tuple[str, float, float], ...]  # columns by their part in the reasons, old, new
+    settings_changed: tuple[tuple[str, str, str], ...]  # settings and versions that differ
+    settings: Settings
+    versions: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
     command: str = ""

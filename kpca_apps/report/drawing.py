@@ -21,7 +21,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from kpca_apps.report.text import cut, number, writable
 
@@ -58,6 +58,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": PALETTE["rule"],
     "ytick.labelcolor": PALETTE["muted"],
 }
+PNG = {"compress_level": 2}  # half the time of the default for a tenth more bytes
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
@@ -72,6 +73,10 @@ class Drawing:
     title: str
     caption: str  # what to see in it, understandable without the figure
     figure: Figure
+
+    def __post_init__(self) -> None:
+        """Lay the figure out once: SVG and PNG are then drawn as it stands."""
+        settle(self.figure)
 
 
 @contextmanager
@@ -93,11 +98,18 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
     return figure, list(axes)
 
 
+def settle(figure: Figure) -> None:
+    """Lay a figure out, once: half of what drawing it costs."""
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
 def plain_ticks(*axes: Axis) -> None:
     """Write tick labels as plain numbers, without offsets or powers."""
     for axis in axes:
         axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-        axis.set_minor_formatter(NullFormatter())
+        axis.set_minor_locator(NullLocator())
 
 
 def drawable(name: str, length: int = 40) -> str:
@@ -109,7 +121,9 @@ def to_png(drawing: Drawing) -> bytes:
     """Save at twice the size of the screen, on the light theme's paper."""
     buffer = io.BytesIO()
     with house_style():
-        drawing.figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
+        drawing.figure.savefig(
+            buffer, format="png", dpi=192, metadata={"Software": None}, pil_kwargs=PNG
+        )
     return buffer.getvalue()
 
 

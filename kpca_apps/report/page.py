@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 MAX_SENTENCE = 400  # characters of one warning or setting
 PART = ".kpca-screening"  # what the style of a part of another page is bound to
+# How Jupyter, VS Code, Colab and the pages of a documentation mark their theme.
+LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
+DARK = (
+    ':is([data-jp-theme-light="false"], .vscode-dark, .vscode-high-contrast, [theme="dark"], '
+    '[data-theme="dark"])'
+)
 
 
 def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> str:
@@ -65,8 +71,8 @@ def _bound_style() -> str:
 :not(svg, svg *) {{ all: revert; }}
 {inner}
 padding: 0.6rem 0.8rem; border-radius: 4px;
-:is([data-jp-theme-light="true"], .vscode-light) & {{{light}}}
-:is([data-jp-theme-light="false"], .vscode-dark, .vscode-high-contrast, [theme="dark"]) & {{{dark}}}
+{LIGHT} & {{{light}}}
+{DARK} & {{{dark}}}
 }}
 """
 

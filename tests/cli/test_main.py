@@ -47,26 +47,27 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
+READING = "delimiter encoding sheet skip-rows bad-lines"
 OPTIONS = {
     "novelty screen": (
-        "reference share count alpha fdr label positive id exclude categorical numeric hide "
+        "reference share count alpha fdr accept label positive id exclude categorical numeric hide "
         "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration seed jobs workers scheduler out force format delimiter encoding sheet skip-rows bad-lines json "
+        f"calibration seed jobs workers scheduler out force format flagged {READING} json "
         "quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric hide dayfirst "
         "monthfirst kernel gamma sigma components ridge landmarks calibration seed jobs "
-        "workers scheduler force delimiter encoding sheet skip-rows bad-lines json quiet dry-run config"
+        f"workers scheduler force {READING} json quiet dry-run config"
     ),
     "novelty score": (
-        "share count alpha fdr label positive id hide explain jobs workers scheduler out "
-        "force format delimiter encoding sheet skip-rows bad-lines json quiet config"
+        "share count alpha fdr accept label positive id hide explain jobs workers scheduler out "
+        f"force format flagged {READING} json quiet config"
     ),
-    "novelty explain": "row line id delimiter encoding sheet skip-rows bad-lines json quiet config",
+    "novelty explain": f"row line id {READING} json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
-        "components ridge landmarks seed jobs out force delimiter encoding sheet skip-rows bad-lines json quiet dry-run "
+        f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
     "denoise run": (

@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import openpyxl
 import polars as pl
 import pytest
 
@@ -12,7 +13,11 @@ from kpca_apps.files.tables.opening import read_table
 from kpca_apps.screening import screen_table
 from tests.cli.conftest import Run
 
-PARTS = {"figures", "model.kpca", "report.html", "result.json", "run.json", "scored.csv"}
+PARTS = {
+    *("figures", "flagged.csv", "model.kpca", "report.html", "result.json", "run.json"),
+    "scored.csv",
+}
+REASON = ["reason_column", "seen", "expected", "share"]
 
 
 def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, folder: Path) -> None:
@@ -35,7 +40,7 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
 def test_the_scored_table_is_the_input_and_what_was_found(kpca: Run) -> None:
     kpca("screen", "birds.csv", "--quiet")
     scored, table = pl.read_csv("kpca-novelty-birds/scored.csv"), pl.read_csv("birds.csv")
-    added = ["rarity", "p_value", "novelty_score", "flagged", "rank"]
+    added = ["rarity", "p_value", "novelty_score", "flagged", "rank", *REASON]
     assert scored.columns == [*table.columns, *added]
     assert scored.select(table.columns).equals(table)
     result = screen_table(Path("birds.csv"))
@@ -44,6 +49,41 @@ def test_the_scored_table_is_the_input_and_what_was_found(kpca: Run) -> None:
     assert result.rarities is not None
     assert scored["rarity"].to_list() == result.rarities.tolist()
     assert scored["p_value"].null_count() == 60
+    reasons = scored.filter("flagged").select("rank", *REASON).sort("rank").to_dicts()
+    assert reasons == [
+        {
+            "rank": row.rank,
+            "reason_column": row.reasons[0].column,
+            "seen": float(row.reasons[0].seen),
+            "expected": float(row.reasons[0].expected),
+            "share": round(row.reasons[0].share, 4),
+        }
+        for row in result.ranked[: result.n_flagged]
+    ]
+    assert scored.filter(~pl.col("flagged"))["reason_column"].null_count() == 59
+
+
+def test_flagged_rows_are_written_to_be_sent_on(
+    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name").code == 0
+    done = kpca("score", "clean.kpca", "birds.csv", "--flagged", "xlsx")
+    out = folder / "kpca-novelty-birds"
+    result = json.loads((out / "result.json").read_text("utf-8"))
+    n = result["n_flagged"]
+    assert len(result["flagged_rows"]) == n >= 3
+    for said in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
+        assert "flagged.xlsx" in said
+    assert f"flagged.xlsx holds {n} flagged rows" in " ".join(done.err.split())
+    sheet = openpyxl.load_workbook(out / "flagged.xlsx").active
+    assert sheet.max_row == n + 1
+    ids = [row[2].value for row in sheet.iter_rows(min_row=2)]
+    assert ids == [row["id"] for row in result["flagged_rows"]]
+    # The library is missed before any work.
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert 'pip install "kpca-apps[excel]"' in refused.err
 
 
 def test_a_reference_and_parquet(kpca: Run) -> None:
@@ -288,7 +328,9 @@ def test_hidden_values_reach_neither_report_nor_terminal(kpca: Run, folder: Path
     assert "mass" in {reason["column"] for row in ranked for reason in row["reasons"]}
     assert 8 in [row["row"] for row in ranked]
     out = folder / "kpca-novelty-secret"
-    for text in (done.err, *((out / n).read_text("utf-8") for n in ("report.html", "result.json"))):
+    files = ("report.html", "result.json", "flagged.csv")
+    assert ",mass," in (out / "flagged.csv").read_text("utf-8")
+    for text in (done.err, *((out / n).read_text("utf-8") for n in files)):
         assert "987654" not in text
         assert "bird 0007" not in text
 

@@ -48,6 +48,8 @@ def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
     assert parted.drop(rounded).equals(whole.drop(rounded))
     for name in rounded:
         assert (parted[name] - whole[name]).abs().max() < 1e-10  # type: ignore[operator]
+    files = [(folder / name / "flagged.csv").read_bytes() for name in ("whole", "parted")]
+    assert files[0] == files[1]
     passes = json.loads((folder / "parted" / "run.json").read_text())["seconds"]
     assert [name for name in passes if name.startswith("pass 1")] == ["pass 1, drawing rows"]
 

@@ -10,6 +10,7 @@ import numpy as np
 from kpca_apps.files.tables.table import SourceInfo
 from kpca_apps.novelty.result import (
     CategoryProfile,
+    ColumnPlane,
     ColumnProfile,
     ComparisonResult,
     ComponentMap,
@@ -19,6 +20,7 @@ from kpca_apps.novelty.result import (
     NumericProfile,
     OddCell,
     Pattern,
+    PlaneAxis,
     RankedRow,
     Reason,
     RepeatedRows,
@@ -190,6 +192,23 @@ def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
     )
 
 
+def column_plane(flagged: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> ColumnPlane:
+    """The oddest row lies far off to the right, the second lacks a value."""
+    rng = np.random.default_rng(6)
+    drawn = np.flatnonzero((ranks <= 100) | (np.arange(len(ranks)) < 1500))
+    x, y = rng.normal(200, 14, len(drawn)), rng.normal(4200, 800, len(drawn))
+    x[ranks[drawn] == 1] = 1950.0
+    y[ranks[drawn] == 2] = np.nan
+    return ColumnPlane(
+        x=PlaneAxis("Flipper Length (mm)", x),
+        y=PlaneAxis("Body Mass (g)", y),
+        scores=scores[drawn],
+        rank=np.where(ranks[drawn] <= 100, ranks[drawn], 0),
+        flagged=flagged[drawn],
+        n_rows=len(ranks),
+    )
+
+
 def screening(
     n_rows: int = 344, n_flagged: int = 12, reasons: tuple[Reason, ...] = REASONS
 ) -> ScreeningResult:
@@ -245,6 +264,9 @@ def screening(
             (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
         ),
         duplicates=repeats("Flipper Length (mm)", "1950", "195") if n_rows > 3 else DuplicateRows(),
+        plane=column_plane(flagged, ranks, scores),
+        n_doubts=2,
+        row_ids={9: "N8A1", 12: "N11A1"},
     )
 
 
@@ -395,7 +417,9 @@ def together() -> ScreeningResult:
     result = screening()
     rows = tuple(replace(r, reasons=reasons if r.rank % 2 else farthest) for r in result.ranked)
     sentence = '14 rows: "Flipper Length (mm)" is about 10 times what the rest suggests.'
-    patterns = tuple(Pattern((263, 5 + n), ("Flipper Length (mm)",), sentence) for n in range(7))
+    of_card = (rows[0].row, rows[2].row, rows[4].row)
+    others = [(1_000 + n, 2_000 + n) for n in range(7)]
+    patterns = tuple(Pattern(of, ("Flipper Length (mm)",), sentence) for of in (of_card, *others))
     return replace(result, ranked=rows, patterns=patterns)
 
 
@@ -462,7 +486,9 @@ def no_reasons() -> ScreeningResult:
     result = screening(n_flagged=1, reasons=())
     rows = tuple(replace(r, explained=r.rank < 3, id=None, line=None) for r in result.ranked)
     odd = tuple(replace(cell, line=None) for cell in result.odd_cells)
-    return replace(result, ranked=rows, odd_cells=odd, next_steps=(), warnings=(), command="")
+    return replace(
+        result, ranked=rows, row_ids={}, odd_cells=odd, next_steps=(), warnings=(), command=""
+    )
 
 
 def comparison() -> ComparisonResult:

@@ -9,7 +9,7 @@ from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.report.denoising.page import denoising_pages
 from kpca_apps.report.drawing import Drawing
-from kpca_apps.report.novelty.figures import screening_folds
+from kpca_apps.report.novelty.figures import ScreeningDrawings
 from kpca_apps.report.novelty.page import render_screening
 from tests.report import examples
 
@@ -29,7 +29,10 @@ def render_denoising(result: DenoisingResult, *, images: str = "../images") -> d
 
 def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
     """Draw every figure of a screening, by name."""
-    return {one.name: one for *_, drawings in screening_folds(result) for one in drawings}
+    drawn = ScreeningDrawings.of(result)
+    first = [drawn.plane] if drawn.plane else []
+    folded = [one for *_, drawings in drawn.folds for one in drawings]
+    return {one.name: one for one in (*first, *folded)}
 
 
 class Page(HTMLParser):

@@ -139,8 +139,8 @@ def test_a_phone_shows_rows_and_columns_without_scrolling_sideways(
     browser: Any, folder: Path
 ) -> None:
     page = open_page(browser, folder / "usual.html", 360, 740)
-    page.evaluate("for (const fold of document.querySelectorAll('.folds > *')) fold.open = true")
-    assert page.locator(".scroll").count() == 4
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    assert page.locator(".scroll").count() == 5
     for box in page.locator(".scroll").all():
         assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
     why = page.locator("td.why")

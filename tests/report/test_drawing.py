@@ -19,6 +19,8 @@ from kpca_apps.report.novelty.figures import evaluation_drawings
 from tests.report import examples
 from tests.report.pages import screening_drawings
 
+FIGURES = ("plane", "scores", "threshold", "map", "scree", "contours", "roc", "pr")
+
 
 @pytest.fixture(scope="module")
 def drawings() -> dict[str, Drawing]:
@@ -28,11 +30,11 @@ def drawings() -> dict[str, Drawing]:
 
 
 def test_every_figure_is_drawn(drawings: dict[str, Drawing]) -> None:
-    assert set(drawings) == {"scores", "threshold", "map", "scree", "contours", "roc", "pr"}
+    assert set(drawings) == set(FIGURES)
     assert all(len(drawing.caption) > 60 for drawing in drawings.values())
 
 
-@pytest.mark.parametrize("name", ["scores", "threshold", "map", "scree", "contours", "roc", "pr"])
+@pytest.mark.parametrize("name", FIGURES)
 def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
     svg = str(to_svg(drawings[name]))
     root = ElementTree.fromstring(svg)

@@ -42,6 +42,7 @@ CalibrationName = Literal["auto", "leave-one-out", "split"]
 WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet"]
 BadLinesName = Literal["refuse", "skip"]
+FlaggedFormat = Literal["csv", "xlsx"]
 TableArgument = Annotated[
     list[str],
     typer.Argument(
@@ -53,6 +54,7 @@ TableArgument = Annotated[
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
 
 _rule, _column = panel("Which rows are flagged (give one)"), panel("Columns")
+_known = panel("Rows that are fine")
 _model, _work = panel("Model"), panel("Work")
 
 
@@ -69,7 +71,7 @@ class NoveltyOptions(Options):
     fdr: float | None = _rule(
         "Expected share of false discoveries on the list; needs clean rows.", "Q"
     )
-    accept: str | None = _rule(
+    accept: str | None = _known(
         "Table of rows judged fine, as a list of flagged rows cut down to them: they are learned "
         "as normal and not listed. A row accepts those that equal it in the columns both have, * "
         "any cell, an empty cell a missing value; once a cell changes, the row is listed again.",
@@ -88,7 +90,10 @@ class NoveltyOptions(Options):
         "Order of day and month where dates leave it open.", flags=("--dayfirst/--monthfirst",)
     )
     explain: int = _model(
-        "Rows that get reasons; flagged ones do up to 500. 0 for none.", "N", default=100
+        "Rows that get all their reasons; flagged ones do up to 500, and their first reason "
+        "beyond. 0 for none.",
+        "N",
+        default=100,
     )
     kernel: KernelName | None = _model(
         "One kernel on the columns as they come, instead of the mean over four views: rbf, "
@@ -125,6 +130,10 @@ class NoveltyOptions(Options):
     out: Path | None = files("Folder to write.", "DIR")
     force: bool = files("Replace what an earlier run left there.", default=False)
     format: TableFormat = files("Format of the scored table.", default="csv")
+    flagged: FlaggedFormat = files(
+        "Format of the list of flagged rows; xlsx is a workbook with the odd cells coloured.",
+        default="csv",
+    )
     delimiter: str | None = files("Between the cells; found out by itself.", "C")
     encoding: str | None = files("Of the text; found out by itself.", "NAME")
     sheet: str | None = files("Sheet of a workbook: its name or number; the first.", "SHEET")
@@ -246,9 +255,13 @@ def _n_worthwhile() -> int:
 
 
 def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
-    """Name the folder of a run, and refuse one that may not be written, before any work."""
+    """Name the folder of a run, and refuse what cannot be written, before any work."""
     from kpca_apps.files.output import OutputFolder
 
+    if options.flagged == "xlsx":
+        from kpca_apps.files.tables.workbook import require_workbooks
+
+        require_workbooks()
     # Of several files, or a pattern, the folder they lie in.
     is_one = len(table) == 1 and "*" not in table[0]
     named = table[0] if is_one else Path(table[0]).absolute().parent.name
@@ -257,6 +270,16 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
     if not options.dry_run:
         folder.check()
     return folder
+
+
+def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
+    """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
+    if options.flagged == "xlsx":
+        from kpca_apps.files.tables.workbook import require_columns
+        from kpca_apps.novelty.screening.flagged_rows import N_ADDED
+        from kpca_apps.novelty.table.rows import column_names
+
+        require_columns(len(column_names(table)) + N_ADDED, table.source.name)
 
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
@@ -298,30 +321,38 @@ def finish(
     folder: OutputFolder,
     table: AnyTable,
     result: ScreeningResult,
-    model: NoveltyModel | None = None,
+    model: NoveltyModel,
+    *,
+    save: bool,
 ) -> None:
-    """Write the folder of a screening and say what was found."""
+    """Write the folder of a screening, the model in it if it is new, and say what was found."""
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.cli.novelty.lines import say_findings
+    from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
-    from kpca_apps.report.novelty.figures import screening_figures
+    from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
-    saved = None if model is None else MODEL_FILE
-    steps = next_steps(context, result, folder=folder.path.name, saved=saved)
-    result = replace(result, next_steps=steps)
+    steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
+    flagged_file = f"flagged.{run.options.flagged}"
+    result = replace(result, next_steps=steps, flagged_file=flagged_file)
     with run.working("Writing", table), folder as building:
         scored = building / f"scored.{run.options.format}"
         notes = write_scored_table(table, result, scored, run.execution)
-        result = replace(result, warnings=(*result.warnings, *notes))
-        if model is not None:
+        notes += write_flagged_rows(
+            table, result, model.encoder.plan, building / flagged_file, run.execution
+        )
+        # Both may have renamed a column for the same reason.
+        result = replace(result, warnings=(*result.warnings, *dict.fromkeys(notes)))
+        if save:
             save_model(model, building / MODEL_FILE)
-        run.clock.lap("scored table and model")
-        pages = [(REPORT_FILE, render_screening(result))]
-        write_result(building, result, pages, screening_figures(result), run.clock)
+        run.clock.lap("scored table, flagged rows and model")
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        write_result(building, result, pages, screening_figures(drawn), run.clock)
     say_findings(run.console, result, table.source.notes)
-    if model is not None:
+    if save:
         run.console.say(
             f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
         )
@@ -355,6 +386,7 @@ def screen(
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         rows = run.read(table)
+        refuse_too_wide(options, rows)
         clean = None if reference is None else run.read([reference])
         accepted = run.read_accepted()
         run.clock.lap("reading")
@@ -374,10 +406,10 @@ def screen(
                 execution=run.execution,
             )
         run.clock.lap("screening")
-        finish(run, context, folder, rows, result, model)
+        finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="accept positive explain out format")
+@command(app, without="accept positive explain out format flagged")
 def fit(
     reference: Annotated[
         list[str],
@@ -443,6 +475,7 @@ def score(
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table)
+        refuse_too_wide(options, rows)
         accepted = run.read_accepted()
         chosen = adjusted(loaded, rows, options)
         run.clock.lap("reading")
@@ -456,7 +489,7 @@ def score(
                 execution=run.execution,
             )
         run.clock.lap("scoring")
-        finish(run, context, folder, rows, result)
+        finish(run, context, folder, rows, result, loaded, save=False)
 
 
 @command(app, only="accept id delimiter encoding sheet skip_rows bad_lines json quiet config")
@@ -504,7 +537,9 @@ def explain(
 
 
 @command(
-    app, without="share count alpha fdr accept hide explain calibration workers scheduler format"
+    app,
+    without="share count alpha fdr accept hide explain calibration workers scheduler format "
+    "flagged",
 )
 def compare(
     context: typer.Context,
@@ -553,3 +588,39 @@ def compare(
         run.console.say(verdict(evaluation))
     say_warnings(run.console, result.warnings)
     print_result(run.console, folder.path, result, options.json)
+
+
+RunArgument = Annotated[Path, typer.Argument(help="Folder that screen or score wrote.")]
+
+
+@command(app, only="out force json quiet config")
+def diff(
+    context: typer.Context, old: RunArgument, new: RunArgument, options: NoveltyOptions
+) -> None:
+    """Say what changed from one screening to a later one.
+
+    Rows new on the list and gone from it, matched by their identifier or else by their cells;
+    columns that moved; settings that differ. The exit code is 0 whatever is found.
+    """
+    from kpca_apps.cli.commands import reproduce
+    from kpca_apps.cli.novelty.lines import diff_lines
+    from kpca_apps.files.output import OutputFolder
+    from kpca_apps.novelty.compare.diff import diff_runs
+    from kpca_apps.report.novelty.page import render_diff
+    from kpca_apps.report.novelty.text import diff_headline
+
+    folder = OutputFolder(
+        options.out or f"kpca-diff-{safe_stem(new.absolute().name)}", force=options.force
+    )
+    folder.check()
+    console, clock = Console(options.quiet), Clock()
+    with console.stage("Comparing"):
+        result = diff_runs(old, new, command=reproduce(context, replacing=True))
+    clock.lap("comparing")
+    with folder as building:
+        write_result(building, result, [(REPORT_FILE, render_diff(result))], {}, clock)
+    console.say(diff_headline(result))
+    console.lines(diff_lines(result))
+    for warning in result.warnings:
+        console.say(f"Note: {warning}")
+    print_result(console, folder.path, result, options.json)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.tables.parquet import as_polars, plain_types
-from kpca_apps.files.tables.scored import input_names
+from kpca_apps.files.tables.scored import Added, input_names
 from kpca_apps.files.tables.table import SourceInfo, Table, require_cells
 
 __all__ = [
@@ -113,14 +113,15 @@ def column_name(label: Hashable) -> str:
     return "" if label is None else str(label)
 
 
-def frame_beside(frame: Any, found: Mapping[str, NDArray[Any] | None]) -> Any:
+def frame_beside(frame: Any, found: Added) -> Any:
     """Put columns beside those of a frame of pandas, polars or pyarrow; ``None`` is no column.
 
     Columns that have the name of an added one are renamed.
     """
-    added = {name: np.asarray(values) for name, values in found.items() if values is not None}
+    added = {name: values for name, values in found.items() if values is not None}
     if _is_pandas(frame, "DataFrame"):
-        beside = _pandas().DataFrame(added, index=frame.index)
+        cells = {name: np.asarray(values) for name, values in added.items()}
+        beside = _pandas().DataFrame(cells, index=frame.index)
         named = frame.copy(deep=False)
         if frame.columns.nlevels > 1:
             beside.columns = _pandas().MultiIndex.from_tuples(
@@ -130,7 +131,7 @@ def frame_beside(frame: Any, found: Mapping[str, NDArray[Any] | None]) -> Any:
             given = map(column_name, frame.columns)
             named.columns = list(input_names(given, added)[0])
         return _pandas().concat([named, beside], axis=1)
-    columns = [pl.Series(name, values, strict=False) for name, values in added.items()]
+    columns = [pl.Series(name, values) for name, values in added.items()]
     columns = [one.fill_nan(None) if one.dtype.is_float() else one for one in columns]
     if isinstance(frame, pa.Table):
         names, _ = input_names(frame.column_names, added)

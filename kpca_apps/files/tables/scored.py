@@ -23,7 +23,9 @@ from kpca_apps.files.tables.table import Table
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = [
+    "Added",
     "as_written",
+    "csv_bytes",
     "input_names",
     "neutralise",
     "open_scored",
@@ -31,6 +33,9 @@ __all__ = [
     "scored_kind",
     "scored_notes",
 ]
+
+# Columns added to those of a table, by their names; None is an empty one.
+Added = Mapping[str, NDArray[Any] | pl.Series | None]
 
 # What a spreadsheet may run: these first characters (the full-width ones too), unless the cell
 # is a number as people write it, or a lone sign, which stands for a missing value.
@@ -85,9 +90,7 @@ def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
             held.close()
 
 
-def scored_bytes(
-    table: Table, extra: Mapping[str, NDArray[Any] | None], kind: str, *, header: bool = True
-) -> bytes:
+def scored_bytes(table: Table, extra: Added, kind: str, *, header: bool = True) -> bytes:
     """Write rows as CSV, with or without its `header`, or Parquet, with what was found about them.
 
     `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
@@ -100,18 +103,24 @@ def scored_bytes(
         added = pl.Series(name, empty, pl.Float64) if values is None else pl.Series(name, values)
         columns.append(added.fill_nan(None) if added.dtype.is_float() else added)
     frame = pl.DataFrame(columns)
-    file = io.BytesIO()
     if kind == "csv":
-        names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
-        safe = [
-            # Null is written as nothing; "" would be written as a pair of quotes.
-            (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
-            for cells, name in zip(frame.iter_columns(), names, strict=True)
-        ]
-        pl.DataFrame(safe).write_csv(file, include_header=header)
-    else:
-        # To be compressed well once all parts are there; zstd twice takes twice as long.
-        frame.write_parquet(file, compression="lz4", statistics=False)
+        return csv_bytes(frame, header=header)
+    file = io.BytesIO()
+    # To be compressed well once all parts are there; zstd twice takes twice as long.
+    frame.write_parquet(file, compression="lz4", statistics=False)
+    return file.getvalue()
+
+
+def csv_bytes(frame: pl.DataFrame, *, header: bool = True) -> bytes:
+    """Write rows as CSV in which nothing is run as a formula."""
+    names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
+    safe = [
+        # Null is written as nothing; "" would be written as a pair of quotes.
+        (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
+        for cells, name in zip(frame.iter_columns(), names, strict=True)
+    ]
+    file = io.BytesIO()
+    pl.DataFrame(safe).write_csv(file, include_header=header)
     return file.getvalue()
 
 

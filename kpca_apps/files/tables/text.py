@@ -273,7 +273,6 @@ class DelimitedText:
         self._head, self._chunks, self._label = head, chunks, label
         self._is_given = delimiter is not None
         self._line, self._first_line, self._n_rows = 1 + n_above, 0, 0
-        self._header_line = 0  # where names stand, once they are known; 0 without any
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield the rows as strings, the line of each in the last column."""
@@ -294,7 +293,11 @@ class DelimitedText:
                 stop = int(outside[-1]) + 1 if outside.size else 0
             n_lines = held.count(b"\n", 0, stop)
             is_sound = self._bad is None or _is_sound(held[:stop])
+            had_names, n_notes = bool(self.names), len(self.notes)
             rows = self._regular_rows(held[:stop], n_lines) if stop and is_sound else None
+            if rows is None and not had_names:
+                # The header is met again, among rows that are cut one by one.
+                del self.names[:], self.notes[n_notes:]
             if rows is not None:
                 if rows.num_rows:
                     self._n_rows += rows.num_rows
@@ -472,11 +475,8 @@ class DelimitedText:
                 break
             if row is None:
                 self._bad.leave_out(self._line + place, cause)
-            elif (
-                (len(row) > 1 or not raw[place].isspace())
-                # The header may have been taken already, before its block proved irregular.
-                and self._line + place != self._header_line
-                and (self.names or self._take_header(row, self._line + place))
+            elif (len(row) > 1 or not raw[place].isspace()) and (
+                self.names or self._take_header(row, self._line + place)
             ):
                 if len(row) == len(self.names):
                     self._n_rows += 1
@@ -537,7 +537,6 @@ class DelimitedText:
                 f"{self._label}: line {line} should name the columns and is blank; add a header."
             )
         names, notes = unique_names(cells)
-        self._header_line = line
         self.names += names
         self.notes += notes
         numbers = [name for name in cells if is_number(name)]

@@ -36,6 +36,7 @@ BoolArray = NDArray[np.bool_]
 
 KIND = "novelty"
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
+IN_PARTS = "and is read in parts"
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def fit_table(
     # the detector's last warning, on a threshold that is infinite, would repeat it.
     of_fit = detector.warnings_ if np.isfinite(detector.threshold_) else detector.warnings_[:-1]
     of_size = (
-        f"The table has {rows.n_rows:,} rows and is read in parts: what its columns are, their "
+        f"The table has {rows.n_rows:,} rows {IN_PARTS}: what its columns are, their "
         f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
         "means, covariances, scores and ranks are those of all rows."
     )

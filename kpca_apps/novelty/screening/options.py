@@ -53,7 +53,8 @@ class ScreeningOptions:
     positive : str, optional
         Value of the label column that means outlier.
     explain : int
-        Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
+        Oddest rows that get all their reasons; flagged ones do up to 500, and their first reason
+        beyond. 0 for none at all.
     n_components : int, optional
         Hard number of kernel components (Hoffmann's classic) instead of the soft cut.
     kernel : str, optional

@@ -1,13 +1,28 @@
-"""What the pictures of a screening need: rows on kernel components, and scores on a grid."""
+"""What the pictures of a screening need: rows by two columns, on kernel components, on a grid."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.result import ComponentMap, ScoreContours
+from kpca_apps.files.tables.table import Table
+from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.result import (
+    N_KINDS,
+    CategoryProfile,
+    ColumnPlane,
+    ColumnProfile,
+    ComponentMap,
+    NumericProfile,
+    PlaneAxis,
+    RankedRow,
+    ScoreContours,
+)
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
+from kpca_apps.novelty.table.columns import ColumnSpec
 from kpca_apps.novelty.table.rows import TableRows
 
 FloatArray = NDArray[np.float64]
@@ -16,6 +31,7 @@ IntArray = NDArray[np.int64]
 MAX_DRAWN = 1_500
 N_VARIANCES = 30
 GRID = 60
+OTHER_LEVELS = "(other)"
 
 
 def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
@@ -39,6 +55,67 @@ def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> Compone
         gains=subspace.gain[:N_VARIANCES],
         explained=(float(leading[0]), float(leading[1])),
     )
+
+
+def column_plane(
+    verdict: Verdict,
+    columns: Sequence[ColumnProfile],
+    ranked: Sequence[RankedRow],
+    table: Table,
+    seed: int,
+) -> ColumnPlane | None:
+    """Place rows by the columns with the largest part in the reasons of those that stand out.
+
+    Drawn are a sample and the `ranked` rows, as they stand in `table`. Of two columns one is of
+    numbers or dates, if there is any. Hidden columns and free text are not drawn; ``None`` where
+    nothing else is left.
+    """
+    rows = verdict.rows
+    parts = {column.name: column.reason_share for column in columns}
+    if not any(parts.values()):  # nothing is flagged: what the oddest rows are nearest to it for
+        for reason in (reason for row in ranked[:N_KINDS] for reason in row.reasons):
+            parts[reason.column] = parts.get(reason.column, 0.0) + reason.share
+    shown = [column for column in columns if column.distribution is not None and column.used]
+    shown.sort(key=lambda column: -parts[column.name])
+    if not shown:
+        return None
+    first, *others = shown
+    if isinstance(first.distribution, CategoryProfile):  # beside one of numbers, if one has a part
+        others.sort(key=lambda c: (parts[c.name] == 0, isinstance(c.distribution, CategoryProfile)))
+    listed = np.array([row.row - 1 for row in ranked], dtype=np.int64)
+    sample = np.flatnonzero(~np.isin(rows.sample_index, listed))
+    drawn = np.random.default_rng(seed).permutation(sample)[:MAX_DRAWN]
+    positions = np.concatenate([listed, rows.sample_index[drawn]])
+    specs = {spec.name: spec for spec in rows.encoder.plan.used}
+
+    def axis(profile: ColumnProfile) -> PlaneAxis:
+        spec, distribution = specs[profile.name], profile.distribution
+        levels = distribution.levels if isinstance(distribution, CategoryProfile) else ()
+        here, elsewhere = (
+            _values(of.column(spec.name), spec, levels) for of in (table, rows.sample_table)
+        )
+        values = np.concatenate([here, elsewhere[drawn]])
+        is_date = isinstance(distribution, NumericProfile) and distribution.is_date
+        others = (OTHER_LEVELS,) * bool(levels and (values == len(levels)).any())
+        return PlaneAxis(spec.name, values, is_date, (*levels, *others))
+
+    return ColumnPlane(
+        x=axis(first),
+        y=axis(others[0]) if others else None,
+        scores=np.asarray(verdict.scores[positions]),
+        rank=np.concatenate([[row.rank for row in ranked], np.zeros(len(drawn))]).astype(np.int64),
+        flagged=np.asarray(verdict.flagged[positions]),
+        n_rows=rows.n_rows,
+    )
+
+
+def _values(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> FloatArray:
+    """Read cells as numbers or, with levels, as places among them; NaN where there is no value."""
+    if not levels:
+        return column.read(spec.format).values
+    of, known = spec.levels(column), {level: place for place, level in enumerate(levels)}
+    places = np.array([known.get(text, len(known)) for text in of.texts], dtype=float)
+    return of.each(places, np.nan)
 
 
 def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.hints import hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict
+from kpca_apps.novelty.table.encoding import TableEncoder
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -42,7 +44,7 @@ def list_rows(
     if n_explained:
         matrix = verdict.rows.encoded(explained)
         own = explained if verdict.in_training else np.full(n_explained, -1)
-        reasons = explain_rows(model, table, matrix, own)
+        reasons = explain_rows(model.encoder, model.detector, table, matrix, own)
         hints = hint_rows(model, verdict.rows, table, matrix, explained)
     hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
     shown = [name for name in table.frame.columns if name not in hidden]
@@ -74,16 +76,20 @@ def list_rows(
 
 
 def explain_rows(
-    model: NoveltyModel, table: Table, matrix: FloatArray, own: IntArray
+    encoder: TableEncoder,
+    detector: KernelPCANovelty,
+    table: Table,
+    matrix: FloatArray,
+    own: IntArray,
 ) -> list[tuple[Reason, ...]]:
     """Reasons of the first rows of a table, most important first.
 
     `matrix` (r, d) are they encoded, `own` (r,) their positions among the training rows or -1.
     """
-    encoder, names = model.encoder, [group.name for group in model.encoder.groups]
+    names = [group.name for group in encoder.groups]
     hidden = {coder.spec.name for coder in encoder.coders if coder.spec.hidden}
     explained = []
-    for row, drops in enumerate(model.detector.explain(matrix, training_rows=own)):
+    for row, drops in enumerate(detector.explain(matrix, training_rows=own)):
         reasons = []
         for drop in drops:
             is_first = drop.group in (drops[0].group, *drops[0].together)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.scored import open_scored, scored_bytes, scored_kind, scored_notes
+from kpca_apps.files.names import one_line
+from kpca_apps.files.tables.scored import (
+    Added,
+    open_scored,
+    scored_bytes,
+    scored_kind,
+    scored_notes,
+)
 from kpca_apps.files.tables.several import extended
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.result import ColumnProfile, RankedRow, ScreeningResult
-from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
+from kpca_apps.novelty.result import (
+    ColumnProfile,
+    DuplicateRows,
+    MovedColumn,
+    OddCell,
+    RankedRow,
+    ScreeningResult,
+)
+from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reasons_between
+from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
-from kpca_apps.novelty.screening.pictures import map_rows, score_grid
+from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
 from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
@@ -30,11 +45,16 @@ from kpca_apps.novelty.table.columns import (
     ColumnSpec,
     check_options,
     infer_plan,
+    listed,
     quoted,
 )
+from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
 from kpca_apps.novelty.table.duplicates import find_duplicates
+from kpca_apps.novelty.table.faults import FILLED
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
+    NAMED_BY,
+    TELLS_APART,
     AnyTable,
     RowQuery,
     TableRows,
@@ -43,12 +63,12 @@ from kpca_apps.novelty.table.rows import (
     naming_column,
 )
 
-Found = Mapping[str, NDArray[Any] | None]
-
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
-# Flagged rows that are explained however few were asked for: some seconds' work.
+# Flagged rows that are explained in full however few were asked for: some seconds' work.
 MAX_FLAGGED_EXPLAINED = 500
+# Words of notes that are true of most tables: no reason to doubt the list.
+ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
 # Rows of one id that a message lists.
 MAX_PLACES = 20
 # What became of accepted rows.
@@ -327,15 +347,27 @@ def _describe(
     if options.explain:
         n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
         n_explained = min(max(options.explain, n_flagged), n_judged)
-    listed = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
-    table, columns = rows.take(listed), rows.profiles()
+    top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
+    table, columns = rows.take(top), rows.profiles()
     id_column = naming_column(rows, options.columns.id)
-    ranked = list_rows(model, verdict, table, listed, n_explained, id_column)
+    ranked = list_rows(model, verdict, table, top, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
+    moved = () if fitted_on is rows or verdict.in_training else _moved(model, rows)
+    flagged_rows = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
     evaluations = []
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
         evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
+    notes = (
+        *_moved_note(model, moved),
+        *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
+        *(() if known is None else known.notes),
+        *filter(
+            None, [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)]
+        ),
+    )
+    doubts = [text for text in notes if not any(words in text for words in ROUTINE)]
+    columns, duplicates = with_reason_shares(columns, ranked), find_duplicates(rows)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -345,16 +377,13 @@ def _describe(
         ranks=verdict.ranks,
         threshold=verdict.threshold,
         ranked=ranked,
-        columns=with_reason_shares(columns, ranked),
+        columns=columns,
         patterns=find_patterns(ranked, columns, table, rows.sample_table),
-        map=map_rows(model, verdict, listed),
+        map=map_rows(model, verdict, top),
         contours=score_grid(model, verdict),
         evaluations=tuple(evaluations),
-        warnings=(
-            *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
-            *filter(None, [id_note(rows, options.columns.id, id_column)]),
-            *(() if known is None else known.notes),
-        ),
+        warnings=(*doubts, *(text for text in notes if text not in doubts)),
+        n_doubts=len(doubts),
         settings=_settings(model, verdict, columns, n_explained),
         versions=library_versions(),
         command=command,
@@ -362,10 +391,47 @@ def _describe(
         n_odd_cells=n_odd_cells,
         rarities=verdict.rarities,
         scale=verdict.scale,
-        duplicates=find_duplicates(rows),
+        duplicates=duplicates,
+        moved=moved,
+        flagged_rows=flagged_rows,
+        id_column=id_column,
+        plane=column_plane(verdict, columns, ranked, table, model.options.seed),
+        row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
     )
+
+
+def _row_ids(
+    rows: TableRows, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
+) -> dict[int, str]:
+    """Name the rows of odd cells and repeated rows, where a column names rows."""
+    groups = (*repeats.equal, *repeats.near)
+    told = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+    if id_column is None or not told:
+        return {}
+    names = rows.take(np.array(told, dtype=np.int64) - 1).column(id_column)
+    return {row: names.text(place) for place, row in enumerate(told)}
+
+
+def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:
+    """Say that a table is unlike the one of the model, and what that does to the list."""
+    if moved:
+        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
+        verb = "lies" if len(moved) == 1 else "lie"
+        yield (
+            f"{listed([one.column for one in moved])} {verb} otherwise than in "
+            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
+            "moved, and fit a new model if that is how the data are now."
+        )
+
+
+def _moved(model: NoveltyModel, rows: TableRows) -> tuple[MovedColumn, ...]:
+    """Compare the columns of a table with those of the one that the model was fitted on."""
+    used = model.encoder.plan.used
+    now = [ColumnSummary.of(rows.sample_table.column(spec.name), spec) for spec in used]
+    hidden = [spec.name for spec in used if spec.hidden]
+    return moved_columns(model.encoder.summaries, now, hidden)
 
 
 def _settings(
@@ -407,7 +473,7 @@ def _notes(
     rows = verdict.rows
     if rows.size_of_parts is not None and not is_fitted_on:
         yield (
-            f"The table has {rows.n_rows:,} rows and is read in parts: the figures of its columns "
+            f"The table has {rows.n_rows:,} rows {IN_PARTS}: the figures of its columns "
             f"come from {len(rows.sample_index):,} rows drawn; scores and ranks are those of all "
             "rows."
         )
@@ -427,16 +493,21 @@ class _ScoredPart:
     """A part of a table and what was found about its rows."""
 
     part: TablePart
-    found: Found
+    found: Added
     n_rows: int
 
     def __str__(self) -> str:
         return str(self.part)
 
 
-def found_columns(result: ScreeningResult) -> Found:
-    """Return what was found about every row, (n,) arrays by the names of the scored table."""
-    return {
+def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
+    """Return what was found about every row, or some of them, by the names of the scored table.
+
+    Numbers are arrays (n,). The first reason of each flagged row is in series of polars of as many
+    rows, null elsewhere: ``reason_column``, ``seen`` and ``expected`` are text, in which several
+    columns that are odd together are joined by ", "; ``share`` is a number (`FlaggedRow.share`).
+    """
+    numbers = {
         "rarity": result.rarities,
         "p_value": result.p_values,
         "novelty_score": result.scores,
@@ -444,35 +515,33 @@ def found_columns(result: ScreeningResult) -> Found:
         "rank": result.ranks,
         **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
     }
+    here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
+    start, stop, _ = rows.indices(result.n_rows)
+    return {**here, **reasons_between(result, start, stop)}
 
 
 def write_scored_table(
     table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
-    """Write a table with the rarity or p-value, score, flag and rank of each row.
+    """Write a table with the rarity or p-value, score, flag, rank and first reason of each row.
 
     Return sentences on input columns that had to be renamed.
     """
-    found = found_columns(result)
     table, kind = in_parts(table), scored_kind(path)
     with open_scored(path) as append:
         if isinstance(table, PartedTable):
-            parts, work = _with_found(table, found), execution or Execution()
+            parts, work = _with_found(table, result), execution or Execution()
             for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind):
                 append(data)
         else:
-            append(scored_bytes(table, found, kind))
-    return scored_notes(column_names(table), found)
+            append(scored_bytes(table, found_columns(result), kind))
+    return scored_notes(column_names(table), found_columns(result, slice(0)))
 
 
-def _with_found(table: PartedTable, found: Found) -> Iterator[_ScoredPart]:
+def _with_found(table: PartedTable, result: ScreeningResult) -> Iterator[_ScoredPart]:
     for part in table.parts:
-        rows = slice(part.start, part.stop)
-        of_part = {
-            name: None if values is None else np.asarray(values[rows])
-            for name, values in found.items()
-        }
-        yield _ScoredPart(part, of_part, part.stop - part.start)
+        found = found_columns(result, slice(part.start, part.stop))
+        yield _ScoredPart(part, found, part.stop - part.start)
 
 
 def _bytes_of(task: _ScoredPart, kind: str) -> bytes:

@@ -18,6 +18,7 @@ from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column, DateFormat
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, least_level_count
+from kpca_apps.novelty.table.drift import ColumnSummary
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.table.kinds import KINDS, Notation
 
@@ -160,6 +161,7 @@ class TableEncoder:
     plan: ColumnPlan
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
     imputer: ConditionalMeanImputer
+    summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
@@ -167,6 +169,8 @@ class TableEncoder:
             raise ValueError("its coders are not those of its plan")
         if len(self.imputer.mean) != sum(len(coder.features) for coder in self.coders):
             raise ValueError("its moments are not those of its columns")
+        if [summary.name for summary in self.summaries] != [spec.name for spec in self.plan.used]:
+            raise ValueError("its summaries are not those of its columns")
 
     @classmethod
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
@@ -184,7 +188,8 @@ class TableEncoder:
                 coder = ValueCoder.fit(column, spec, gaps_tell=contaminated)
                 coders.append(coder)
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
-        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)))
+        summaries = tuple(ColumnSummary.of(table.column(spec.name), spec) for spec in plan.used)
+        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)), summaries)
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:

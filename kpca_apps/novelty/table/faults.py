@@ -15,6 +15,9 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, listed, quot
 from kpca_apps.novelty.table.kinds import KINDS
 from kpca_apps.novelty.table.odd_cells import CellRule, OddValues
 
+# Of every table with gaps: nothing that a reader must know before believing the list.
+FILLED = "filled with what the other columns suggest"
+
 
 @dataclass(frozen=True)
 class ColumnFaults:
@@ -121,7 +124,7 @@ class CellFaults:
                 n_filled += n_gaps
         if filled:
             cells = "1 missing value was" if n_filled == 1 else f"{n_filled:,} missing values were"
-            yield f"{cells} filled with what the other columns suggest, in {listed(filled)}."
+            yield f"{cells} {FILLED}, in {listed(filled)}."
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> str:

@@ -8,7 +8,7 @@ them: a later pass reads neither text nor Parquet again, but blocks of floats.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -236,7 +236,7 @@ def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
     if isinstance(table, Table):
         return Sample(table, np.arange(table.frame.height))
     index = sample_positions(table.n_rows, seed)
-    drawn = _take(table, index, execution, "Drawing rows")
+    drawn = take_rows(table, index, execution, "Drawing rows")
     return Sample(replace(drawn, source=table.source), index)
 
 
@@ -270,13 +270,6 @@ def in_parts(table: AnyTable) -> AnyTable:
     if isinstance(table, Table) and table.frame.height > SAMPLE_ROWS:
         return parted(table)
     return table
-
-
-def rows_at(table: AnyTable, positions: IntArray, execution: Execution | None = None) -> Table:
-    """Return some rows of a table, at least one, as they stand in it, in the order asked for."""
-    if isinstance(table, Table):
-        return rows_of(table, positions)
-    return _take(table, positions, execution or Execution(), "Fetching rows")
 
 
 def each_part(
@@ -328,7 +321,7 @@ class PartedRows(TableRows):
 
     def take(self, positions: IntArray) -> Table:
         """Return some rows as they stand in the table, in the order asked for."""
-        return rows_at(self._table, positions, self._execution)
+        return take_rows(self._table, positions, self._execution)
 
     def encoded(self, positions: IntArray) -> FloatArray:
         """Return some rows encoded, shape (k, d), in the order asked for."""
@@ -341,6 +334,17 @@ class PartedRows(TableRows):
         tasks = map(_Task, self._table.parts)
         found = self._execution.over("Looking for rows", _find_part, tasks, self.n_rows, query)
         return np.concatenate(list(found))
+
+    def over(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        tasks: Sequence[Any],
+        n_rows: int,
+        *shared: object,
+    ) -> Iterator[Result]:
+        """Yield ``function(task, *shared)`` of each task, in order; see `Execution.over`."""
+        return self._execution.over(what, function, tasks, n_rows, *shared)
 
     @cached_property
     def faults(self) -> CellFaults:
@@ -400,10 +404,15 @@ def _tasks_of(table: PartedTable, positions: IntArray) -> tuple[list[_Task], Int
     return tasks, back
 
 
-def _take(table: PartedTable, positions: IntArray, execution: Execution, what: str) -> Table:
-    """Read some rows, by whoever reads the parts, in the order asked for."""
+def take_rows(
+    table: AnyTable, positions: IntArray, execution: Execution, what: str = "Fetching rows"
+) -> Table:
+    """Return some rows as they stand in a table, read by whoever reads its parts, in that order."""
+    if isinstance(table, Table):
+        return rows_of(table, positions)
     tasks, back = _tasks_of(table, positions)
-    tasks = [task for task in tasks if len(task.places)]
+    # Of no rows the first part still tells the columns.
+    tasks = [task for task in tasks if len(task.places)] or tasks[:1]
     n_rows = sum(task.n_rows for task in tasks)
     pieces = list(execution.over(what, _take_part, tasks, n_rows))
     lines = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,14 +23,19 @@ from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.identifiers import is_named_as_identifier
 from kpca_apps.novelty.table.kinds import Notation
 from kpca_apps.novelty.table.odd_cells import CellRule, cell_rules, odd_cells
+from kpca_apps.parallel.workers import Workers
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
+Result = TypeVar("Result")
 
 AnyTable = Table | PartedTable
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
+
+
+NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,18 @@ class TableRows:
     def find(self, query: RowQuery) -> IntArray:
         """Return the positions of the rows that are meant."""
         return query.positions(self.sample_table)
+
+    def over(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        tasks: Sequence[Any],
+        n_rows: int,
+        *shared: object,
+    ) -> Iterator[Result]:
+        """Yield ``function(task, *shared)`` of each task, in order; see `Execution.over`."""
+        with Workers(n_workers=self._n_jobs) as workers:
+            yield from workers.map_partitions(function, tasks, *shared)
 
     @cached_property
     def faults(self) -> CellFaults:
@@ -232,7 +251,7 @@ def id_note(rows: TableRows, asked: str | None, found: str | None) -> str:
     drawn = "" if rows.size_of_parts is None else " drawn"
     if asked is None:
         return (
-            f"Rows are named by {quoted(found)}, which differs in every row{drawn}; --id names "
+            f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
             "another column."
         )
     table = rows.sample_table
@@ -241,6 +260,6 @@ def id_note(rows: TableRows, asked: str | None, found: str | None) -> str:
         return ""
     place = "row number" if table.lines is None else "line"
     return (
-        f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} tells "
-        "rows of one id apart."
+        f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
+        f"{TELLS_APART}."
     )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import (
+    N_KINDS,
+    ColumnPlane,
     ComparisonResult,
-    ComponentMap,
     Curves,
     Evaluation,
+    PlaneAxis,
+    RankedRow,
+    ScoreDistribution,
     ScoreMark,
     ScreeningResult,
 )
@@ -24,6 +30,7 @@ from kpca_apps.report.drawing import (
     house_style,
     new_axes,
     plain_ticks,
+    settle,
     to_files,
 )
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text, without_hidden
@@ -31,8 +38,13 @@ from kpca_apps.report.text import count, join, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
-MAX_POINTS = 1000  # dots of rows that are not flagged
+MAX_POINTS = 500  # dots of rows that are not flagged
 MAX_FLAGGED = 400
+MAX_MARK_NAME = 12  # characters of an identifier beside a mark
+SKEWED = 10.0  # times the median: a long tail that a logarithmic axis shows
+SPREAD = 0.28  # of marks about the place of their category
+DAY = 86_400.0  # seconds
+YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years 1 to 9999
 N_LABELLED = 5  # ranks written beside their marks, where they do not overlap
 MARK = 5  # points
 BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # where, in points from the mark, in this order
@@ -47,23 +59,39 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     """Histogram of all scores; the threshold as a labelled line, flagged rows as ticks."""
     figure, (axes,) = new_axes()
     found = result.distribution
-    if found.logarithmic:
-        axes.set_xscale("log")
+    _score_axis(axes, found)
     heights = np.sqrt(found.counts)
+    top = float(heights.max())
     axes.stairs(heights, found.edges, fill=True, color=PALETTE["band"], alpha=0.55)
     if found.n_flagged:
-        top = heights.max()
-        ends = (-0.07 * top, -0.015 * top)
-        axes.vlines(found.flagged_scores, *ends, color=PALETTE["accent"], lw=1.1)
+        inside = found.flagged_scores[found.flagged_scores <= found.edges[-1]]
+        axes.vlines(inside, -0.07 * top, -0.015 * top, color=PALETTE["accent"], lw=1.1)
+    axes.set_ylim(-0.09 * top, 1.05 * top)
     _threshold_line(axes, result)
     is_marked = _mark_scale(axes, result)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel("novelty score (higher = more novel)")
+    powers = [10**power for power in range(9) if 10**power <= top**2]
+    counts = powers[-2:] if len(powers) > 1 else [1, int(top**2)][: int(top)]
+    axes.set_yticks([0.0, *np.sqrt(counts)], ["0", *map(count, counts)])
+    axes.set_ylabel("rows (square-root scale)")
     plain_ticks(axes.xaxis)
+    beyond = ""
+    if found.n_beyond:
+        highest = scores_text(found.scores[:1].tolist(), result.threshold.value)[0][0]
+        rows = plural(found.n_beyond, "row")
+        axes.annotate(
+            f"{rows} beyond,\nup to {highest} \u25b8",
+            (1.0, 0.45),
+            xycoords="axes fraction",
+            ha="right",
+            color=PALETTE["accent"],
+        )
+        beyond = (
+            f" The axis ends where the threshold can still be told from the heap: {rows} "
+            f"{'scores' if found.n_beyond == 1 else 'score'} above its end, up to {highest}."
+        )
     caption = (
-        f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap (heights "
-        f"are square roots of counts, so that few rows show). {_threshold_words(result)}"
+        f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap. "
+        f"{_threshold_words(result)}{beyond}"
     )
     if is_marked:
         one_in = "1 in so many of the usual rows reach"
@@ -72,6 +100,18 @@ def score_distribution(result: ScreeningResult) -> Drawing:
             f" The marks on top are scores that {one_in if result.p_values is None else usual}."
         )
     return Drawing("scores", "Distribution of the scores", caption, figure)
+
+
+def _score_axis(axes: Axes, found: ScoreDistribution) -> None:
+    """Let the horizontal axis be that of the scores, with the threshold well inside."""
+    axes.set_xlabel("novelty score (no unit; higher = more novel)")
+    if found.logarithmic:
+        axes.set_xscale("log")
+        low, high = found.edges[[0, -1]].tolist()
+        axes.set_xlim(low * (low / high) ** 0.02, high * (high / low) ** 0.02)
+        return
+    low, high = found.edges[[0, -1]].tolist()
+    axes.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
@@ -114,8 +154,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
     """How many rows would be flagged if the threshold moved."""
     figure, (axes,) = new_axes()
     found = result.distribution
-    if found.logarithmic:
-        axes.set_xscale("log")
+    _score_axis(axes, found)
     axes.set_yscale("log")
     axes.step(found.scores, found.ranks, where="pre", color=PALETTE["ink"])
     axes.set_ylim(0.8, 1.3 * found.n_rows)
@@ -130,8 +169,8 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
             textcoords="offset points",
             color=PALETTE["accent"],
         )
-    axes.set_xlabel("if the threshold stood here")
-    axes.set_ylabel("rows flagged")
+    axes.set_xlabel("threshold: novelty score (no unit)")
+    axes.set_ylabel("rows flagged (log scale)")
     plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(
         "threshold",
@@ -206,8 +245,11 @@ def component_map(result: ScreeningResult) -> Drawing:
     axes.set_ylabel(f"kernel component 2 ({second})")
     axes.locator_params(nbins=4)
     plain_ticks(axes.xaxis, axes.yaxis)
-    oddest = [int(place) for place in order[:N_LABELLED] if points.rank[place] > 0]
-    ranks = [str(rank) for rank in _label_ranks(axes, points, oddest, flagged)]
+    oddest = np.array([place for place in order[:N_LABELLED] if points.rank[place] > 0], dtype=int)
+    marks = np.column_stack([points.x, points.y])
+    names = [str(points.rank[place]) for place in oddest]
+    colours = [PALETTE["accent" if points.flagged[place] else "ink"] for place in oddest]
+    ranks = _label_marks(axes, marks[oddest], names, colours, marks[flagged])
     labels = f"; the numbers {join(ranks)} are ranks, written where there is room"
     if len(ranks) < 2:
         labels = "".join(f"; the number {rank} is the rank of the row beside it" for rank in ranks)
@@ -221,42 +263,194 @@ def component_map(result: ScreeningResult) -> Drawing:
     return Drawing("map", "Rows on the first two kernel components", caption, figure)
 
 
-def _label_ranks(
-    axes: Axes, points: ComponentMap, places: list[int], flagged: NDArray[np.int64]
-) -> list[int]:
-    """Write ranks beside their marks, oddest first, where there is room; return those written."""
+def _label_marks(
+    axes: Axes,
+    places: NDArray[np.float64],
+    names: Sequence[str],
+    colours: Sequence[str],
+    marks: NDArray[np.float64],
+) -> list[str]:
+    """Write names beside their marks, the first first, where there is room; return those written.
+
+    `places` (k, 2) are those of the named marks and `marks` (m, 2) of all that must stay clear.
+    """
     figure = axes.get_figure(root=True)
-    if figure is None or not places:
+    if figure is None or not len(places):
         return []
-    figure.draw_without_rendering()  # places of marks on paper are known only after the layout
-    marks = _boxes(axes, points, flagged, figure.dpi)
+    settle(figure)  # places of marks on paper are known only after the layout
+    frame = axes.get_window_extent()
+    others = _boxes(axes, marks, figure.dpi)
+    written: list[str] = []
     taken: list[Bbox] = []
-    written = []
-    for place, own in zip(places, _boxes(axes, points, np.array(places), figure.dpi), strict=True):
-        others = [mark for mark in marks if not mark.overlaps(own)]
+    own_boxes = _boxes(axes, places, figure.dpi)
+    for place, name, colour, own in zip(places, names, colours, own_boxes, strict=True):
+        clear_of = [mark for mark in others if not mark.overlaps(own)]
         for x, y in BESIDE:
             label = axes.annotate(
-                str(points.rank[place]),
-                (points.x[place], points.y[place]),
+                name,
+                (float(place[0]), float(place[1])),
                 xytext=(x, y),
                 textcoords="offset points",
                 ha="left" if x > 0 else "right",
-                color=PALETTE["accent"] if points.flagged[place] else PALETTE["ink"],
+                color=colour,
             )
             box = label.get_window_extent()
-            if not box.count_overlaps([*taken, *others]):
+            is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1
+            if is_inside and not box.count_overlaps([*taken, *clear_of]):
                 taken.append(box)
-                written.append(int(points.rank[place]))
+                written.append(name)
                 break
             label.remove()
     return written
 
 
-def _boxes(axes: Axes, points: ComponentMap, places: NDArray[np.int64], dpi: float) -> list[Bbox]:
-    """Return what the marks of some rows cover of the figure."""
+def _boxes(axes: Axes, places: NDArray[np.float64], dpi: float) -> list[Bbox]:
+    """Return what marks at some places (k, 2) cover of the figure."""
     half = MARK * dpi / 72 / 2
-    centres = axes.transData.transform(np.column_stack([points.x[places], points.y[places]]))
+    centres = axes.transData.transform(places) if len(places) else places
     return [Bbox([centre - half, centre + half]) for centre in centres]
+
+
+def column_plane(result: ScreeningResult) -> Drawing | None:
+    """Rows by the two columns with the largest part in the reasons, flagged ones on top."""
+    plane = result.plane
+    if plane is None:
+        return None
+    figure, (axes,) = new_axes(5.6, 3.5)
+    across, up = plane.x, plane.y
+    if up is None:
+        up = PlaneAxis("novelty score (higher = more novel)", plane.scores)
+    if across.levels and not up.levels:  # names of levels are easier to read on the left
+        across, up = up, across
+    rows = {row.rank: row for row in result.ranked}
+    wanted = [rows[0].rank for rows in result.kinds_of_reason[:N_KINDS]]
+    wanted += [rank for rank in range(1, N_LABELLED + 1) if rank not in wanted]
+    odd = plane.flagged | np.isin(plane.rank, wanted)
+    places = np.column_stack([_place_on(axes, True, across, odd), _place_on(axes, False, up, odd)])
+    shown = np.isfinite(places).all(axis=1)
+    inner, outer = _rim(axes, places)
+    usual = evenly(np.flatnonzero(~odd & shown), MAX_POINTS)
+    dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
+    place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
+    named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
+    near = named[~plane.flagged[named]]  # the oddest of those not flagged
+    order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
+    flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
+    upwards = flagged[::-1]  # the oddest on top
+    for rows_of, colour, usually in ((near, "ink", "o"), (upwards, "accent", "^")):
+        for marker, is_here in ((usually, ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
+            here = inner[rows_of[is_here[rows_of]]]
+            dots += axes.plot(*here.T, marker, ms=MARK + 1.5, mew=0.6, color=PALETTE[colour])
+    for dot in dots:
+        dot.set(clip_on=False, in_layout=False, mec=PALETTE["paper"])
+    if plane.y is None and not across.levels and np.isfinite(result.threshold.value):
+        axes.axhline(result.threshold.value, color=PALETTE["accent"], ls=(0, (4, 2)), lw=1.1)
+    texts = [_mark_name(rows[int(plane.rank[place])]) for place in named]
+    colours = [PALETTE["accent" if plane.flagged[place] else "ink"] for place in named]
+    _label_marks(axes, inner[named], texts, colours, inner[flagged])
+    who = "flagged" if result.n_flagged else "oddest"
+    words = _plane_words(result, plane, odd & outer.any(axis=1), places)
+    return Drawing("plane", f"Where the {who} rows lie", words, figure)
+
+
+def _mark_name(row: RankedRow) -> str:
+    """Name the mark of a row by its rank and, where it has a short one, its identifier."""
+    name = drawable(row.id or "", MAX_MARK_NAME)
+    return f"{row.rank} {name}" if name else str(row.rank)
+
+
+def _place_on(
+    axes: Axes, is_across: bool, one: PlaneAxis, odd: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Set up one axis for a column, and return where on it each row stands (NaN: no value).
+
+    The axis shows the usual rows and `odd` ones up to the width of these away; categories are
+    spread a little about their places.
+    """
+    axis: Axis = axes.xaxis if is_across else axes.yaxis
+    set_limits = axes.set_xlim if is_across else axes.set_ylim
+    label, values = drawable(one.name), one.values
+    if one.levels:
+        set_limits(-0.6, len(one.levels) - 0.4)
+        axis.set_ticks(range(len(one.levels)), [drawable(level, 18) for level in one.levels])
+        if is_across and len(one.levels) > 3:
+            axes.tick_params("x", labelrotation=20)
+        axis.set_label_text(f"{label} (spread at random within each)")
+        spread = np.random.default_rng(int(is_across)).uniform(-SPREAD, SPREAD, len(values))
+        return np.asarray(values + spread)
+    if one.is_date:
+        values = np.clip(values / DAY, *YEARS)
+    known = np.isfinite(values)
+    usual = values[known & ~odd] if (known & ~odd).any() else values[known]
+    axis.set_label_text(label)
+    if not len(usual):
+        return np.asarray(values)
+    low, middle, high = np.quantile(usual, [0.005, 0.5, 0.995])
+    is_log = bool(usual.min() > 0 and high > SKEWED * middle and not one.is_date)
+    scale, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
+    if is_log:  # what is not positive lies beyond the rim
+        values = np.where(values <= 0, np.finfo(float).tiny, values)
+        axis.set_label_text(f"{label} (log scale)")
+        (axes.set_xscale if is_across else axes.set_yscale)("log")
+    low, high = float(scale(low)), float(scale(high))
+    reach = (high - low) or abs(high) or 1.0
+    away = scale(values[known & odd])
+    near = away[(away >= low - reach) & (away <= high + reach)].tolist()
+    low, high = min([low, *near]), max([high, *near])
+    room = 0.04 * ((high - low) or reach)
+    limits = back(np.array([low - room, high + room]))
+    if one.is_date:
+        set_limits(*np.clip(limits, *YEARS))
+        axis.axis_date()
+    else:
+        set_limits(*limits)
+        if not is_log:
+            axes.locator_params("x" if is_across else "y", nbins=6)
+        plain_ticks(axis)
+    return np.asarray(values)
+
+
+def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Move places (n, 2) beyond the axes to their rim; tell which lay left, right, below, above."""
+    low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
+    below, above = places < low, places > high
+    sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
+    sides &= np.cumsum(sides, axis=1) == 1  # one arrow a row
+    return np.clip(places, low, high), sides
+
+
+def _plane_words(
+    result: ScreeningResult,
+    plane: ColumnPlane,
+    is_beyond: NDArray[np.bool_],
+    places: NDArray[np.float64],
+) -> str:
+    """Say what the plane shows, and what of it is not drawn or drawn at its rim."""
+    parts = {column.name: column.reason_share for column in result.columns}
+    names = [one.name for one in (plane.x, plane.y) if one is not None]
+    # Isolated: a name that runs from right to left must not reorder the words around it.
+    told = [f"\u2068{drawable(name)}\u2069" for name in names]
+    shares = [f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(told, names, strict=True)]
+    chosen = "the two columns that make up" if len(names) == 2 else "the column that makes up"
+    how = f"by {chosen} the largest part of the reasons: {join(shares)}"
+    if not any(parts.get(name) for name in names):
+        how = f"by {join(told)}"
+    words = [
+        f"Each dot is a row of {plural(plane.n_rows, 'row')}, {how}. Triangles are the flagged "
+        "ones, dark dots the oddest of the others; the numbers are ranks. A triangle inside the "
+        "crowd is odd for other columns."
+    ]
+    if plane.n_rows > len(places):
+        words.append(f"{count(len(places))} rows are drawn, all of the ranked list among them.")
+    if n_beyond := int(is_beyond.sum()):
+        lie = "mark at the rim lies" if n_beyond == 1 else "marks at the rim lie"
+        what = f"{count(n_beyond)} {lie}"
+        words.append(f"{what} far beyond it, the way the tip points.")
+    n_lost = int((plane.flagged & ~np.isfinite(places).all(axis=1)).sum())
+    if n_lost:
+        who = "1 flagged row lacks" if n_lost == 1 else f"{n_lost} flagged rows lack"
+        words.append(f"{who} one of the values and cannot be drawn.")
+    return " ".join(words)
 
 
 def scree(result: ScreeningResult) -> Drawing:
@@ -416,8 +610,8 @@ def _plot_methods(
         )
 
 
-# Every figure of a screening: title and hint of the part of the page it stands in, and what draws
-# it, or nothing. The page and the folder of figures both follow this table.
+# The folded figures of a screening: title and hint of the part of the page they stand in, and what
+# draws them, or nothing. The page and the folder of figures both follow this table.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
     (
         "Scores and threshold",
@@ -431,14 +625,26 @@ SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | Non
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
 
 
-def screening_folds(result: ScreeningResult) -> list[Fold]:
-    """Draw every figure of a screening except those of its evaluations, part by part."""
-    with house_style():
-        folds = [
-            (title, hint, [drawing for draw in figures if (drawing := draw(result))])
-            for title, hint, figures in SCREENING
-        ]
-    return [fold for fold in folds if fold[-1]]
+@dataclass(frozen=True)
+class ScreeningDrawings:
+    """Every figure of a screening, drawn once for its page and for the folder of figures."""
+
+    plane: Drawing | None  # the one that is not folded
+    folds: list[Fold]
+    evaluations: list[list[Drawing]]
+
+    @classmethod
+    def of(cls, result: ScreeningResult) -> ScreeningDrawings:
+        """Draw the figures of a screening; hidden columns stay hidden."""
+        result = without_hidden(result)
+        with house_style():
+            folds = [
+                (title, hint, [drawing for draw in figures if (drawing := draw(result))])
+                for title, hint, figures in SCREENING
+            ]
+            plane = column_plane(result)
+        evaluations = evaluation_drawings(result.evaluations)
+        return cls(plane, [fold for fold in folds if fold[-1]], evaluations)
 
 
 def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]]:
@@ -450,11 +656,10 @@ def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]
         ]
 
 
-def screening_figures(result: ScreeningResult) -> dict[str, bytes]:
-    """Draw the figures of a screening as files; hidden columns stay hidden."""
-    result = without_hidden(result)
-    drawings = [fold[-1] for fold in screening_folds(result)]
-    return to_files(*drawings, *evaluation_drawings(result.evaluations))
+def screening_figures(drawn: ScreeningDrawings) -> dict[str, bytes]:
+    """Return the figures of a screening as files."""
+    first = [drawn.plane] if drawn.plane else []
+    return to_files(first, *(fold[-1] for fold in drawn.folds), *drawn.evaluations)
 
 
 def comparison_figures(result: ComparisonResult) -> dict[str, bytes]:

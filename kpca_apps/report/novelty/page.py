@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from kpca_apps.novelty.result import (
+    N_KINDS,
     CategoryProfile,
     ColumnProfile,
     ComparisonResult,
     NumericProfile,
     OddCell,
+    Pattern,
     RankedRow,
     Reason,
+    ScreeningDiff,
     ScreeningResult,
 )
-from kpca_apps.report.novelty.figures import evaluation_drawings, screening_folds
+from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
 from kpca_apps.report.novelty.text import (
     MAX_ROWS,
     PRECISION,
     ROC,
+    diff_headline,
     expected_text,
     headline,
     is_missing,
     reason_shares,
+    row_name,
     scores_text,
     standing,
     verdict,
@@ -36,7 +41,10 @@ from kpca_apps.report.novelty.text import (
 from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, join, number
 
-N_CARDS = 5
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
+
+MAX_ALIKE = 3  # other rows of the same kind that a card names
 N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
 MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
@@ -54,25 +62,28 @@ MARGIN = 8.0  # room for half a mark at either end
 MAX_STRETCH = 1.0  # how many widths of the band the axis may grow to reach a value
 
 
-def render_screening(result: ScreeningResult) -> str:
-    """Render a screening as a page that needs nothing beside itself.
+def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
+    """Render a screening as a page that needs nothing beside itself, with its figures as `drawn`.
 
     Under 1 MB however many rows; values of hidden columns do not reach the page.
     """
+    drawn = drawn or ScreeningDrawings.of(result)
     result = without_hidden(result)
     rows = _rows(result, result.ranked[:MAX_ROWS])
     return make_page(
         "screening.html.j2",
         layout="page.html.j2",
         title="".join(headline(result)),
-        n_patterns=len(result.patterns),
         rows=rows,
         n_more_rows=result.n_judged - len(rows),
         repeats=_repeats(result),
-        figure_folds=screening_folds(result),
+        max_moved=MAX_COLUMNS,
+        plane=drawn.plane,
+        figure_folds=drawn.folds,
         sources=[("Table", result.source)]
         + ([("Reference", result.reference)] if result.reference else []),
-        **_shared(result),
+        top_warnings=_top_warnings(result),
+        **_shared(result, drawn.evaluations),
         **_first_screen(result),
     )
 
@@ -80,14 +91,13 @@ def render_screening(result: ScreeningResult) -> str:
 def render_in_notebook(result: ScreeningResult) -> str:
     """Render the first screen of a report as a part of another page: no script, no figures."""
     result = without_hidden(result)
-    top, first = _top_warnings(result.warnings), _first_screen(result)
+    top, first = _top_warnings(result), _first_screen(result)
     return make_part(
         "screening.html.j2",
         layout="notebook.html.j2",
         top_warnings=top,
         n_warnings=len(top),
         n_more_warnings=len(result.warnings) - len(top),
-        n_patterns=len(first["patterns"]),
         **first,
     )
 
@@ -100,36 +110,82 @@ def render_comparison(result: ComparisonResult) -> str:
         title=standing(result.evaluations, ROC) or "There is no rival to compare with.",
         by_precision=standing(result.evaluations, PRECISION),
         sources=[("Table", result.source)],
-        **_shared(result),
+        top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
+        **_shared(result, evaluation_drawings(result.evaluations)),
+    )
+
+
+def render_diff(result: ScreeningDiff) -> str:
+    """Render what is otherwise in a new screening as a page that needs nothing beside itself."""
+    return make_page(
+        "diff.html.j2",
+        result=result,
+        title=diff_headline(result),
+        lists=[
+            ("New on the list", "flagged now, and not before", result.appeared),
+            ("Gone from the list", "flagged before, and not now", result.gone),
+            ("Still on the list", "flagged in both", result.stayed),
+        ],
+        max_rows=MAX_ROWS,
+        max_moved=MAX_COLUMNS,
+        sources=[],
+        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        versions=sorted(result.versions.items()),
     )
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     """Gather what the page of a screening shows outside its folds; no hidden values are left."""
+    kinds = result.kinds_of_reason[:N_KINDS]
+    pattern_of = {row: pattern for pattern in reversed(result.patterns) for row in pattern.rows}
+    cards = _rows(result, [rows[0] for rows in kinds])
+    for card, rows in zip(cards, kinds, strict=True):
+        card |= _alike(rows, pattern_of.get(rows[0].row))
+    told = {row.row for rows in kinds for row in rows}
+    others = [pattern for pattern in result.patterns if told.isdisjoint(pattern.rows)]
     return {
         "result": result,
         "sentence": headline(result),
-        "cards": _rows(result, result.oddest_of_each_kind[:N_CARDS]),
-        "patterns": [
-            cut(pattern.sentence, MAX_SENTENCE) for pattern in result.patterns[:MAX_PATTERNS]
-        ],
-        "odd_cells": [_odd_cell(cell) for cell in result.odd_cells],
+        "cards": cards,
+        "n_left": result.n_flagged - sum(len(rows) for rows in kinds if rows[0].flagged),
+        "patterns": [cut(pattern.sentence, MAX_SENTENCE) for pattern in others[:MAX_PATTERNS]],
+        "n_patterns": len(others),
+        "odd_cells": [_odd_cell(cell, result.row_ids) for cell in result.odd_cells],
         "n_shown_cells": N_ODD_CELLS,
         "cells_in_lines": any(cell.line is not None for cell in result.odd_cells),
     }
 
 
-def _top_warnings(warnings: Sequence[str]) -> list[str]:
-    return [cut(text, MAX_SENTENCE) for text in warnings[:N_WARNINGS_ON_TOP]]
+def _alike(rows: Sequence[RankedRow], pattern: Pattern | None) -> dict[str, Any]:
+    """Say on the card of the oddest of some rows how many are like it, how, and which."""
+    # The number of rows stands above the sentence.
+    sentence = "" if pattern is None else pattern.sentence.split(" rows: ", 1)[-1]
+    others = [
+        Markup("<bdi>{}</bdi>").format("".join(row_name(row))) for row in rows[1 : 1 + MAX_ALIKE]
+    ]
+    return {
+        "n_alike": len(rows),
+        "pattern": cut(sentence[:1].upper() + sentence[1:], MAX_SENTENCE),
+        "others": Markup(", ").join(others),
+        "n_more_alike": max(len(rows) - 1 - MAX_ALIKE, 0),
+    }
 
 
-def _shared(result: ScreeningResult | ComparisonResult) -> dict[str, Any]:
-    """Gather what both kinds of page show."""
+def _top_warnings(result: ScreeningResult) -> list[str]:
+    """Return the first of the warnings that bear on whether to believe the list."""
+    n_shown = min(result.n_doubts, N_WARNINGS_ON_TOP)
+    return [cut(text, MAX_SENTENCE) for text in result.warnings[:n_shown]]
+
+
+def _shared(
+    result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
+) -> dict[str, Any]:
+    """Gather what both kinds of page show; `drawings` are those of the evaluations."""
     warnings = [cut(text, MAX_SENTENCE) for text in result.warnings]
-    columns = without_hidden_columns(result.columns)
+    # Those with the largest part in the reasons first, else as in the table.
+    columns = sorted(without_hidden_columns(result.columns), key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],
-        "top_warnings": _top_warnings(result.warnings),
         "n_warnings": len(warnings),
         "columns": columns[:MAX_COLUMNS],
         "n_more_columns": max(len(columns) - MAX_COLUMNS, 0),
@@ -137,25 +193,27 @@ def _shared(result: ScreeningResult | ComparisonResult) -> dict[str, Any]:
             {
                 "evaluation": evaluation,
                 "verdict": verdict(evaluation),
-                "drawings": drawings,
+                "drawings": figures,
                 "methods": sorted(evaluation.methods, key=lambda curve: (-curve.auroc, curve.name)),
             }
-            for evaluation, drawings in zip(
-                result.evaluations, evaluation_drawings(result.evaluations), strict=True
-            )
+            for evaluation, figures in zip(result.evaluations, drawings, strict=True)
         ],
         "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
         "versions": sorted(result.versions.items()),
     }
 
 
-def _odd_cell(cell: OddCell) -> dict[str, Any]:
-    """Return a cell that is odd by itself, its place, and where else in the column it stands."""
+def _odd_cell(cell: OddCell, row_ids: Mapping[int, str]) -> dict[str, Any]:
+    """Return a cell that is odd by itself, its row, and where else in the column it stands."""
     places = [count(place) for place in cell.more_places]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
     place = cell.row if cell.line is None else cell.line
-    return vars(cell) | {"place": place, "more": join(places)}
+    return vars(cell) | {
+        "id": cut(row_ids.get(cell.row, ""), MAX_CELL),
+        "place": place,
+        "more": join(places),
+    }
 
 
 def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
@@ -165,10 +223,12 @@ def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
     for kind, group in ((kind, group) for kind, groups in kinds.items() for group in groups):
         more = group.n_rows - len(group.rows)
         ending = f" and {count(more)} more" if more else ""
+        names = [cut(result.row_ids[row], 40) for row in group.rows if row in result.row_ids]
         texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
         repeats.append(
             {
                 "kind": kind,
+                "names": cut(", ".join(names) + ending * bool(names), MAX_CELL),
                 "rows": ", ".join(map(count, group.rows)) + ending,
                 "lines": ", ".join(map(count, group.lines)) + ending if group.lines else "",
                 "columns": cut(", ".join(group.columns), MAX_CELL),

@@ -16,6 +16,7 @@ from kpca_apps.novelty.result import (
     RankedRow,
     Reason,
     RepeatedRows,
+    ScreeningDiff,
     ScreeningResult,
 )
 from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
@@ -67,10 +68,11 @@ def is_missing(text: str) -> bool:
 
 
 def row_name(row: RankedRow) -> list[str]:
-    """Name a row in a sentence, by its identifier where it has one."""
+    """Name a row in a sentence, by its identifier where it has one, and say where it stands."""
+    place, line = f"row {count(row.row)}", f"line {count(row.line or 0)}"
     if row.id:
-        return [f"row {count(row.row)} (", cut(row.id, 40), ")"]
-    return [f"row {count(row.row)}"]
+        return [cut(row.id, 40), f" ({place if row.line is None else line})"]
+    return [place if row.line is None else f"{place} ({line})"]
 
 
 def expected_text(reason: Reason) -> list[str]:
@@ -101,11 +103,24 @@ def headline(result: ScreeningResult) -> list[str]:
     top = result.ranked[0]
     if n_rows == 1:
         return [found, *_because(top, result.columns, ": its ")]
+    if n_flagged == 0 and (why := too_few(result)):
+        return [why, "; ", *row_name(top), " comes nearest", *_because(top, result.columns)]
     if n_flagged == 0:
         return [found, "; ", *row_name(top), " comes nearest", *_because(top, result.columns)]
     if n_flagged == 1:
         return [found, ": ", *row_name(top), *_because(top, result.columns, ", whose ")]
     return [found, "; ", *row_name(top), " most", *_because(top, result.columns)]
+
+
+def too_few(result: ScreeningResult) -> str:
+    """Say that the reference has too few rows for the rule to flag any; empty where it has not."""
+    rule, setting = result.threshold.rule, result.threshold.setting
+    if math.isfinite(result.threshold.value) or not result.threshold.n_calibration:
+        return ""
+    asked = "false discoveries" if rule == "fdr" else "false alarms"
+    n = result.threshold.n_calibration
+    are = f"{plural(n, 'reference row')} {'is' if n == 1 else 'are'}"
+    return f"Nothing can be flagged: {are} too few for {percent(setting)} {asked} ({rule})"
 
 
 def _found(n_rows: int, n_flagged: int) -> str:
@@ -252,6 +267,16 @@ def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 
 
+def diff_headline(diff: ScreeningDiff) -> str:
+    """Say in one sentence what is otherwise in a new screening."""
+    new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
+    n_gone, n_moved = len(diff.gone), len(diff.moved)
+    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} gone from it"
+    stayed = f"{count(len(diff.stayed))} stayed"
+    moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
+    return f"{new} on the list, {gone}, {stayed}; {moved}."
+
+
 def without_hidden(result: ScreeningResult) -> ScreeningResult:
     """Return the result with every value of a column marked ``hidden`` taken out.
 
@@ -265,8 +290,13 @@ def without_hidden(result: ScreeningResult) -> ScreeningResult:
     contours = result.contours
     if contours is not None and not names.isdisjoint((contours.x_name, contours.y_name)):
         contours = None
+    plane = result.plane
+    if plane is not None and not names.isdisjoint(one.name for one in (plane.x, plane.y) if one):
+        plane = None
     return replace(
         result,
+        plane=plane,
+        row_ids={} if hide_id else result.row_ids,
         ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
         columns=without_hidden_columns(result.columns),
         patterns=tuple(

@@ -28,7 +28,9 @@ from kpca_apps.files.tables.frames import (
 )
 
 FRAME = pd.DataFrame({"size": [1.5, None, 3.0], "town": ["Ulm", "Bonn", None]})
+REASONS = pl.Series([None, "size", None])
 FOUND = {
+    "reason": REASONS,
     "rarity": np.array([0.5, 0.1, np.nan]),
     "p_value": None,
     "flagged": np.array([0, 1, 0]) > 0,
@@ -238,7 +240,8 @@ def test_every_library_gives_the_same_table_and_gets_its_own_back(kind: str) -> 
     beside = frame_beside(found.given, FOUND)
     assert isinstance(beside, returned)
     as_polars = pl.DataFrame(beside)
-    assert as_polars.columns == ["size", "town", "rarity", "flagged"]
+    assert as_polars.columns == ["size", "town", "reason", "rarity", "flagged"]
+    assert as_polars["reason"].to_list() == REASONS.to_list()
     assert as_polars["flagged"].to_list() == [False, True, False]
     some = pl.DataFrame(frame_rows(found.given, np.array([2, 0])))
     assert some["size"].to_list() == [3.0, 1.5]

@@ -9,6 +9,7 @@ from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.detector.reasons import (
     Attribution,
     NeighbourRows,
+    nearest_rows,
     rows_without_strays,
 )
 from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -77,6 +78,24 @@ def test_a_huge_value_does_not_drown_the_distances_of_the_others():
     rows = rng.normal(size=(200, 3))
     row = np.array([1e12, 0.0, 0.0])
     assert expected(rows, row, singles(3))[0] == [expected_by_hand(rows, row, 0)]
+
+
+@pytest.mark.parametrize("n_rows", [5, 100, 2_475])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
+    rng = np.random.default_rng(0)
+    distances = rng.gamma(2.0, size=(13, n_rows))
+    if ties:
+        distances = np.round(distances)  # many rows are equally near
+        distances[6:] = distances[6:] * 1e3 + rng.uniform(size=(7, n_rows)).round(2)
+    distances[:, ::8] += 100.0  # the rows that bound how far the nearest may be
+    distances[3, 1] = np.inf
+    nearest = nearest_rows(distances)
+    k = min(10, n_rows - 1)
+    assert nearest.shape == (13, k)
+    assert all(len({*line}) == k for line in nearest.tolist())
+    found = np.sort(np.take_along_axis(distances, nearest, axis=1), axis=1)
+    np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
 
 
 def test_a_row_is_not_its_own_neighbour():
@@ -245,7 +264,7 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died():
     )
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
-    told = explain_rows(model, women, model.encoder.matrix(women), saved)
+    told = explain_rows(model.encoder, model.detector, women, model.encoder.matrix(women), saved)
     assert all(reason.column != "survived" for reasons in told for reason in reasons)
     # Groups of 1 to 5 % of the rows are all among those that suggest values.
     kept = frame[model.detector.neighbours_.index.tolist()].group_by(frame.columns).len()

@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.result import ScoreMark, ScoreScale
-from kpca_apps.report.drawing import house_style, to_svg
+from kpca_apps.novelty.result import PlaneAxis, ScoreMark, ScoreScale
+from kpca_apps.report.drawing import PALETTE, Drawing, house_style, to_svg
 from kpca_apps.report.novelty.figures import (
+    ScreeningDrawings,
+    column_plane,
     comparison_figures,
     component_map,
     evenly,
@@ -23,8 +25,9 @@ from tests.report import examples
 
 
 def test_figures_as_files() -> None:
-    files = screening_figures(replace(examples.two_columns(), evaluations=examples.evaluations()))
-    assert list(files) == ["scores", "threshold", "contours", "map", "scree", "roc", "pr"]
+    result = replace(examples.two_columns(), evaluations=examples.evaluations())
+    files = screening_figures(ScreeningDrawings.of(result))
+    assert list(files) == ["plane", "scores", "threshold", "contours", "map", "scree", "roc", "pr"]
     assert all(png.startswith(b"\x89PNG") for png in files.values())
 
 
@@ -191,3 +194,84 @@ def test_thinning_keeps_the_ends() -> None:
     assert len(kept) == 100
     assert kept[0] == 0 and kept[-1] == 9_999
     assert evenly(places, 20_000) is places
+
+
+def drawn_plane(**changes: object) -> Drawing:
+    result = examples.screening()
+    assert result.plane is not None
+    with house_style():
+        drawing = column_plane(replace(result, plane=replace(result.plane, **changes)))
+    assert drawing is not None
+    return drawing
+
+
+def marks(drawing: Drawing, colour: str) -> int:
+    lines = drawing.figure.axes[0].get_lines()
+    return sum(len(line.get_xdata()) for line in lines if line.get_color() == PALETTE[colour])
+
+
+def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
+    drawing = drawn_plane()
+    # One of the twelve lacks a value, and one lies far to the right.
+    assert marks(drawing, "accent") == 11
+    assert "1 flagged row lacks one of the values and cannot be drawn." in drawing.caption
+    assert "1 mark at the rim lies far beyond it" in drawing.caption
+    assert "Flipper Length (mm)\u2069 (34 %)" in drawing.caption
+    axes = drawing.figure.axes[0]
+    assert axes.get_xlabel() == "Flipper Length (mm)" and axes.get_ylabel() == "Body Mass (g)"
+    assert axes.get_xlim()[1] < 300  # the row at 1950 does not press the crowd together
+    svg = str(to_svg(drawing))
+    assert ">1 N262A1<" in svg and ">2 N" not in svg
+
+
+def test_flagged_rows_are_drawn_over_the_crowd() -> None:
+    lines = drawn_plane().figure.axes[0].get_lines()
+    colours = [line.get_color() for line in lines if len(line.get_xdata())]
+    assert colours[0] == PALETTE["band"]
+    assert set(colours[1:]) == {PALETTE["accent"]}
+
+
+def test_one_column_is_drawn_against_the_score() -> None:
+    drawing = drawn_plane(y=None)
+    axes = drawing.figure.axes[0]
+    assert axes.get_ylabel() == "novelty score (higher = more novel)"
+    threshold = examples.screening().threshold.value
+    assert any(np.array_equal(line.get_ydata(), [threshold] * 2) for line in axes.get_lines())
+
+
+def test_categories_dates_and_long_tails_have_axes_of_their_own() -> None:
+    plane = examples.screening().plane
+    assert plane is not None
+    n = len(plane.rank)
+    sizes = np.random.default_rng(0).lognormal(3, 3, n)
+    seconds = np.linspace(1.1e9, 1.2e9, n)
+    axes = drawn_plane(
+        x=PlaneAxis("size", sizes), y=PlaneAxis("day", seconds, is_date=True)
+    ).figure.axes[0]
+    assert axes.get_xscale() == "log" and axes.get_xlabel() == "size (log scale)"
+    drawn = drawn_plane(
+        x=PlaneAxis("kind", np.arange(n) % 3.0, levels=("a", "b", examples.ARABIC)),
+        y=PlaneAxis("size", np.full(n, np.nan)),
+    )
+    axes = drawn.figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", examples.ARABIC]
+    assert "12 flagged rows lack one of the values" in drawn.caption
+    assert to_svg(drawn)
+
+
+def test_the_axis_of_scores_ends_where_the_threshold_can_be_seen() -> None:
+    scores = np.append(np.random.default_rng(0).uniform(0.9, 1.1, 340), [1.12, 1.2, 20.0, 25.0])
+    result = replace(
+        examples.screening(n_flagged=4),
+        scores=scores,
+        is_flagged=scores > 1.11,
+        scale=None,
+        threshold=replace(examples.screening().threshold, value=1.11),
+    )
+    assert result.distribution.n_beyond == 2
+    assert result.distribution.counts.sum() == 342
+    with house_style():
+        drawing = score_distribution(result)
+    low, high = drawing.figure.axes[0].get_xlim()
+    assert 0.2 < (1.11 - low) / (high - low) < 0.8
+    assert "2 rows score above its end, up to 25.0" in drawing.caption

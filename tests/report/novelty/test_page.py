@@ -70,8 +70,8 @@ def test_repeated_rows_are_listed_with_their_lines_and_what_differs() -> None:
     cells = re.findall(r"<td[^>]*>(.*?)</td>", fold)
     texts = [re.sub(r"<[^>]*>", "", cell) for cell in cells]
     assert texts == [
-        *("equal", "1, 9", "2, 10", "", ""),
-        *("nearly equal", "2, 3 and 1,998 more", "2, 3 and 1,998 more"),
+        *("equal", "N8A1", "1, 9", "2, 10", "", ""),
+        *("nearly equal", "", "2, 3 and 1,998 more", "2, 3 and 1,998 more"),
         *("Flipper Length (mm)", "1950 / 195"),
     ]
     assert "Repeated rows" not in rendered("three_rows")
@@ -106,7 +106,7 @@ def test_columns_that_are_odd_together_are_told_as_one_reason() -> None:
     assert "together 75 %" in text
     assert text.count("with the former") > 1
     assert "farthest off" in text
-    assert "14 rows: " in text
+    assert text.count("14 rows: ") == 5
     assert "2 more patterns in result.json." in text
     assert "one of each kind of reason" not in text  # the first two rows are of two kinds
 
@@ -123,7 +123,7 @@ def test_the_first_screen_answers() -> None:
     first = Page(html[: html.index('<section class="folds"')] + "</main></body></html>").text
     assert "12 of 344 rows stand out" in first
     for row in result.oddest_of_each_kind[:5]:
-        assert f"row {row.row}, line {row.line} of the file" in first
+        assert f"line {row.line} of the file" in first
     kinds = [row.kind_of_reason for row in result.oddest_of_each_kind if row.reasons]
     assert len(kinds) == len(set(kinds)) < 5
     assert result.threshold.statement in first
@@ -242,3 +242,55 @@ def test_text_stands_out_from_the_paper(theme: int) -> None:
     )
     for ink in inks:  # WCAG 2.1, contrast of normal text
         assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) >= 4.5
+
+
+def test_a_card_tells_how_many_rows_are_like_its_own_and_which() -> None:
+    result = examples.together()
+    html = rendered("together")
+    cards = re.findall(r'(?s)<li class="card.*?</li>', html)
+    assert len(cards) == len(result.kinds_of_reason[:5])
+    for card, rows in zip(cards, result.kinds_of_reason, strict=False):
+        text = " ".join(Page(card).text.split())
+        named = [f"{row.id} (line {row.line})" for row in rows]
+        assert text.startswith(f"{rows[0].rank} {rows[0].id} ")
+        assert (f"{len(rows)} rows like this" in text) == (len(rows) > 1 and rows[0].flagged)
+        for name in named[1:4]:
+            assert name in text
+        assert ("and 2 more." in text) == (len(rows) == 6)
+    sentence = '"Flipper Length (mm)" is about 10 times what the rest suggests.'
+    assert sentence in Page(cards[0]).text
+    assert not any(sentence in Page(card).text for card in cards[1:])
+
+
+def test_flagged_rows_without_a_card_are_counted() -> None:
+    result = examples.screening(n_flagged=9)
+    reasons = examples.REASONS[0]
+    rows = tuple(
+        replace(row, reasons=(replace(reasons, column=f"column {row.rank}"),))
+        for row in result.ranked
+    )
+    text = Page(render_screening(replace(result, ranked=rows))).text
+    assert "4 more flagged rows are odd in other ways" in text
+    assert "more flagged row" not in Page(rendered("usual")).text
+
+
+def test_columns_stand_by_their_part_in_the_reasons() -> None:
+    html = rendered("usual")
+    fold = html[html.index("<h2>Columns</h2>") :].split("<h2>")[1]
+    told = re.findall(r'<td class="lead"><bdi[^>]*>([^<]*)', fold)
+    parts = {column.name: column.reason_share for column in examples.screening().columns}
+    assert sorted(told) == sorted(parts)
+    assert [parts[name] for name in told] == sorted(parts.values(), reverse=True)
+    folded = fold[fold.index('<details class="rest">') :]
+    n_without = sum(not part for part in parts.values())
+    assert f"{n_without} columns with no part in the reasons" in folded
+    assert folded.count('<td class="lead">') == n_without
+
+
+def test_what_is_true_of_most_tables_is_no_warning_on_top() -> None:
+    result = examples.screening()
+    top = '<ul class="warnings"'
+    assert top in rendered("usual")
+    html = render_screening(replace(result, n_doubts=0))
+    assert top not in html
+    assert result.warnings[0] in Page(html).text

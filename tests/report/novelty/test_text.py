@@ -94,17 +94,17 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
     [
         (
             "usual",
-            "12 of 344 rows stand out; row 263 (N262A1) most: its Flipper Length (mm) reads 1950 "
+            "12 of 344 rows stand out; N262A1 (line 264) most: its Flipper Length (mm) reads 1950 "
             "where about 195 was expected.",
         ),
         (
             "one",
-            "1 of 344 rows stands out: row 263 (N262A1), whose Flipper Length (mm) reads 1950 "
+            "1 of 344 rows stands out: N262A1 (line 264), whose Flipper Length (mm) reads 1950 "
             "where about 195 was expected.",
         ),
         (
             "none",
-            "None of 344 rows stands out; row 263 (N262A1) comes nearest: its Flipper Length (mm) "
+            "None of 344 rows stands out; N262A1 (line 264) comes nearest: its Flipper Length (mm) "
             "reads 1950 where about 195 was expected.",
         ),
         (
@@ -114,14 +114,14 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
         ),
         (
             "together",
-            "12 of 344 rows stand out; row 263 (N262A1) most: its Culmen Length (mm), Species and "
+            "12 of 344 rows stand out; N262A1 (line 264) most: its Culmen Length (mm), Species and "
             "Body Mass (g) together read 0, Gentoo and no value where about 39.1, Adelie and about "
             "3,810 were expected.",
         ),
         (
             "hidden",
-            "12 of 344 rows stand out; row 263 most, chiefly for its Flipper Length (mm), whose "
-            "values are hidden.",
+            "12 of 344 rows stand out; row 263 (line 264) most, chiefly for its Flipper Length "
+            "(mm), whose values are hidden.",
         ),
     ],
 )
@@ -130,7 +130,7 @@ def test_the_first_sentence(name: str, sentence: str) -> None:
 
 
 def test_the_first_sentence_when_all_are_flagged() -> None:
-    assert "".join(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; row ")
+    assert "".join(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; N")
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_the_first_sentence_when_all_are_flagged() -> None:
     [
         (1, 1, "The only row stands out: its "),
         (1, 0, "The only row does not stand out: its "),
-        (2, 2, "Both rows stand out; row "),
-        (2, 0, "Neither of 2 rows stands out; row "),
-        (2, 1, "1 of 2 rows stands out: row "),
+        (2, 2, "Both rows stand out; N"),
+        (2, 0, "Neither of 2 rows stands out; N"),
+        (2, 1, "1 of 2 rows stands out: N"),
     ],
 )
 def test_the_first_sentence_of_a_table_of_one_or_two_rows(
@@ -152,8 +152,8 @@ def test_the_first_sentence_of_a_table_of_one_or_two_rows(
 def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
     result = replace(examples.screening(n_flagged=1), columns=examples.hidden().columns)
     assert "".join(headline(without_hidden(result))) == (
-        "1 of 344 rows stands out: row 263, chiefly for its Flipper Length (mm), whose values are "
-        "hidden."
+        "1 of 344 rows stands out: row 263 (line 264), chiefly for its Flipper Length (mm), whose "
+        "values are hidden."
     )
 
 
@@ -184,3 +184,20 @@ def test_the_first_sentence_without_a_ranked_row() -> None:
 def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
     parts = headline(examples.hostile())
     assert sum(isinstance(part, Verbatim) for part in parts) == 4
+
+
+def test_the_first_sentence_says_why_nothing_can_be_flagged() -> None:
+    result = examples.infinite_threshold()
+    few = replace(result.threshold, rule="fdr", setting=0.05, n_calibration=12)
+    sentence = "".join(headline(replace(result, threshold=few)))
+    assert sentence.startswith(
+        "Nothing can be flagged: 12 reference rows are too few for 5 % false discoveries (fdr); "
+        "N262A1 (line 264) comes nearest: its "
+    )
+    rate = replace(few, rule="alpha", setting=0.01, n_calibration=1)
+    assert "".join(headline(replace(result, threshold=rate))).startswith(
+        "Nothing can be flagged: 1 reference row is too few for 1 % false alarms (alpha); "
+    )
+    # An empty list for which there were rows enough is a finding.
+    enough = replace(few, value=9.0)
+    assert "".join(headline(replace(result, threshold=enough))).startswith("None of 344 rows stand")

@@ -20,7 +20,6 @@ def table_of(seed):
 def fit(X, scores=None, groups=None, as_is=NONE, contaminated=True):
     groups = [np.array([j]) for j in range(X.shape[1])] if groups is None else groups
     scores = np.zeros(len(X)) if scores is None else scores
-    normal = np.zeros(len(X), dtype=bool)
     return CellModel.fit(
         X,
         scores,

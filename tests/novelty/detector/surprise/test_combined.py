@@ -36,7 +36,6 @@ def detector_of(X, as_is=None, groups=None, **parameters):
 
 def fit_combined(X, errors, contaminated=True):
     groups = [np.array([j]) for j in range(X.shape[1])]
-    normal = np.zeros(len(X), dtype=bool)
     return CombinedScore.fit(
         X, errors, groups, NONE, contaminated=contaminated, normal=np.zeros(len(X), dtype=bool)
     )
