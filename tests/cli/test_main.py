@@ -64,7 +64,7 @@ OPTIONS = {
         "share count alpha fdr accept label positive id hide explain jobs workers scheduler out "
         f"force format flagged {READING} json quiet config"
     ),
-    "novelty explain": f"row line id {READING} json quiet config",
+    "novelty explain": f"row line accept id {READING} json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
