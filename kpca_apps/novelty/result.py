@@ -338,7 +338,9 @@ class ScoreDistribution:
             if 0 < n_flagged < n:
                 # The least of those flagged marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                high = min(high, float(back(least + REACH * (least - middle))))
+                # Else most rows are flagged, or nothing lies between.
+                if least - middle > 1e-9 * (scale(high) - middle):
+                    high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
         # Rounding of the edges must leave no score outside.
         edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
