@@ -116,8 +116,9 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     errors = np.random.default_rng(6).gamma(3.0, size=len(X))
     model, scores = fit_combined(X, errors, contaminated)
     a, b, c = CONTAMINATED if contaminated else CLEAN
+    groups, normal = [np.array([j]) for j in range(5)], np.zeros(len(X), dtype=bool)
     _, rows = type(model.cells).fit(
-        X, errors, [np.array([j]) for j in range(5)], NONE, contaminated=contaminated
+        X, errors, groups, NONE, contaminated=contaminated, normal=normal
     )
     p_k, p_g, p_l = (
         (values[:, None] <= values).mean(axis=1) for values in (errors, rows.mean, rows.scatter)
