@@ -34,7 +34,9 @@ def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> F
     return find_accepted(accept, rows, specs, most=most)
 
 
-def accepted(accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec) -> str:
+def accepted(
+    accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec
+) -> str:
     """The cells of one column that are accepted, as x, and the others; a last row never is."""
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
     found = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
