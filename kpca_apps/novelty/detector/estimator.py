@@ -260,6 +260,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         normal : (n,) array of bool, optional
             Rows known to be normal in a table that may hold outliers: the model is always fitted
             on them, however sparse they lie, and they are never flagged; `share` is of the others.
+            Scales of columns stay those of the dense rows.
 
         Raises
         ------
@@ -305,23 +306,24 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.calibration_ = calibration_of(
             self.calibration, contaminated=self.contaminated, hard=self.n_components is not None
         )
-        in_use = np.ones(source.n_rows, dtype=bool)
+        dense = np.ones(source.n_rows, dtype=bool)
         if self.contaminated:
             # A first look at a table, in which nothing is known to be normal.
             views = self._fit_views(sample, ordinary_rows(sample), rng)
             draft = DRAFT_LANDMARKS if source.n_rows > MANY_ROWS else CONTAMINATED_LANDMARKS
-            in_use = trim(
+            dense = trim(
                 ViewedRows(source, views),
                 views.kernel,
                 n_landmarks=self.n_landmarks or draft,
                 rng=rng,
                 n_jobs=self.n_jobs,
             )
-            in_use |= is_normal
         elif self.calibration_ == "split":
-            in_use[rng.permutation(source.n_rows)[max(2, source.n_rows // 2) :]] = False
+            dense[rng.permutation(source.n_rows)[max(2, source.n_rows // 2) :]] = False
+        in_use = dense | is_normal
         sample_in_use = np.flatnonzero(in_use[index])
-        self.views_ = self._fit_views(sample, sample_in_use, rng)
+        # Scales stay those of the dense rows: one value far out would flatten its column for all.
+        self.views_ = self._fit_views(sample, np.flatnonzero(dense[index]), rng)
         if self.n_components is None:
             usual_scores = self._fit_soft(source, in_use, is_normal, as_is, rng)
         else:

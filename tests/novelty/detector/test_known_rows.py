@@ -64,6 +64,20 @@ def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
     np.testing.assert_array_equal(labels, detector.training_labels_)
 
 
+def test_one_that_is_far_out_hides_no_fault() -> None:
+    X = rows_with_a_rare_kind()[20:]
+    X[20, 0] = 1e6
+    known = np.arange(len(X)) == 20
+    before = KernelPCANovelty(share=0.05, random_state=0).fit(X)
+    after = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
+    np.testing.assert_allclose(after.views_.scales.sd, before.views_.scales.sd)
+    places = [
+        (one.novelty_scores_ >= one.novelty_scores_[:10, None]).sum(axis=1)
+        for one in (before, after)
+    ]
+    assert np.median(places[1]) <= np.median(places[0]) + 1
+
+
 def test_nobody_known_changes_no_bit() -> None:
     X = rows_with_a_rare_kind()
     without = KernelPCANovelty(random_state=0).fit(X)
