@@ -218,7 +218,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
     np.testing.assert_allclose(found[0][0].scores, found[1][0].scores, rtol=1e-6)
 
 
-def test_accepted_false_alarms_never_raise_the_rate() -> None:
+def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
     """Rows of the tail join those that calibrate: rows like the reference are flagged less."""
     rates = []
     for seed in range(4):
