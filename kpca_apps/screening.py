@@ -18,7 +18,7 @@ from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import atomic_write
 from kpca_apps.files.tables.frames import column_name, frame_beside, frame_rows, read_frame
-from kpca_apps.files.tables.opening import open_table
+from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
@@ -181,6 +181,7 @@ def screen_table(
     table: TableLike,
     *,
     reference: TableLike | None = None,
+    accept: TableLike | None = None,
     share: float | None = None,
     count: int | None = None,
     alpha: float | None = None,
@@ -222,6 +223,10 @@ def screen_table(
         100,000 rows are worked on in parts.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
+    accept : DataFrame, dict, str, Path or Table, optional
+        Rows judged fine, such as those of `flagged` that are: the rows of the table that equal one
+        of them in all columns both have are learned as normal (with a `reference`, as part of it)
+        and not flagged. A cell ``"*"`` accepts anything, a missing one a missing value.
     share : float, optional
         Share of the table to flag, in (0, 1); .01 where nothing is asked for and there is no
         reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
@@ -300,6 +305,7 @@ def screen_table(
         result, model = screen(
             given.table,
             reference=clean.table if clean else None,
+            accept=_accepted(accept, given.id),
             options=_options(told, given.id, categories),
             command=_call("screen_table", told),
             execution=execution,
@@ -387,6 +393,7 @@ def score_table(
     model: NoveltyModel,
     table: TableLike,
     *,
+    accept: TableLike | None = None,
     share: float | None = None,
     count: int | None = None,
     alpha: float | None = None,
@@ -412,6 +419,8 @@ def score_table(
         The model, as of `fit_model`, of `load_model`, or of another screening.
     table : DataFrame, dict, array, str, Path, Table or PartedTable
         As for `screen_table`, with at least the columns the model uses, in any order.
+    accept : DataFrame, dict, str, Path or Table, optional
+        Rows judged fine, as for `screen_table`; they are not flagged, and the model stays as it is.
     share, count, alpha, fdr : float, optional
         What flags rows, instead of the rule of the model; see `screen_table`.
     id, label, positive, hide, explain, jobs : optional
@@ -453,7 +462,14 @@ def score_table(
             jobs=jobs,
         )
         command = _call("score_table", told)
-        result = score(model, given.table, options=options, command=command, execution=execution)
+        result = score(
+            model,
+            given.table,
+            accept=_accepted(accept, given.id),
+            options=options,
+            command=command,
+            execution=execution,
+        )
     return _screening(result, model, given)
 
 
@@ -478,6 +494,16 @@ def _opened(
         return _Opened(open_table(given, **reading), None, named)
     frame = read_frame(given, id, **of_frame)
     return _Opened(frame.table, frame.given, frame.id, frame.categories)
+
+
+def _accepted(given: TableLike | None, id: str | None) -> Table | None:
+    """Read or convert rows that were judged fine, if there are any."""
+    if given is None or isinstance(given, Table):
+        return given
+    if isinstance(given, str | Path):
+        return read_table(given)
+    # An index names rows only where that of the table does.
+    return read_frame(given, name="accept", by_index=id is not None).table
 
 
 def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
@@ -524,7 +550,7 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
         value = told[name]
         if name in ("jobs", "execution") or value is parameter.default:
             continue
-        if name in ("table", "reference") and _is_path(value):
+        if name in ("table", "reference", "accept") and _is_path(value):
             names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
             value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name

@@ -397,3 +397,28 @@ def test_pandas_is_not_needed() -> None:
         "assert 'pandas' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
+    frame = birds()
+    first = screen_table(frame, count=3)
+    fine = first.flagged().iloc[:2]
+    path = tmp_path / "fine.csv"
+    fine.to_csv(path)
+    names = {"name": list(fine.index)}
+    found = [screen_table(frame, accept=one, count=2) for one in (fine, path, names)]
+    for one in found:
+        assert one.accepted is not None and one.accepted.n_rows == 2
+        assert one.flagged().index.intersection(fine.index).empty
+        assert not [text for text in one.warnings if "nothing" in text or "none of" in text]
+        assert one.scores.tobytes() == found[0].scores.tobytes()
+    assert found[0].to_frame().query("accepted").index.tolist() == sorted(fine.index)
+    assert found[1].command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
+    again = score_table(found[0].model, frame, accept=names)
+    assert again.is_flagged.tolist() == found[0].is_flagged.tolist()
+    # An index that only counts is no column to compare.
+    counted = frame.reset_index()
+    part = screen_table(counted, count=3).flagged().iloc[:2]
+    again = screen_table(counted, accept=part, count=2)
+    assert again.accepted is not None and again.accepted.n_rows == 2
+    assert not [text for text in again.warnings if "nothing" in text]

@@ -26,7 +26,7 @@ PIPED = "TABLE.csv"
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
 # How a table is read.
 READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-_PATHS = ("table", "reference", "model", "out", "inputs", "data", "old", "new")
+_PATHS = ("table", "reference", "accept", "model", "out", "inputs", "data", "old", "new")
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:
@@ -93,7 +93,10 @@ def next_steps(
         (parameter,) = (one for one in context.command.params if one.name == name)
         if params[name] != parameter.default:
             words += [f"--{name.replace('_', '-')}", str(params[name])]
-    steps.append(("See all reasons of one row" + _missing(model, *table), command_line(words)))
+    accepted = [str(params["accept"])] if params["accept"] else []
+    words += [word for path in accepted for word in ("--accept", _portable(path))]
+    missing = _missing(model, *table, *accepted)
+    steps.append((f"See all reasons of one row{missing}", command_line(words)))
     return tuple(steps)
 
 

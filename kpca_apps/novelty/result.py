@@ -416,6 +416,15 @@ class DuplicateRows:
 
 
 @dataclass(frozen=True)
+class AcceptedRows:
+    """Rows that were judged fine before: they are scored, but neither flagged nor listed."""
+
+    source: str  # the file that names them
+    n_rows: int  # of the table screened
+    statement: str  # one plain sentence
+
+
+@dataclass(frozen=True)
 class ScreeningResult:
     """All that is known after screening or scoring a table.
 
@@ -427,7 +436,8 @@ class ScreeningResult:
     scores: FloatArray  # (n,), of every row in input order, higher = more novel
     p_values: FloatArray | None  # (n,), calibrated, where a reference exists
     is_flagged: BoolArray  # (n,), rows above the threshold
-    ranks: IntArray  # (n,), 1 = most novel; every row has its own rank
+    # (n,), 1 = most novel; every row has its own rank, accepted ones after all others.
+    ranks: IntArray
     threshold: ThresholdInfo
     ranked: tuple[RankedRow, ...]  # the oddest rows by rank: 100, or more where more are explained
     columns: tuple[ColumnProfile, ...]  # every column of the table in input order
@@ -454,6 +464,8 @@ class ScreeningResult:
     n_doubts: int = 0
     # Names of the rows told among odd cells and repeated rows, by their position from 1.
     row_ids: Mapping[int, str] = field(default_factory=dict)
+    accepted: AcceptedRows | None = None  # None: nobody named such rows
+    is_accepted: BoolArray | None = None  # (n,), which they are
 
     @cached_property
     def flagged_by_row(self) -> tuple[FlaggedRow, ...]:
@@ -489,13 +501,19 @@ class ScreeningResult:
 
     @cached_property
     def distribution(self) -> ScoreDistribution:
-        """How the scores lie: all that a report draws and says of them."""
-        return ScoreDistribution.of(self.scores, self.n_flagged)
+        """How the scores of rows that may be flagged lie: all that a report says of them."""
+        scores = self.scores if self.is_accepted is None else self.scores[~self.is_accepted]
+        return ScoreDistribution.of(scores, self.n_flagged)
 
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
         return len(self.scores)
+
+    @property
+    def n_judged(self) -> int:
+        """Rows that may be flagged: all but the accepted ones."""
+        return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
 
     @cached_property
     def n_flagged(self) -> int:

@@ -33,7 +33,10 @@ SHARES = {
 # Of no result: what differs from run to run, and pictures, which the page holds.
 LEFT_OUT = ("seconds", "resumed", "bug", "previews")
 # Of a screening: a number a row stands in the scored table; the map and contours are figures.
-DRAWN = ("scores", "p_values", "rarities", "is_flagged", "ranks", "map", "contours", "plane")
+DRAWN = (
+    *("scores", "p_values", "rarities", "is_flagged", "is_accepted", "ranks"),
+    *("map", "contours", "plane"),
+)
 
 Result = (
     ScreeningResult

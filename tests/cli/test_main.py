@@ -50,7 +50,7 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 READING = "delimiter encoding sheet skip-rows bad-lines"
 OPTIONS = {
     "novelty screen": (
-        "reference share count alpha fdr label positive id exclude categorical numeric hide "
+        "reference share count alpha fdr accept label positive id exclude categorical numeric hide "
         "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
         f"calibration seed jobs workers scheduler out force format flagged {READING} json "
         "quiet dry-run config"
@@ -61,10 +61,10 @@ OPTIONS = {
         f"workers scheduler force {READING} json quiet dry-run config"
     ),
     "novelty score": (
-        "share count alpha fdr label positive id hide explain jobs workers scheduler out "
+        "share count alpha fdr accept label positive id hide explain jobs workers scheduler out "
         f"force format flagged {READING} json quiet config"
     ),
-    "novelty explain": f"row line id {READING} json quiet config",
+    "novelty explain": f"row line accept id {READING} json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -342,3 +343,41 @@ def test_options_are_what_python_is_told(kpca: Run) -> None:
     assert result["settings"]["components"] == 3
     assert "0.001" in result["settings"]["kernel"]
     assert read_table("birds.csv").source.sha256 == result["source"]["sha256"]
+
+
+def test_rows_judged_fine_come_back_to_no_list(kpca: Run) -> None:
+    """The list of an earlier run, cut down to what is fine."""
+    assert kpca("screen", "birds.csv", "--count", 3, "--out", "first").code == 0
+    header, *rows = Path("first/flagged.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert len(rows) == 3
+    Path("fine.csv").write_text("\n".join([header, *rows[:2]]), encoding="utf-8")
+    done = kpca("screen", "birds.csv", "--count", 1, "--accept", "fine.csv", "--out", "second")
+    assert done.code == 0
+    assert "2 rows are accepted in fine.csv and not listed; the model learned them" in done.err
+    assert max(map(len, done.err.splitlines())) <= 80
+    found = json.loads(Path("second/result.json").read_text())
+    assert found["accepted"]["n_rows"] == 2
+    assert "--accept fine.csv" in found["command"]
+    before = pl.read_csv("first/scored.csv")
+    scored = pl.read_csv("second/scored.csv")
+    assert (scored["accepted"].sum(), scored["flagged"].sum()) == (2, 1)
+    assert scored["accepted"].equals(before["rank"] <= 2, check_names=False)
+    assert not scored.filter("accepted")["flagged"].any()
+    # The row is explained as it is listed.
+    ((_, explain),) = [step for step in found["next_steps"] if " explain " in step[1]]
+    assert "--accept fine.csv" in explain
+    shown = kpca(*shlex.split(explain)[2:])
+    assert shown.code == 0 and "flagged, rank 1 of 60" in shown.out
+    words = ("score", "second/model.kpca", "birds.csv", "--accept", "fine.csv", "--out", "third")
+    done = kpca(*words)
+    assert done.code == 0 and "2 rows are accepted in fine.csv and not listed." in done.err
+    assert pl.read_csv("third/scored.csv")["flagged"].equals(scored["flagged"])
+
+
+def test_accepted_rows_that_say_nothing_are_refused_before_the_work(kpca: Run) -> None:
+    Path("fine.csv").write_text("kind,colour\n*,*\n", encoding="utf-8")
+    done = kpca("screen", "birds.csv", "--accept", "fine.csv")
+    assert done.code == 3 and not Path("kpca-novelty-birds").exists()
+    assert done.err.startswith("error: fine.csv, line 2: accepts every row; name a value")
+    assert kpca("screen", "-", "--accept", "-").code == 2
+    assert kpca("screen", "birds.csv", "--accept", "nowhere.csv").code == 3

@@ -21,6 +21,7 @@ from kpca_apps.files.names import safe_stem
 
 if TYPE_CHECKING:
     from kpca_apps.files.output import OutputFolder
+    from kpca_apps.files.tables.table import Table
     from kpca_apps.novelty.result import ScreeningResult
     from kpca_apps.novelty.screening.model import NoveltyModel
     from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -53,6 +54,7 @@ TableArgument = Annotated[
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
 
 _rule, _column = panel("Which rows are flagged (give one)"), panel("Columns")
+_known = panel("Rows that are fine")
 _model, _work = panel("Model"), panel("Work")
 
 
@@ -68,6 +70,12 @@ class NoveltyOptions(Options):
     )
     fdr: float | None = _rule(
         "Expected share of false discoveries on the list; needs clean rows.", "Q"
+    )
+    accept: str | None = _known(
+        "Table of rows judged fine, as a list of flagged rows cut down to them: they are learned "
+        "as normal and not listed. A row accepts those that equal it in the columns both have, * "
+        "any cell, an empty cell a missing value; once a cell changes, the row is listed again.",
+        "FILE",
     )
     label: str | None = _column("Known labels: kept out of the model, used to judge it.", "COL")
     positive: str | None = _column("Label that means outlier.", "VALUE")
@@ -181,6 +189,13 @@ class Run:
                 skip_rows=told.skip_rows,
                 bad_lines=told.bad_lines,
             )
+
+    def read_accepted(self) -> Table | None:
+        """Read the rows that were judged fine, if there are any."""
+        from kpca_apps.files.tables.opening import read_table
+
+        path = self.options.accept
+        return None if path is None else read_table(path)
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
         """Show that work is going on; for tables read in parts, their passes show it themselves."""
@@ -366,13 +381,14 @@ def screen(
 
     chosen = screening_options(options)
     resolve_rule(chosen, clean=reference is not None)
-    if reference == "-" and "-" in table:
-        raise ConfigError("only one of table and reference can come from stdin")
+    if [reference, options.accept, *table].count("-") > 1:
+        raise ConfigError("only one of table, reference and accepted rows can come from stdin")
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         rows = run.read(table)
         refuse_too_wide(options, rows)
         clean = None if reference is None else run.read([reference])
+        accepted = run.read_accepted()
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
@@ -384,6 +400,7 @@ def screen(
             result, model = screen_rows(
                 rows,
                 reference=clean,
+                accept=accepted,
                 options=chosen,
                 command=reproduce(context, replacing=True),
                 execution=run.execution,
@@ -392,7 +409,7 @@ def screen(
         finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="positive explain out format flagged")
+@command(app, without="accept positive explain out format flagged")
 def fit(
     reference: Annotated[
         list[str],
@@ -459,12 +476,14 @@ def score(
         loaded = load_model(model)
         rows = run.read(table)
         refuse_too_wide(options, rows)
+        accepted = run.read_accepted()
         chosen = adjusted(loaded, rows, options)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
             result = score_rows(
                 loaded,
                 rows,
+                accept=accepted,
                 options=chosen,
                 command=reproduce(context, replacing=True),
                 execution=run.execution,
@@ -473,7 +492,7 @@ def score(
         finish(run, context, folder, rows, result, loaded, save=False)
 
 
-@command(app, only="id delimiter encoding sheet skip_rows bad_lines json quiet config")
+@command(app, only="accept id delimiter encoding sheet skip_rows bad_lines json quiet config")
 def explain(
     model: ModelArgument,
     table: TableArgument,
@@ -500,7 +519,13 @@ def explain(
         chosen = adjusted(loaded, rows, options)
         with run.working("Explaining", rows):
             found, result = explain_row(
-                loaded, rows, row=row, line=line, options=chosen, execution=run.execution
+                loaded,
+                rows,
+                row=row,
+                line=line,
+                accept=run.read_accepted(),
+                options=chosen,
+                execution=run.execution,
             )
     if options.json:
         run.console.data_json(asdict(found))
@@ -512,7 +537,9 @@ def explain(
 
 
 @command(
-    app, without="share count alpha fdr hide explain calibration workers scheduler format flagged"
+    app,
+    without="share count alpha fdr accept hide explain calibration workers scheduler format "
+    "flagged",
 )
 def compare(
     context: typer.Context,

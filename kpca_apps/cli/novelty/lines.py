@@ -44,6 +44,8 @@ def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ..
     """Say what a screening found, with the notes on its table; hidden values are not said."""
     visible = without_hidden(result)
     console.say("".join(headline(visible)))
+    if visible.accepted is not None:
+        console.say(visible.accepted.statement)
     console.lines(["", *summary_lines(visible), ""])
     if visible.odd_cells:
         console.lines([*odd_cell_lines(visible), ""])

@@ -24,6 +24,7 @@ from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = [
     "Added",
+    "as_written",
     "csv_bytes",
     "input_names",
     "neutralise",
@@ -133,6 +134,14 @@ def neutralise(texts: pl.Series) -> pl.Series:
     formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_HARMLESS)
     return pl.select(
         pl.when(formula).then(pl.lit("'") + texts).otherwise(texts).alias(texts.name)
+    ).to_series()
+
+
+def as_written(texts: pl.Series) -> pl.Series:
+    """Take off the apostrophes that `neutralise` puts before text."""
+    bare = texts.str.strip_prefix("'")
+    return pl.select(
+        pl.when(neutralise(bare) == texts).then(bare).otherwise(texts).alias(texts.name)
     ).to_series()
 
 

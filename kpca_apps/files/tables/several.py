@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.tables.parquet import PARQUET_SUFFIXES
-from kpca_apps.files.tables.table import PartedTable, Rows, SourceInfo, Table
+from kpca_apps.files.tables.table import PartedTable, Rows, SourceInfo, Table, collect
+from kpca_apps.memory import ROWS_IN_MEMORY
 
-__all__ = ["combined", "expand"]
+__all__ = ["combined", "expand", "extended"]
 
 _PATTERN = "*?["
 MOST_NOTES = 20
@@ -154,6 +158,53 @@ def combined(
         file_column,
     )
     return Rows(pieces(), [*names, file_column], [], has_lines), source
+
+
+def extended(
+    table: Table | PartedTable, other: Table | PartedTable, marked: NDArray[np.bool_]
+) -> Table | PartedTable:
+    """Put the marked rows (n,) of another table behind those of a table.
+
+    They keep the columns of the table: others are dropped, and cells of those they lack missing.
+    """
+    names, name = _columns(table), one_line(table.source.name, 60)
+    of_table, of_other = (_head(one).frame.schema for one in (table, other))
+    for column in names:
+        kinds = {of_table[column], of_other.get(column, of_table[column])} - {pl.Null()}
+        if len(kinds) > 1 and pl.String() in kinds:
+            raise InputError(
+                f'{one_line(other.source.name, 60)}: column "{one_line(column)}" is '
+                f"{_noun(of_other[column])}, and in {name} {_noun(of_table[column])}; rows of one "
+                "cannot join the other: bring both as files of one kind."
+            )
+    types, has_lines = _types((table, other), names), _has_lines(table)
+    n_rows = int(marked.sum())
+
+    def pieces() -> Iterator[pa.Table]:
+        for one in (table, other):
+            start = 0
+            for part in [one] if isinstance(one, Table) else (p.read() for p in one.parts):
+                frame, lines = part.frame, part.lines
+                if one is other:
+                    here = marked[start : start + frame.height]
+                    start += frame.height
+                    frame = frame.filter(here)
+                    lines = np.zeros(len(here), np.int64)[here] if lines is None else lines[here]
+                empty = [pl.lit(None).alias(lost) for lost in names if lost not in frame.columns]
+                frame = frame.with_columns(empty).select(names).cast(types)  # type: ignore[arg-type]
+                piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+                yield piece.append_column("line", pa.array(lines)) if has_lines else piece
+
+    digest = hashlib.sha256(table.source.sha256.encode())
+    digest.update(other.source.sha256.encode() + np.packbits(marked).tobytes())
+    rows = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
+    source = replace(table.source, name=f"{table.source.name} and {rows}")
+    given = Rows(pieces(), names, [], has_lines)
+    return collect(given, source, name, digest.hexdigest, ROWS_IN_MEMORY, None)
+
+
+def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
+    return "text" if kind == pl.String else "dates" if kind.is_temporal() else "numbers"
 
 
 def _columns(table: Table | PartedTable) -> list[str]:

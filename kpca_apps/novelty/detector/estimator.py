@@ -249,25 +249,36 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, normal: ArrayLike | None = None) -> Self:
         """Fit the model to rows `X` of shape (n, d), finite numbers, n >= 3.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The rows.
+        y : None
+            Ignored.
+        normal : (n,) array of bool, optional
+            Rows known to be normal in a table that may hold outliers: the model is always fitted
+            on them, however sparse they lie, and they are never flagged; `share` is of the others.
+            Scales of columns stay those of the dense rows.
 
         Raises
         ------
         ValueError
-            For NaN or infinity, fewer than 3 rows, no varying column, or parameters that do not
-            go together.
+            For NaN or infinity, fewer than 3 rows, no varying column, parameters that do not go
+            together, or `normal` rows that are all of them, or of a clean reference.
         """
         table: FloatArray = checked_rows(self, X, ensure_min_samples=3)
         sample = sample_positions(len(table), self.random_state)
-        self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs))
+        self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
         for sentence in self._threshold_warning():
             # Past scikit-learn's decorator, to whoever called.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit_rows(self, source: RowSource) -> Self:
+    def fit_rows(self, source: RowSource, *, normal: ArrayLike | None = None) -> Self:
         """Fit the model to rows that need not be in memory, finite numbers, n >= 3.
 
         Parameters
@@ -275,6 +286,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         source : RowSource
             The rows. Scalings, landmarks and calibration come from its sample, which up to
             100,000 rows is all of them; means, covariances and trimming from all rows.
+        normal : (n,) array of bool, optional
+            As `fit`.
 
         Raises
         ------
@@ -282,23 +295,24 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             As `fit`.
         """
         validate_data(self, source.sample, dtype=np.float64, ensure_min_samples=3)
-        return self._fit(source)
+        return self._fit(source, normal)
 
-    def _fit(self, source: RowSource) -> Self:
+    def _fit(self, source: RowSource, normal: ArrayLike | None) -> Self:
         rng = seeded_generator(self.random_state)
         self._refuse_contradictions()
+        is_normal = self._normal_rows(normal, source.n_rows)
         sample, index = source.sample[:], source.sample_index
         as_is = column_indices(self.as_is, sample.shape[1])
         self.groups_ = column_groups(self.groups, sample.shape[1])
         self.calibration_ = calibration_of(
             self.calibration, contaminated=self.contaminated, hard=self.n_components is not None
         )
-        in_use = np.ones(source.n_rows, dtype=bool)
+        dense = np.ones(source.n_rows, dtype=bool)
         if self.contaminated:
             # A first look at a table, in which nothing is known to be normal.
             views = self._fit_views(sample, ordinary_rows(sample), rng)
             draft = DRAFT_LANDMARKS if source.n_rows > MANY_ROWS else CONTAMINATED_LANDMARKS
-            in_use = trim(
+            dense = trim(
                 ViewedRows(source, views),
                 views.kernel,
                 n_landmarks=self.n_landmarks or draft,
@@ -306,18 +320,20 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
             )
         elif self.calibration_ == "split":
-            in_use[rng.permutation(source.n_rows)[max(2, source.n_rows // 2) :]] = False
+            dense[rng.permutation(source.n_rows)[max(2, source.n_rows // 2) :]] = False
+        in_use = dense | is_normal
         sample_in_use = np.flatnonzero(in_use[index])
-        self.views_ = self._fit_views(sample, sample_in_use, rng)
+        # Scales stay those of the dense rows: one value far out would flatten its column for all.
+        self.views_ = self._fit_views(sample, np.flatnonzero(dense[index]), rng)
         if self.n_components is None:
-            usual_scores = self._fit_soft(source, in_use, as_is, rng)
+            usual_scores = self._fit_soft(source, in_use, is_normal, as_is, rng)
         else:
             self._fit_hard(source, in_use, self.n_components, rng)
             usual_scores = None
         self.n_samples_fit_ = source.n_rows
-        self._keep_neighbours(source, sample_in_use, as_is, rng)
+        self._keep_neighbours(source, sample_in_use, is_normal, as_is, rng)
         calibrating = ~in_use if self.calibration_ == "split" else in_use
-        self._set_threshold(calibrating, index, usual_scores)
+        self._set_threshold(calibrating, is_normal, index, usual_scores)
         self.warnings_ = (*self.warnings_, *self._threshold_warning())
         return self
 
@@ -335,6 +351,25 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 f"calibration={self.calibration!r} needs rows known to be normal: "
                 "contaminated=False."
             )
+
+    def _normal_rows(self, normal: ArrayLike | None, n_rows: int) -> BoolArray:
+        """Check the mask of rows known to be normal; without one, none is."""
+        if normal is None:
+            return np.zeros(n_rows, dtype=bool)
+        marked = np.asarray(normal)
+        if marked.dtype != bool or marked.shape != (n_rows,):
+            raise ValueError(
+                f"normal must be a mask of {n_rows} booleans, got {marked.dtype} of shape "
+                f"{marked.shape}."
+            )
+        if not self.contaminated:
+            raise ValueError(
+                "normal= names rows of a table that may hold outliers; with contaminated=False "
+                "all rows are normal."
+            )
+        if marked.all():
+            raise ValueError("normal= names all rows: fit with contaminated=False.")
+        return marked
 
     def _fit_views(
         self, sample: FloatArray, rows: IntArray, rng: np.random.Generator
@@ -359,7 +394,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return RawColumns.fit(X, kernel)
 
     def _fit_soft(
-        self, source: RowSource, in_use: BoolArray, as_is: IntArray, rng: np.random.Generator
+        self,
+        source: RowSource,
+        in_use: BoolArray,
+        is_normal: BoolArray,
+        as_is: IntArray,
+        rng: np.random.Generator,
     ) -> FloatArray | None:
         """Fit with the soft cut and score every row, those in use as if each had been left out.
 
@@ -401,7 +441,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
             of_rows[here] = of_landmarks[of_these]
             self.combined_, scores = CombinedScore.fit(
-                X, of_rows, self.groups_, as_is, contaminated=self.contaminated
+                X,
+                of_rows,
+                self.groups_,
+                as_is,
+                contaminated=self.contaminated,
+                normal=is_normal[learned],
             )
             usual_scores = scores[usual_rows(of_rows, contaminated=self.contaminated)]
             if len(X) < source.n_rows:
@@ -490,12 +535,17 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return source.sample_index[learnable], sample if everyone else sample[learnable]
 
     def _keep_neighbours(
-        self, source: RowSource, in_use: IntArray, as_is: IntArray, rng: np.random.Generator
+        self,
+        source: RowSource,
+        in_use: IntArray,
+        is_normal: BoolArray,
+        as_is: IntArray,
+        rng: np.random.Generator,
     ) -> None:
         """Keep rows that expected values are taken from.
 
         Of a clean reference those in use; of other tables, dense or not, all but the share that
-        is flagged.
+        is flagged, of which rows known to be normal are none.
         """
         drawn = np.arange(len(source.sample)) if self.contaminated else in_use
         most = min(MAX_NEIGHBOUR_ROWS, max(MAX_NEIGHBOUR_CELLS // source.sample.shape[1], 100))
@@ -506,12 +556,17 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.contaminated:
             # Half of all rows remain, and two at least, whatever share of them is flagged.
             n_novel = min(top_count(len(rows), self.share), len(rows) // 2)
-            kept = rows_without_strays(standardised, self.novelty_scores_[index], n_novel)
+            scores = np.where(is_normal[index], -np.inf, self.novelty_scores_[index])
+            kept = rows_without_strays(standardised, scores, n_novel)
             rows, standardised, index = rows[kept], standardised[kept], index[kept]
         self.neighbours_ = NeighbourRows(rows, standardised, as_is, index)
 
     def _set_threshold(
-        self, calibrating: BoolArray, sample_index: IntArray, usual_scores: FloatArray | None
+        self,
+        calibrating: BoolArray,
+        is_normal: BoolArray,
+        sample_index: IntArray,
+        usual_scores: FloatArray | None,
     ) -> None:
         scores = self.novelty_scores_
         sampled = sample_index[calibrating[sample_index]]
@@ -521,7 +576,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.calibration_ is None:
             self.calibration_scores_ = np.empty(0)
             self.novelty_p_values_ = None
-            self.threshold_ = Rule("share", self.share).threshold(scores)
+            self.threshold_ = Rule("share", self.share).threshold(
+                scores[~is_normal] if is_normal.any() else scores
+            )
         else:
             self.calibration_scores_ = np.sort(scores[sampled])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
@@ -530,7 +587,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 self.novelty_p_values_[~calibrating] = np.nan
             self.threshold_ = Rule("alpha", self.alpha).threshold(scores, self.calibration_scores_)
         self.offset_ = finite_offset(self.threshold_, self.subspace_, self.combined_)
-        self.training_labels_ = np.where(scores > self.threshold_, -1, 1)
+        self.training_labels_ = np.where((scores > self.threshold_) & ~is_normal, -1, 1)
 
     def _threshold_warning(self) -> tuple[str, ...]:
         if self.calibration_ is None or np.isfinite(self.threshold_):
@@ -565,9 +622,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         novel = (self.decision_function(X) < 0) & np.isfinite(self.threshold_)
         return np.where(novel, -1, 1)
 
-    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
+    def fit_predict(
+        self, X: ArrayLike, y: object = None, *, normal: ArrayLike | None = None
+    ) -> IntArray:
         """Fit, and judge the training rows by their leave-one-out scores."""
-        labels: IntArray = self.fit(X).training_labels_
+        labels: IntArray = self.fit(X, normal=normal).training_labels_
         return labels
 
     def p_values(self, X: ArrayLike) -> FloatArray:

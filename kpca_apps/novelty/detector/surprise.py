@@ -597,13 +597,15 @@ class CellModel:
         as_is: IntArray,
         *,
         contaminated: bool,
+        normal: BoolArray,
     ) -> tuple[CellModel, RowSurprise]:
         """Learn from rows (n, d) and their kernel PCA scores (n,); also what the rows' cells say.
 
-        The rows' own surprises come from regressions that have not seen them.
+        The rows' own surprises come from regressions that have not seen them. Rows known to be
+        `normal` (n,) are learned from whatever their scores are.
         """
-        learned = usual_rows(scores, contaminated=contaminated)
-        usual = usual_rows(scores, contaminated=contaminated, share=USUAL)
+        learned = usual_rows(scores, contaminated=contaminated) | normal
+        usual = usual_rows(scores, contaminated=contaminated, share=USUAL) | normal
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
         residuals = ColumnResiduals.fit(
@@ -751,9 +753,15 @@ class CombinedScore:
         as_is: IntArray,
         *,
         contaminated: bool,
+        normal: BoolArray,
     ) -> tuple[CombinedScore, FloatArray]:
-        """Learn from rows (n, d) and their errors, and score these, each as if left out."""
-        cells, rows = CellModel.fit(X, errors, groups, as_is, contaminated=contaminated)
+        """Learn from rows (n, d) and their errors, and score these, each as if left out.
+
+        Those known to be `normal` (n,) are learned from whatever their errors are.
+        """
+        cells, rows = CellModel.fit(
+            X, errors, groups, as_is, contaminated=contaminated, normal=normal
+        )
         zero, slope = exponential_tail(rows.oddest, OF_CELLS)
         weights = CONTAMINATED if contaminated else CLEAN
         if cells.map.is_wide:

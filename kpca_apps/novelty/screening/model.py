@@ -32,6 +32,7 @@ from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts
 from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 KIND = "novelty"
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
@@ -90,9 +91,12 @@ def fit_table(
     options: ScreeningOptions | None = None,
     *,
     clean: bool = True,
+    is_accepted: BoolArray | None = None,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, TableRows]:
     """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
+
+    Of a table that is not `clean`, rows that are accepted (n,) are learned from as normal ones.
 
     Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with
     the seed; what is summed or trimmed, from all.
@@ -105,11 +109,18 @@ def fit_table(
     plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
     rows = table_rows(
-        encoder, table, seed=options.seed, n_jobs=options.jobs, execution=execution, sample=sample
+        encoder,
+        table,
+        seed=options.seed,
+        n_jobs=options.jobs,
+        execution=execution,
+        sample=sample,
+        is_accepted=is_accepted,
     )
-    detector = _unfitted_detector(rule, options, encoder, rows.n_rows, clean)
+    n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
+    detector = _unfitted_detector(rule, options, encoder, rows.n_rows, n_judged, clean)
     try:
-        detector.fit_rows(rows)
+        detector.fit_rows(rows, normal=is_accepted)
     except ValueError as error:
         if isinstance(error, KpcaError):
             raise
@@ -141,16 +152,24 @@ def fit_table(
 
 
 def _unfitted_detector(
-    rule: Rule, options: ScreeningOptions, encoder: TableEncoder, n_rows: int, clean: bool
+    rule: Rule,
+    options: ScreeningOptions,
+    encoder: TableEncoder,
+    n_rows: int,
+    n_judged: int,
+    clean: bool,
 ) -> KernelPCANovelty:
-    """Build the detector that the options describe; refuse those that `n_rows` cannot bear."""
+    """Build the detector that the options describe; refuse those that `n_rows` cannot bear.
+
+    Of these `n_judged` may be flagged.
+    """
     # With a clean reference a choice is about the tables scored later, not about this one.
     chosen = not rule.calibrated and not clean
-    if chosen and rule.name == "count" and rule.setting >= n_rows:
+    if chosen and rule.name == "count" and rule.setting >= n_judged:
         raise ConfigError(
-            f"--count {rule.setting:g} would flag every one of the {n_rows} rows: choose fewer"
+            f"--count {rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
         )
-    share = rule.setting / n_rows if rule.name == "count" else rule.setting
+    share = rule.setting / n_judged if rule.name == "count" else rule.setting
     if options.calibration != "auto" and not clean:
         raise ConfigError(
             f"--calibration {options.calibration} needs a clean reference: give one with "

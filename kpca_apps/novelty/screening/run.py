@@ -19,7 +19,8 @@ from kpca_apps.files.tables.scored import (
     scored_kind,
     scored_notes,
 )
-from kpca_apps.files.tables.table import PartedTable, TablePart
+from kpca_apps.files.tables.several import extended
+from kpca_apps.files.tables.table import PartedTable, Table, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.result import (
@@ -37,18 +38,20 @@ from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
+from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
 from kpca_apps.novelty.table.columns import (
     UNKNOWN,
     ColumnOptions,
     ColumnSpec,
     check_options,
+    infer_plan,
     listed,
     quoted,
 )
 from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
 from kpca_apps.novelty.table.duplicates import find_duplicates
 from kpca_apps.novelty.table.faults import FILLED
-from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
+from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
     NAMED_BY,
     TELLS_APART,
@@ -68,6 +71,9 @@ MAX_FLAGGED_EXPLAINED = 500
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
 # Rows of one id that a message lists.
 MAX_PLACES = 20
+# What became of accepted rows.
+LEARNED = "; the model learned them as normal"
+JOINED = "; they are part of the reference, which rates are about"
 SAME_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
@@ -90,6 +96,7 @@ def screen(
     table: AnyTable,
     *,
     reference: AnyTable | None = None,
+    accept: Table | None = None,
     options: ScreeningOptions | None = None,
     command: str = "",
     execution: Execution | None = None,
@@ -98,11 +105,15 @@ def screen(
 
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
-    options = options or ScreeningOptions()
+    options, known = options or ScreeningOptions(), None
     if reference is None:
-        model, rows = fit_table(table, options, clean=False, execution=execution)
+        if accept is not None:
+            known = _find_accepted(accept, table, table, options, execution)
+        model, rows = fit_table(
+            table, options, clean=False, is_accepted=_marked(known), execution=execution
+        )
         verdict = score_rows(model, rows, options)
-        return _describe(model, verdict, options, rows, command), model
+        return _describe(model, verdict, options, rows, command, known, LEARNED), model
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
     extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
@@ -117,31 +128,62 @@ def screen(
     )
     positive = options.positive if columns.label else None
     of_reference = replace(options, columns=columns, positive=positive)
+    if accept is not None:
+        known = _find_accepted(accept, table, reference, of_reference, execution)
+        # Rows of the reference itself are in it.
+        if known.n_rows and table.source.sha256 != reference.source.sha256:
+            reference = extended(reference, table, known.is_accepted)
     model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
-    result = score(
-        model, table, options=options, fitted_on=rows, command=command, execution=execution
-    )
-    return result, model
+    model, scored = rows_to_score(model, table, options, execution, _marked(known))
+    verdict = score_rows(model, scored, options)
+    return _describe(model, verdict, options, rows, command, known, JOINED), model
+
+
+def _find_accepted(
+    accept: Table,
+    table: AnyTable,
+    learned: AnyTable,
+    options: ScreeningOptions,
+    execution: Execution | None,
+) -> FoundRows:
+    """Find rows of a table that are accepted, whose cells read as those of the table learned."""
+    sample = draw_sample(in_parts(learned), options.seed, execution or Execution())
+    plan = infer_plan(sample.table, options.columns)
+    return find_accepted(accept, table, plan.specs, execution, most=MOST)
+
+
+def _marked(known: FoundRows | None) -> NDArray[np.bool_] | None:
+    return None if known is None else known.is_accepted
+
+
+def _accepted_by(
+    accept: Table | None, model: NoveltyModel, table: AnyTable, execution: Execution | None
+) -> FoundRows | None:
+    """Find rows to score that are accepted, where any may be."""
+    if accept is None:
+        return None
+    return find_accepted(accept, table, model.encoder.plan.specs, execution)
 
 
 def score(
     model: NoveltyModel,
     table: AnyTable,
     *,
+    accept: Table | None = None,
     options: ScreeningOptions | None = None,
-    fitted_on: TableRows | None = None,
     command: str = "",
     execution: Execution | None = None,
 ) -> ScreeningResult:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
 
     Rule, `explain`, label, id and hidden columns are those of the `options`, by default the
-    model's. `fitted_on` are the rows of the reference, where at hand: with labels, baselines are
-    fitted on them.
+    model's.
     """
     options = options or inherit_options(model, table)
-    model, rows = rows_to_score(model, table, options, execution)
-    return _describe(model, score_rows(model, rows, options), options, fitted_on, command)
+    known = _accepted_by(accept, model, table, execution)
+    model, rows = rows_to_score(model, table, options, execution, _marked(known))
+    verdict = score_rows(model, rows, options)
+    return _describe(model, verdict, options, None, command, known)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -168,6 +210,7 @@ def rows_to_score(
     table: AnyTable,
     options: ScreeningOptions,
     execution: Execution | None = None,
+    is_accepted: NDArray[np.bool_] | None = None,
 ) -> tuple[NoveltyModel, TableRows]:
     """Encode the rows of a table to score; the model hides the columns that the options hide."""
     _check_names(table, options.columns)
@@ -195,7 +238,12 @@ def rows_to_score(
     coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
     encoder = replace(encoder, plan=plan, coders=coders)
     rows = table_rows(
-        encoder, in_parts(table), seed=options.seed, n_jobs=options.jobs, execution=execution
+        encoder,
+        in_parts(table),
+        seed=options.seed,
+        n_jobs=options.jobs,
+        execution=execution,
+        is_accepted=is_accepted,
     )
     return replace(model, encoder=encoder), rows
 
@@ -215,6 +263,7 @@ def explain_row(
     *,
     row: str | None = None,
     line: int | None = None,
+    accept: Table | None = None,
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> tuple[RankedRow, ScreeningResult]:
@@ -223,11 +272,12 @@ def explain_row(
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
     """
     options = replace(options or inherit_options(model, table), explain=0)
-    model, rows = rows_to_score(model, table, options, execution)
+    known = _accepted_by(accept, model, table, execution)
+    model, rows = rows_to_score(model, table, options, execution, _marked(known))
     id_column = naming_column(rows, options.columns.id)
     position = np.array([_find_row(rows, id_column, row, line)])
     verdict = score_rows(model, rows, options)
-    result = _describe(model, verdict, options, None, "")
+    result = _describe(model, verdict, options, None, "", known)
     (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
     return listed, result
 
@@ -283,16 +333,22 @@ def _describe(
     options: ScreeningOptions,
     fitted_on: TableRows | None,
     command: str,
+    known: FoundRows | None = None,
+    learned: str = "",
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures; `fitted_on`: see `score`."""
+    """Put a scored table into words and pictures.
+
+    `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
+    too. Rows `known` to be fine are not listed; `learned` says what the model made of them.
+    """
     rows, labels = verdict.rows, None
     if options.columns.label is not None:
         labels = read_labels(rows.sample_table, options.columns.label, options.positive)
-    n_explained = 0
+    n_explained, n_judged = 0, rows.n_rows - (0 if known is None else known.n_rows)
     if options.explain:
         n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
-        n_explained = min(max(options.explain, n_flagged), rows.n_rows)
-    top = top_rows(verdict.ranks, max(n_explained, MIN_LISTED))
+        n_explained = min(max(options.explain, n_flagged), n_judged)
+    top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
     table, columns = rows.take(top), rows.profiles()
     id_column = naming_column(rows, options.columns.id)
     ranked = list_rows(model, verdict, table, top, n_explained, id_column)
@@ -306,6 +362,7 @@ def _describe(
     notes = (
         *_moved_note(model, moved),
         *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
+        *(() if known is None else known.notes),
         *filter(
             None, [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)]
         ),
@@ -341,6 +398,8 @@ def _describe(
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
         row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
+        accepted=None if known is None else known.described(learned),
+        is_accepted=rows.is_accepted,
     )
 
 
@@ -455,6 +514,7 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
         "novelty_score": result.scores,
         "flagged": result.is_flagged,
         "rank": result.ranks,
+        **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
     }
     here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
     start, stop, _ = rows.indices(result.n_rows)

@@ -55,7 +55,8 @@ class Verdict:
 def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Verdict:
     """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
 
-    Rows are flagged by the rule of the options, or else that of the model.
+    Rows are flagged by the rule of the options, or else that of the model. Those accepted are not,
+    and rank after all others: what a rule says of a table, it says of the others.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     detector, calibration_scores = model.detector, model.detector.calibration_scores_
@@ -71,13 +72,21 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     p_values = conformal_p_values(calibration_scores, scores) if model.clean else None
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
-    flagged, threshold, too_few = flag(
+    is_accepted = rows.is_accepted
+    judged = np.s_[:] if is_accepted is None else ~is_accepted
+    flagged_of_judged, threshold, too_few = flag(
         rule,
-        scores,
+        scores[judged],
         calibration_scores if model.clean else None,
         detector.calibration_,
         chosen_before=detector.threshold_ if is_kept else None,
     )
+    flagged = np.zeros(len(scores), dtype=bool)
+    flagged[judged] = flagged_of_judged
+    if is_accepted is not None:
+        order = np.argsort(ranks)
+        is_last = is_accepted[order]
+        ranks[np.r_[order[~is_last], order[is_last]]] = np.arange(1, len(ranks) + 1)
     rarity, rarities = detector.rarity_, None
     scale = _p_value_scale(calibration_scores) if model.clean else None
     if rarity is not None:

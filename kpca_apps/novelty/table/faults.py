@@ -64,9 +64,17 @@ class CellFaults:
 
     @classmethod
     def of(
-        cls, table: Table, plan: ColumnPlan, rules: Sequence[CellRule], first_row: int = 0
+        cls,
+        table: Table,
+        plan: ColumnPlan,
+        rules: Sequence[CellRule],
+        first_row: int = 0,
+        is_accepted: NDArray[np.bool_] | None = None,
     ) -> CellFaults:
-        """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`."""
+        """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
+
+        No cell of a row that is accepted (n,) is odd.
+        """
         places = table.lines
         if places is None:
             places = np.arange(first_row + 1, first_row + table.frame.height + 1)
@@ -74,7 +82,7 @@ class CellFaults:
         for spec, rule in zip(plan.used, rules, strict=True):
             column = table.column(spec.name)
             used.append(ColumnFaults.of(column, spec, places))
-            odd.append(OddValues.of(column, spec, rule, first_row, places))
+            odd.append(OddValues.of(column, spec, rule, first_row, places, is_accepted))
         formats = {spec.name: spec.format for spec in plan.specs}
         n_missing = []
         for name in table.frame.columns:

@@ -18,6 +18,7 @@ from kpca_apps.novelty.table.number_rules import ODDITIES, NumberRule
 from kpca_apps.novelty.table.spelling import SpellingRule, folded
 
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 CellRule = NumberRule | SpellingRule | None  # none for free text
 
 MAX_LISTED = 50
@@ -81,13 +82,23 @@ class OddValues:
 
     @classmethod
     def of(
-        cls, column: Column, spec: ColumnSpec, rule: CellRule, first_row: int, places: IntArray
+        cls,
+        column: Column,
+        spec: ColumnSpec,
+        rule: CellRule,
+        first_row: int,
+        places: IntArray,
+        is_accepted: BoolArray | None = None,
     ) -> OddValues:
-        """Look through a part of a column from `first_row` on, that stands in lines `places`."""
+        """Look through a part of a column from `first_row` on, that stands in lines `places`.
+
+        Cells of accepted rows are passed over.
+        """
+        judged = np.ones(len(column), dtype=bool) if is_accepted is None else ~is_accepted
         if isinstance(rule, SpellingRule):
-            values = _misspelt(column, spec, rule, first_row, places)
+            values = _misspelt(column, spec, rule, first_row, places, judged)
         else:
-            values = _unusual(column, spec, rule, first_row, places)
+            values = _unusual(column, spec, rule, first_row, places, judged)
         found = _merged(values)
         return cls(found[:MAX_A_COLUMN], sum(value.n_cells for value in found))
 
@@ -110,13 +121,18 @@ def _merged(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
 
 
 def _unusual(
-    column: Column, spec: ColumnSpec, rule: NumberRule | None, first_row: int, places: IntArray
+    column: Column,
+    spec: ColumnSpec,
+    rule: NumberRule | None,
+    first_row: int,
+    places: IntArray,
+    judged: BoolArray,
 ) -> Iterator[OddValue]:
     """Yield the cells of a column that its rule finds odd, or that cannot be read."""
     readings = column.read(spec.format)
     kinds = np.zeros(len(column), dtype=np.int64) if rule is None else rule.judge(readings.values)
     kinds[readings.unreadable] = len(ODDITIES)
-    odd = np.flatnonzero(kinds)
+    odd = np.flatnonzero(judged & (kinds != 0))
     cells = column.take(odd)
     is_text = cells.cells.dtype == pl.String
     clearness: dict[tuple[str, str], float] = {}
@@ -132,14 +148,21 @@ def _unusual(
 
 
 def _misspelt(
-    column: Column, spec: ColumnSpec, rule: SpellingRule, first_row: int, places: IntArray
+    column: Column,
+    spec: ColumnSpec,
+    rule: SpellingRule,
+    first_row: int,
+    places: IntArray,
+    judged: BoolArray,
 ) -> Iterator[OddValue]:
     """Yield the levels of a column that are common ones mistyped."""
     levels = spec.levels(column)
     for code, seen in enumerate(levels.texts):
         meant = rule.meant(seen)
-        if meant is not None:
-            rows = np.flatnonzero(levels.codes == code)
+        if meant is None:
+            continue
+        rows = np.flatnonzero(judged & (levels.codes == code))
+        if rows.size:
             first = rows[:MAX_PLACES]
             at = tuple((first_row + first + 1).tolist()), tuple(places[first].tolist())
             clear = 3.0 + float(np.log10(rule.counts[meant]))

@@ -168,17 +168,22 @@ class _EncodedPart(NamedTuple):
 
 
 def _encode_part(
-    part: TablePart, encoder: TableEncoder, rules: tuple[CellRule, ...]
+    part: TablePart, encoder: TableEncoder, rules: tuple[CellRule, ...], accepted: IntArray
 ) -> _EncodedPart:
     table = part.read()
-    faults = CellFaults.of(table, encoder.plan, rules, part.start)
+    is_accepted = np.isin(np.arange(part.start, part.stop), accepted)
+    faults = CellFaults.of(table, encoder.plan, rules, part.start, is_accepted)
     return _EncodedPart(encoder.matrix(table), faults, hash_rows(table, encoder))
 
 
 def _write_part(
-    task: _Task, file: EncodedFile, encoder: TableEncoder, rules: tuple[CellRule, ...]
+    task: _Task,
+    file: EncodedFile,
+    encoder: TableEncoder,
+    rules: tuple[CellRule, ...],
+    accepted: IntArray,
 ) -> _EncodedPart:
-    encoded = _encode_part(task.part, encoder, rules)
+    encoded = _encode_part(task.part, encoder, rules, accepted)
     file.write(task.part.start, encoded.matrix)
     return _without_rows(task, encoded)
 
@@ -205,6 +210,10 @@ def _pick_part(task: _Task, encoded: EncodedFile | _EncodedPart) -> FloatArray:
 
 def _find_part(task: _Task, query: RowQuery) -> IntArray:
     return task.part.start + query.positions(task.part.read())
+
+
+def _work_part(task: _Task, function: Callable[[Table], Result]) -> Result:
+    return function(task.part.read())
 
 
 def _take_part(task: _Task) -> Table:
@@ -239,18 +248,21 @@ def table_rows(
     n_jobs: int | None = None,
     execution: Execution | None = None,
     sample: Sample | None = None,
+    is_accepted: BoolArray | None = None,
 ) -> TableRows:
     """Look at the rows of a table through an encoder, which was fitted on the `sample` if given.
 
-    InputError if a column it uses is missing, or, in memory, if most of its cells cannot be read.
+    Rows that are accepted (n,) are fine whatever they hold. InputError if a column it uses is
+    missing, or, in memory, if most of its cells cannot be read.
     """
     if isinstance(table, Table):
-        rows = TableRows(encoder, table, n_jobs=n_jobs)
+        rows = TableRows(encoder, table, n_jobs=n_jobs, is_accepted=is_accepted)
         rows.warnings()  # a table that cannot be read is refused before it is scored
         return rows
     execution = execution or Execution()
     found = sample or draw_sample(table, seed, execution)
-    return PartedRows(encoder, table, found, execution, drawn=sample is not None)
+    drawn = sample is not None
+    return PartedRows(encoder, table, found, execution, drawn=drawn, is_accepted=is_accepted)
 
 
 def in_parts(table: AnyTable) -> AnyTable:
@@ -258,6 +270,20 @@ def in_parts(table: AnyTable) -> AnyTable:
     if isinstance(table, Table) and table.frame.height > SAMPLE_ROWS:
         return parted(table)
     return table
+
+
+def each_part(
+    table: AnyTable,
+    what: str,
+    function: Callable[[Table], Result],
+    execution: Execution | None = None,
+) -> Iterator[Result]:
+    """Yield what a function makes of a table in memory, or of each part of one, in order."""
+    if isinstance(table, Table):
+        yield function(table)
+        return
+    tasks = map(_Task, table.parts)
+    yield from (execution or Execution()).over(what, _work_part, tasks, table.n_rows, function)
 
 
 class PartedRows(TableRows):
@@ -271,8 +297,9 @@ class PartedRows(TableRows):
         execution: Execution,
         *,
         drawn: bool,
+        is_accepted: BoolArray | None = None,
     ) -> None:
-        super().__init__(encoder, sample.table)
+        super().__init__(encoder, sample.table, is_accepted=is_accepted)
         self.n_rows, self.sample_index, self._drawn = table.n_rows, sample.index, drawn
         self._table, self._execution = table, execution
         self.size_of_parts = table.parts[0].stop - table.parts[0].start
@@ -346,7 +373,8 @@ class PartedRows(TableRows):
     @cached_property
     def _encoded(self) -> tuple[EncodedFile | Kept, CellFaults, HashArray]:
         """Encode all rows, once: into a file, or where Dask's workers keep them."""
-        work, shared = self._execution, (self.encoder, self.rules)
+        accepted = np.flatnonzero(() if self.is_accepted is None else self.is_accepted)
+        work, shared = self._execution, (self.encoder, self.rules, accepted)
         where: EncodedFile | Kept
         if work.workers.executor == "dask":
             where = work.workers.keep(_encode_part, self._table.parts, *shared)

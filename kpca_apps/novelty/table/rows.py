@@ -61,7 +61,14 @@ class TableRows:
     size_of_parts: int | None = None  # rows read at a time
     _drawn = False  # whether the encoder was fitted on rows drawn from this very table
 
-    def __init__(self, encoder: TableEncoder, table: Table, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        encoder: TableEncoder,
+        table: Table,
+        *,
+        n_jobs: int | None = None,
+        is_accepted: BoolArray | None = None,
+    ) -> None:
         for spec in encoder.plan.used:
             if spec.name not in table.frame.columns:
                 raise InputError(
@@ -71,6 +78,7 @@ class TableRows:
                 )
         self.encoder, self.source, self.sample_table = encoder, table.source, table
         self.n_rows, self._n_jobs = table.frame.height, n_jobs
+        self.is_accepted = is_accepted  # (n,), rows that are fine whatever they hold; None: none
         self.sample_index = np.arange(self.n_rows)  # (s,), positions of the sample, increasing
 
     @cached_property
@@ -113,7 +121,9 @@ class TableRows:
     @cached_property
     def faults(self) -> CellFaults:
         """What is wrong with the cells of all rows."""
-        return CellFaults.of(self.sample_table, self.encoder.plan, self.rules)
+        return CellFaults.of(
+            self.sample_table, self.encoder.plan, self.rules, is_accepted=self.is_accepted
+        )
 
     @cached_property
     def hashes(self) -> HashArray:
@@ -150,7 +160,10 @@ class TableRows:
         )
 
     def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
-        """Return the cells of all rows that are odd by themselves: the clearest, and how many."""
+        """Return the cells that are odd by themselves: the clearest, and how many.
+
+        Those of accepted rows are not.
+        """
         coders = self.encoder.coders
         notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
         columns = zip(self.encoder.plan.used, self.rules, notations, self.faults.odd, strict=True)

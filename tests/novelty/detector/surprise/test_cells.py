@@ -20,7 +20,14 @@ def table_of(seed):
 def fit(X, scores=None, groups=None, as_is=NONE, contaminated=True):
     groups = [np.array([j]) for j in range(X.shape[1])] if groups is None else groups
     scores = np.zeros(len(X)) if scores is None else scores
-    return CellModel.fit(X, scores, groups, np.asarray(as_is), contaminated=contaminated)
+    return CellModel.fit(
+        X,
+        scores,
+        groups,
+        np.asarray(as_is),
+        contaminated=contaminated,
+        normal=np.zeros(len(X), dtype=bool),
+    )
 
 
 def place(values, row):

@@ -36,7 +36,9 @@ def detector_of(X, as_is=None, groups=None, **parameters):
 
 def fit_combined(X, errors, contaminated=True):
     groups = [np.array([j]) for j in range(X.shape[1])]
-    return CombinedScore.fit(X, errors, groups, NONE, contaminated=contaminated)
+    return CombinedScore.fit(
+        X, errors, groups, NONE, contaminated=contaminated, normal=np.zeros(len(X), dtype=bool)
+    )
 
 
 @pytest.mark.parametrize("contaminated", [True, False])
@@ -115,8 +117,9 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     model, scores = fit_combined(X, errors, contaminated)
     e, a, b, o, c = CONTAMINATED if contaminated else CLEAN
     assert (e, o) == (1.0, 0.0)
+    groups, normal = [np.array([j]) for j in range(5)], np.zeros(len(X), dtype=bool)
     _, rows = type(model.cells).fit(
-        X, errors, [np.array([j]) for j in range(5)], NONE, contaminated=contaminated
+        X, errors, groups, NONE, contaminated=contaminated, normal=normal
     )
     p_k, p_g, p_l = (
         (values[:, None] <= values).mean(axis=1) for values in (errors, rows.mean, rows.scatter)

@@ -1,0 +1,111 @@
+"""Rows known to be normal in a table that may hold outliers: learned from, and never flagged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps.engine.rows import ArrayRows
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+
+FloatArray = NDArray[np.float64]
+RARE, FAULTS = slice(0, 20), slice(20, 30)
+
+
+def rows_with_a_rare_kind(seed: int = 0) -> FloatArray:
+    """Usual rows that follow three hidden factors; before them 20 of a rare kind, and 10 faults."""
+    rng = np.random.default_rng(seed)
+    usual = rng.normal(size=(600, 3)) @ rng.normal(size=(3, 6)) + 0.3 * rng.normal(size=(600, 6))
+    sd = usual.std(axis=0)
+    rare = 0.5 * usual[RARE] + 4.0 * sd * np.array([1, -1, 1, 0, 0, 0])
+    faults = usual[FAULTS].copy()
+    faults[np.arange(10), np.arange(10) % 6] += np.where(np.arange(10) % 2, 6, -6) * sd.mean()
+    return np.vstack([rare, faults, usual[30:]])
+
+
+def marked(n_known: int, n: int = 600) -> NDArray[np.bool_]:
+    return np.arange(n) < n_known
+
+
+@pytest.mark.parametrize("more", [{}, {"kernel": "rbf"}, {"n_components": 8}])
+def test_rows_like_them_are_no_longer_odd_and_faults_still_are(more: dict[str, object]) -> None:
+    X, known = rows_with_a_rare_kind(), marked(14)
+    before = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X)
+    after = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X, normal=known)
+
+    def places(detector: KernelPCANovelty, rows: slice) -> FloatArray:
+        """Of all rows but those known, how many score as high as each."""
+        others = detector.novelty_scores_[~known]
+        return (others >= detector.novelty_scores_[rows, None]).sum(axis=1).astype(float)
+
+    like = slice(14, 20)
+    assert np.median(places(after, like)) > 2 * np.median(places(before, like))
+    assert np.median(places(after, FAULTS)) <= np.median(places(before, FAULTS)) <= 20
+    # Of new rows, too.
+    new = X[like] + 0.01
+    assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
+
+
+def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
+    X = rows_with_a_rare_kind()
+    # Each alone in its corner: nothing that is learned makes them usual.
+    X[:3] = 50.0 * np.eye(3, 6)
+    known = marked(3)
+    detector = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
+    scores = detector.novelty_scores_
+    assert (scores[known] > detector.threshold_).all()
+    assert (detector.training_labels_[known] == 1).all()
+    assert (detector.training_labels_ == -1).sum() == round(0.05 * 597)
+    assert detector.threshold_ == np.sort(scores[~known])[-round(0.05 * 597) - 1]
+    # Expected values may be theirs.
+    assert set(np.flatnonzero(known)) <= set(detector.neighbours_.index)
+    labels = KernelPCANovelty(share=0.05, random_state=0).fit_predict(X, normal=known)
+    np.testing.assert_array_equal(labels, detector.training_labels_)
+
+
+def test_one_that_is_far_out_hides_no_fault() -> None:
+    X = rows_with_a_rare_kind()[20:]
+    X[20, 0] = 1e6
+    known = np.arange(len(X)) == 20
+    before = KernelPCANovelty(share=0.05, random_state=0).fit(X)
+    after = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
+    np.testing.assert_allclose(after.views_.scales.sd, before.views_.scales.sd)
+    places = [
+        (one.novelty_scores_ >= one.novelty_scores_[:10, None]).sum(axis=1)
+        for one in (before, after)
+    ]
+    assert np.median(places[1]) <= np.median(places[0]) + 1
+
+
+def test_nobody_known_changes_no_bit() -> None:
+    X = rows_with_a_rare_kind()
+    without = KernelPCANovelty(random_state=0).fit(X)
+    nobody = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
+    assert nobody.novelty_scores_.tobytes() == without.novelty_scores_.tobytes()
+    assert nobody.threshold_ == without.threshold_
+
+
+def test_rows_from_elsewhere_take_them_too() -> None:
+    X, known = rows_with_a_rare_kind(), marked(14)
+    at_once = KernelPCANovelty(random_state=0).fit(X, normal=known)
+    by_rows = KernelPCANovelty(random_state=0).fit_rows(
+        ArrayRows(X, np.arange(len(X))), normal=known
+    )
+    assert by_rows.novelty_scores_.tobytes() == at_once.novelty_scores_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("normal", "contaminated", "message"),
+    [
+        (np.zeros(599, dtype=bool), True, "a mask of 600 booleans, got bool of shape"),
+        (np.array([1, 2, 3]), True, "a mask of 600 booleans, got int64"),
+        (np.ones(600, dtype=bool), True, "fit with contaminated=False"),
+        (marked(3), False, "with contaminated=False all rows are normal"),
+    ],
+)
+def test_masks_that_cannot_be_meant_are_refused(
+    normal: NDArray[np.bool_], contaminated: bool, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        KernelPCANovelty(contaminated=contaminated).fit(rows_with_a_rare_kind(), normal=normal)

@@ -1,0 +1,261 @@
+"""Rows that were judged fine are learned as normal, and neither flagged nor listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.files.tables.opening import open_table, read_table
+from kpca_apps.files.tables.table import Table, parted
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
+from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import explain_row, score, screen, write_scored_table
+from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.report.result_json import result_to_json
+
+N, RARE, FAULTS = 600, range(20), range(20, 26)
+
+
+def parcels(seed: int = 0) -> pl.DataFrame:
+    """Parcels by weight, length and price: 20 from CH are light and long, and 6 have faults."""
+    rng = np.random.default_rng(seed)
+    weight = rng.normal(4000, 500, N)
+    length = weight / 40 + rng.normal(0, 5, N)
+    price = weight * 0.3 + rng.normal(0, 60, N)
+    country, currency = rng.choice(["DE", "FR"], N).astype(object), np.full(N, "EUR", object)
+    currency[rng.choice(np.arange(30, N), 100, replace=False)] = "USD"
+    country[:20], currency[:20] = "CH", "CHF"
+    weight[:20], length[:20] = rng.normal(900, 30, 20), rng.normal(150, 3, 20)
+    weight[20:22], length[22:24], price[24:26] = 4.1, 500.0, -900.0
+    return pl.DataFrame(
+        {
+            "name": [f"p{row:03d}" for row in range(N)],
+            "weight": weight.round(1),
+            "length": length.round(1),
+            "price": price.round(2),
+            "country": country.tolist(),
+            "currency": currency.tolist(),
+        }
+    )
+
+
+def table(frame: pl.DataFrame | None = None, name: str = "parcels.csv") -> Table:
+    return table_from_frame(parcels() if frame is None else frame, name)
+
+
+PATTERN = table(pl.DataFrame({"country": ["CH"], "currency": ["CHF"]}), "fine.csv")
+SOME = table(parcels()[:14], "fine.csv")
+OPTIONS = ScreeningOptions(share=0.04)
+
+
+def flagged(result: ScreeningResult) -> set[int]:
+    return set(np.flatnonzero(result.is_flagged).tolist())
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool) -> None:
+    rows = parted(table(), part_rows=200) if in_parts else table()
+    before, _ = screen(rows, options=OPTIONS)
+    assert len(flagged(before) & set(RARE)) >= 12
+    after, model = screen(rows, accept=PATTERN, options=OPTIONS)
+    assert flagged(after).isdisjoint(RARE)
+    assert set(FAULTS) <= flagged(after)
+    assert set(after.ranks[list(FAULTS)]) == set(range(1, 7))
+    # The share is of the others; those accepted keep their scores, and come last.
+    assert after.n_flagged == round(0.04 * (N - 20)) and after.n_judged == N - 20
+    assert "of 580 that score highest" in after.threshold.statement
+    assert sorted(after.ranks) == list(range(1, N + 1)) and after.ranks[:20].min() == N - 19
+    assert all(row.row > 20 for row in after.ranked)
+    assert after.accepted is not None and after.accepted.n_rows == 20
+    assert after.accepted.statement == (
+        "20 rows are accepted in fine.csv and not listed; the model learned them as normal."
+    )
+    assert model.detector.threshold_ == pytest.approx(after.threshold.value)
+
+
+def test_parts_find_what_the_whole_finds() -> None:
+    whole, _ = screen(table(), accept=SOME, options=OPTIONS)
+    in_parts, _ = screen(parted(table(), part_rows=200), accept=SOME, options=OPTIONS)
+    assert in_parts.is_accepted is not None and whole.is_accepted is not None
+    np.testing.assert_array_equal(in_parts.is_accepted, whole.is_accepted)
+    np.testing.assert_allclose(in_parts.scores, whole.scores, rtol=1e-6)
+    assert flagged(in_parts) == flagged(whole)
+    assert in_parts.odd_cells == whole.odd_cells
+
+
+def test_others_of_the_kind_that_nobody_accepted_score_lower() -> None:
+    before, old = screen(table(), options=OPTIONS)
+    after, new = screen(table(), accept=SOME, options=OPTIONS)
+    others = slice(14, 20)
+    places = [
+        np.median([(one.scores[14:] >= score).sum() for score in one.scores[others]])
+        for one in (before, after)
+    ]
+    assert places[1] > 2 * places[0]
+    # New ones of the kind, too, that the model has never seen.
+    later = table(parcels(seed=9)[:20], "later.csv")
+    flags = [score(model, later).n_flagged for model in (old, new)]
+    assert flags[1] < flags[0]
+
+
+def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
+    changed = parcels()
+    changed[3, "price"] = 9_999.0
+    result, _ = screen(table(changed), accept=SOME, options=OPTIONS)
+    assert result.is_accepted is not None and not result.is_accepted[3]
+    assert result.is_flagged[3] and result.accepted is not None and result.accepted.n_rows == 13
+    (note,) = [text for text in result.warnings if "fine.csv" in text]
+    assert "1 row is none of parcels.csv (row 4)" in note
+
+
+def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
+    first, model = screen(table(), options=OPTIONS)
+    for ending in (".csv", ".xlsx"):
+        path = (tmp_path / "flagged").with_suffix(ending)
+        write_flagged_rows(table(), first, model.encoder.plan, path)
+        again, _ = screen(table(), accept=read_table(path), options=OPTIONS)
+        assert again.is_accepted is not None
+        assert set(np.flatnonzero(again.is_accepted)) == flagged(first)
+        assert not any("flagged" in text for text in again.warnings)
+    # So is a scored table cut down, and rows without the columns that are hidden.
+    hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
+    write_flagged_rows(
+        table(), screen(table(), options=hidden)[0], model.encoder.plan, tmp_path / "h.csv"
+    )
+    assert "price" not in read_table(tmp_path / "h.csv").frame.columns
+
+
+def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
+    frame = parcels()
+    frame[40, "length"], frame[41, "length"] = 90_000.0, 80_000.0
+    frame = frame.with_columns(country=pl.col("country").replace({"CH": "DE"}))
+    frame[50, "country"], frame[51, "country"] = "Fr", "fR"
+    before, _ = screen(table(frame), options=OPTIONS)
+    assert {cell.seen for cell in before.odd_cells} == {"90000.0", "80000.0", "Fr", "fR"}
+    fine = table(frame[[40, 50]], "fine.csv")
+    for rows in (table(frame), parted(table(frame), part_rows=200)):
+        after, _ = screen(rows, accept=fine, options=OPTIONS)
+        assert {cell.seen for cell in after.odd_cells} == {"80000.0", "fR"}
+        assert after.n_odd_cells == before.n_odd_cells - 2 == 2
+
+
+def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
+    model, _ = fit_table(table(parcels()[30:], "clean.csv"), clean=True)
+    plain = score(model, table())
+    rates = score(model, table(), accept=PATTERN)
+    assert rates.scores.tobytes() == plain.scores.tobytes()
+    assert rates.threshold == plain.threshold
+    assert flagged(rates) == flagged(plain) - set(RARE)
+    assert rates.accepted is not None
+    assert rates.accepted.statement == "20 rows are accepted in fine.csv and not listed."
+    # A list with a rate, and a choice, are of the others alone.
+    options = replace(model.options, fdr=0.1)
+    listed = score(model, table(), accept=PATTERN, options=options)
+    others = score(model, table(parcels()[20:]), options=options)
+    assert {row - 20 for row in flagged(listed)} == flagged(others)
+    with pytest.raises(InputError, match="accepts 1 of the 1 rows"):
+        score(model, table(parcels()[:1]), accept=PATTERN)
+
+
+def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path) -> None:
+    result, model = screen(table(), accept=SOME, options=OPTIONS)
+    save_model(model, tmp_path / "m.kpca")
+    again = score(load_model(tmp_path / "m.kpca"), table(), accept=SOME)
+    assert flagged(again) == flagged(result)
+    np.testing.assert_array_equal(again.ranks, result.ranks)
+    assert score(load_model(tmp_path / "m.kpca"), table()).is_accepted is None
+
+
+def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
+    result, model = screen(table(), accept=SOME, options=OPTIONS)
+    first = result.ranked[0]
+    row, _ = explain_row(model, table(), row=str(first.row), accept=SOME)
+    assert (row.rank, row.flagged) == (1, True)
+    row, _ = explain_row(model, table(), row="1", accept=SOME)
+    assert not row.flagged and row.rank > N - 14
+
+
+def test_they_join_a_clean_reference() -> None:
+    reference = table(parcels(seed=1)[30:], "clean.csv")
+    plain, _ = screen(table(), reference=reference)
+    result, model = screen(table(), reference=reference, accept=SOME)
+    assert model.source.n_rows == N - 30 + 14
+    assert model.source.name == "clean.csv and 14 accepted rows"
+    assert result.threshold.n_calibration == N - 30 + 14
+    assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
+    # The others of the kind were never seen before; now their level is known.
+    assert len(flagged(plain) & set(RARE)) == 20
+    assert np.median(result.scores[14:20]) < np.median(plain.scores[14:20]) - 1
+    levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]
+    assert "CH" in str(levels)
+    # Rows of the reference itself are in it.
+    same, fitted = screen(reference, reference=reference, accept=table(parcels(seed=1)[40:41]))
+    assert fitted.source.n_rows == N - 30
+    assert same.is_accepted is not None and same.is_accepted.sum() == 1
+
+
+def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -> None:
+    parcels(seed=1)[30:].write_csv(tmp_path / "clean.csv")
+    parcels().write_csv(tmp_path / "parcels.csv")
+    found = [
+        screen(
+            open_table(tmp_path / "parcels.csv", in_memory_rows=most, part_rows=200),
+            reference=open_table(tmp_path / "clean.csv", in_memory_rows=most, part_rows=200),
+            accept=SOME,
+        )
+        for most in (1_000, 100)
+    ]
+    assert found[0][1].source.sha256 == found[1][1].source.sha256
+    np.testing.assert_allclose(found[0][0].scores, found[1][0].scores, rtol=1e-6)
+
+
+def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
+    """Rows of the tail join those that calibrate: rows like the reference are flagged less."""
+    rates = []
+    for seed in range(4):
+        reference, first, later = (
+            table(parcels(seed=100 * seed + i)[30:], name)
+            for i, name in enumerate(["clean.csv", "first.csv", "later.csv"])
+        )
+        plain, old = screen(first, reference=reference, options=ScreeningOptions(alpha=0.1))
+        fine = table(first.frame.filter(plain.is_flagged), "fine.csv")
+        _, new = screen(
+            first, reference=reference, accept=fine, options=ScreeningOptions(alpha=0.1)
+        )
+        rates.append([score(model, later).is_flagged.mean() for model in (old, new)])
+    before, after = np.mean(rates, axis=0)
+    assert before == pytest.approx(0.1, abs=0.03)
+    assert after < 0.8 * before
+
+
+def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
+    result, _ = screen(table(), accept=PATTERN, options=OPTIONS)
+    assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
+    told = result_to_json(result)
+    assert '"n_rows": 20' in told and "is_accepted" not in told
+    write_scored_table(table(), result, tmp_path / "scored.csv")
+    scored = pl.read_csv(tmp_path / "scored.csv")
+    assert np.flatnonzero(scored["accepted"]).tolist() == list(RARE)
+    plain, _ = screen(table(), options=OPTIONS)
+    write_scored_table(table(), plain, tmp_path / "scored.csv")
+    assert "accepted" not in pl.read_csv(tmp_path / "scored.csv").columns
+
+
+def test_what_leaves_no_usual_rows_is_refused() -> None:
+    many = table(pl.DataFrame({"currency": ["EUR"]}), "fine.csv")
+    with pytest.raises(InputError, match="accepts 480 of the 600 rows"):
+        screen(table(), accept=many)
+    with pytest.raises(ConfigError, match="every one of the 580 rows"):
+        screen(table(), accept=PATTERN, options=ScreeningOptions(count=580))
+    typed = table(parcels(seed=1).with_columns(pl.col("weight").cast(pl.String)), "clean.csv")
+    with pytest.raises(InputError, match='column "weight" is numbers, and in clean'):
+        screen(table(), reference=typed, accept=SOME)
