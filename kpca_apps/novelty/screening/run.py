@@ -31,12 +31,13 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
 )
 from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reasons_between
-from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, fit_table, library_versions
+from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
+from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
-from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
+from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.columns import (
     UNKNOWN,
     ColumnOptions,
@@ -47,6 +48,7 @@ from kpca_apps.novelty.table.columns import (
 )
 from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
 from kpca_apps.novelty.table.duplicates import find_duplicates
+from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import FILLED
 from kpca_apps.novelty.table.parted_rows import Execution, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
@@ -100,8 +102,8 @@ def screen(
     """
     options = options or ScreeningOptions()
     if reference is None:
-        model, rows = fit_table(table, options, clean=False, execution=execution)
-        verdict = score_rows(model, rows, options)
+        model, rows = fit_groups(table, options, clean=False, execution=execution)
+        verdict = judge_rows(model, rows, options)
         return _describe(model, verdict, options, rows, command), model
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
@@ -117,7 +119,7 @@ def screen(
     )
     positive = options.positive if columns.label else None
     of_reference = replace(options, columns=columns, positive=positive)
-    model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
+    model, rows = fit_groups(reference, of_reference, clean=True, execution=execution)
     result = score(
         model, table, options=options, fitted_on=rows, command=command, execution=execution
     )
@@ -141,7 +143,7 @@ def score(
     """
     options = options or inherit_options(model, table)
     model, rows = rows_to_score(model, table, options, execution)
-    return _describe(model, score_rows(model, rows, options), options, fitted_on, command)
+    return _describe(model, judge_rows(model, rows, options), options, fitted_on, command)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -181,8 +183,7 @@ def rows_to_score(
     def hidden(spec: ColumnSpec) -> ColumnSpec:
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
-    encoder = model.encoder
-    known = {spec.name for spec in encoder.plan.specs}
+    known = {spec.name for spec in model.encoder.plan.specs}
     # Columns that the model does not know are left out, but their cells are listed.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
@@ -191,13 +192,21 @@ def rows_to_score(
         for name in dict.fromkeys([*hide, *filter(None, [id])])
         if name not in known
     ]
-    plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
-    coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
-    encoder = replace(encoder, plan=plan, coders=coders)
+
+    def hiding(encoder: TableEncoder) -> TableEncoder:
+        plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
+        coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
+        return replace(encoder, plan=plan, coders=coders)
+
+    encoder = hiding(model.encoder)
+    groups = tuple(
+        replace(group, model=replace(group.model, encoder=hiding(group.model.encoder)))
+        for group in model.groups
+    )
     rows = table_rows(
         encoder, in_parts(table), seed=options.seed, n_jobs=options.jobs, execution=execution
     )
-    return replace(model, encoder=encoder), rows
+    return replace(model, encoder=encoder, groups=groups), rows
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
@@ -226,7 +235,7 @@ def explain_row(
     model, rows = rows_to_score(model, table, options, execution)
     id_column = naming_column(rows, options.columns.id)
     position = np.array([_find_row(rows, id_column, row, line)])
-    verdict = score_rows(model, rows, options)
+    verdict = judge_rows(model, rows, options)
     result = _describe(model, verdict, options, None, "")
     (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
     return listed, result
@@ -339,6 +348,7 @@ def _describe(
         flagged_rows=flagged_rows,
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
+        groups=group_infos(verdict),
         row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
     )
 
