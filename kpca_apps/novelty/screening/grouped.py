@@ -11,7 +11,7 @@ others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -117,7 +117,7 @@ def fit_groups(
         groups.append(GroupModel(keys[place], model))
     whole = replace(whole, groups=tuple(groups))
     if not clean:
-        scores = _raw_scores(_pieces(whole, rows), rows, in_training=True)
+        scores = _raw_scores(_pieces(whole, keys, codes), rows, in_training=True)
         whole = replace(whole, group_threshold=rule.threshold(scores))
     return whole, rows
 
@@ -199,11 +199,10 @@ def judge_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     """Score, rank and flag the rows of a table, those of a group by the model of that group."""
     if not model.groups:
         return score_rows(model, rows, options)
-    rule, in_training = (
-        resolve_rule(options, clean=model.clean, default=model.rule),
-        is_fitted_on(model, rows),
-    )
-    pieces = _pieces(model, rows)
+    rule = resolve_rule(options, clean=model.clean, default=model.rule)
+    in_training = is_fitted_on(model, rows)
+    keys, codes = rows.groups(model.options.columns.by)
+    pieces = _pieces(model, keys, codes)
     raw = _raw_scores(pieces, rows, in_training=in_training)
     calibration, p_values, scores = None, None, raw
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
@@ -244,7 +243,8 @@ def judge_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         scale=scale,
         warnings=(
             *(model.warnings if in_training else warnings_of_new(model, rows)),
-            *_notes(model, pieces, rows),
+            *_rest_note(model, keys, codes),
+            *_model_notes(pieces),
             *too_few,
         ),
         pieces=tuple(pieces),
@@ -265,13 +265,12 @@ def group_infos(verdict: Verdict) -> tuple[GroupInfo, ...]:
     )
 
 
-def _pieces(model: NoveltyModel, rows: TableRows) -> list[Piece]:
-    """Part the rows of a table by the models that judge them; those of the rest come last."""
+def _pieces(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> list[Piece]:
+    """Part rows, whose groups are `codes` (n,), by who judges them; those of the rest come last."""
     by = model.options.columns.by
-    keys, codes = rows.groups(by)
     place_of = {key: place for place, key in enumerate(keys)}
     hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
-    pieces, is_rest = [], np.ones(rows.n_rows, dtype=bool)
+    pieces, is_rest = [], np.ones(len(codes), dtype=bool)
     for number, group in enumerate(model.groups, 1):
         positions = np.flatnonzero(codes == place_of.get(group.values, -1))
         name = f"group {number}" if hidden & {*by} else _name(by, group.values)
@@ -382,41 +381,46 @@ def _how_judged(model: NoveltyModel, pieces: Sequence[Piece]) -> str:
     models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
     calibrated = ", and a threshold," if model.clean else ""
     n_rest = sum(len(piece.positions) for piece in pieces if not piece.name)
-    rest = f"; {n_rest:,} rows of other groups are judged by the whole table" if n_rest else ""
+    rest = f"; {_rows(n_rest)} judged by that of the whole table" if n_rest else ""
     return f"By {by}: {models}{calibrated} of {'its' if n_own == 1 else 'their'} own{rest}."
 
 
-def _notes(model: NoveltyModel, pieces: Sequence[Piece], rows: TableRows) -> list[str]:
-    """Say which groups have no model of their own, and what a model of a group warns of."""
+def _rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[str]:
+    """Say which groups have no model of their own."""
     by, own = model.options.columns.by, {group.values for group in model.groups}
-    keys, codes = rows.groups(by)
     others = [place for place, key in enumerate(keys) if key not in own]
-    notes = []
-    if others:
-        sizes = np.bincount(codes, minlength=len(keys))
-        others.sort(key=lambda place: (-int(sizes[place]), _text(keys[place])))
-        is_hidden = any(spec.hidden for spec in model.encoder.plan.specs if spec.name in by)
-        names = ", ".join(quoted(_text(keys[place])) for place in others[:NAMED])
-        more = f" and {len(others) - NAMED:,} more" if len(others) > NAMED else ""
-        which = "" if is_hidden else f" ({names}{more})"
-        groups = "1 group" if len(others) == 1 else f"{len(others):,} groups"
-        needed = rows_needed(model.rule)
-        most = f" or are not among the largest {MAX_GROUPS}" if len(own) == MAX_GROUPS else ""
-        verb = "has" if len(others) == 1 else "have"
-        notes.append(
-            f"{groups} by {listed(by)}{which}, {sizes[others].sum():,} rows, {verb} no model of "
-            f"its own, for which {needed:,} rows of {one_line(model.source.name)} are needed{most}:"
-            " the model of the whole table judges them."
-        )
+    if not others:
+        return
+    sizes = np.bincount(codes, minlength=len(keys))
+    others.sort(key=lambda place: (-int(sizes[place]), _text(keys[place])))
+    is_hidden = any(spec.hidden for spec in model.encoder.plan.specs if spec.name in by)
+    names = ", ".join(quoted(_text(keys[place])) for place in others[:NAMED])
+    more = f" and {len(others) - NAMED:,} more" if len(others) > NAMED else ""
+    which = "" if is_hidden else f" ({names}{more})"
+    groups = "1 group" if len(others) == 1 else f"{len(others):,} groups"
+    verb, its = ("has", "its") if len(others) == 1 else ("have", "their")
+    most = f", and at most {MAX_GROUPS} groups have one" if len(own) == MAX_GROUPS else ""
+    yield (
+        f"{groups} by {listed(by)}{which} {verb} no model of {its} own, which takes "
+        f"{rows_needed(model.rule):,} rows of {one_line(model.source.name)}{most}: their "
+        f"{_rows(int(sizes[others].sum()))} judged by the model of the whole table."
+    )
+
+
+def _model_notes(pieces: Sequence[Piece]) -> list[str]:
+    """Say what the models of groups warn of."""
     told: dict[str, list[str]] = {}
     for piece in pieces:
         if piece.name:
             detector = piece.model.detector
-            few = model.clean and not np.isfinite(detector.threshold_)
+            few = piece.model.clean and not np.isfinite(detector.threshold_)
             for text in detector.warnings_[:-1] if few else detector.warnings_:
                 told.setdefault(text, []).append(piece.name)
-    notes += [f"In {listed(where)}: {text}" for text, where in told.items()]
-    return notes
+    return [f"In {listed(where)}: {text}" for text, where in told.items()]
+
+
+def _rows(count: int) -> str:
+    return "1 row is" if count == 1 else f"{count:,} rows are"
 
 
 def _text(key: GroupKey) -> str:
