@@ -17,7 +17,7 @@ from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomi
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
-from kpca_apps.files.tables.table import SourceInfo
+from kpca_apps.files.tables.table import PartedTable, SourceInfo
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.detector.threshold import Rule
@@ -146,7 +146,8 @@ def fit_table(
 ) -> tuple[NoveltyModel, TableRows]:
     """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
 
-    `plan` says what the columns become; by default the options and the rules do.
+    `plan` says what the columns become, where those of a table that has these rows were planned
+    and looked at before; by default the options and the rules do.
 
     Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with
     the seed; what is summed or trimmed, from all.
@@ -156,11 +157,19 @@ def fit_table(
     rule = resolve_rule(options, clean=clean)
     check_options(options.columns, column_names(table), table.source.name)
     sample = draw_sample(table, options.seed, execution)
-    plan = plan or infer_plan(sample.table, options.columns)
+    is_new, plan = plan is None, plan or infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
-    rows = table_rows(
-        encoder, table, seed=options.seed, n_jobs=options.jobs, execution=execution, sample=sample
-    )
+    if is_new or isinstance(table, PartedTable):
+        rows = table_rows(
+            encoder,
+            table,
+            seed=options.seed,
+            n_jobs=options.jobs,
+            execution=execution,
+            sample=sample,
+        )
+    else:
+        rows = TableRows(encoder, table, n_jobs=options.jobs)
     detector = _unfitted_detector(rule, options, encoder, rows.n_rows, clean)
     try:
         detector.fit_rows(rows)
@@ -187,7 +196,7 @@ def fit_table(
         warnings=(
             *((of_size,) if rows.size_of_parts is not None else ()),
             *plan.warnings,
-            *rows.warnings(),
+            *(rows.warnings() if is_new else ()),
             *of_fit,
         ),
     )

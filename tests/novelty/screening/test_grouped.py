@@ -11,8 +11,9 @@ from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import parted
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening import grouped
 from kpca_apps.novelty.screening.grouped import MIN_ROWS, fit_groups, rows_needed
-from kpca_apps.novelty.screening.model import MAX_GROUPS, load_model, save_model
+from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.table import parted_rows
@@ -251,13 +252,17 @@ def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.Monkey
         screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))
 
 
-def test_at_most_so_many_groups_have_models_and_those_are_smaller() -> None:
+def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grouped, "MAX_GROUPS", 3)
+    monkeypatch.setattr(grouped, "FULL_LANDMARKS", 1)
     rng = np.random.default_rng(0)
-    n = MIN_ROWS * (MAX_GROUPS + 3)
-    frame = pl.DataFrame({f"c{j}": rng.normal(size=n) for j in range(2)}).with_columns(
-        kind=pl.Series([f"k{i % (MAX_GROUPS + 3)}" for i in range(n)])
-    )
+    frame = pl.DataFrame({f"c{j}": rng.normal(size=2000) for j in range(2)})
+    frame = frame.with_columns(kind=pl.Series([f"k{i % 5}" for i in range(2000)]))
     model, _ = fit_groups(table_from_frame(frame, "many"), by("kind"), clean=False)
-    assert len(model.groups) == MAX_GROUPS
+    assert [group.values for group in model.groups] == [("k0",), ("k1",), ("k2",)]
+    # The matrices of three groups take together what those of one table do: 3 m^2 = 300^2.
+    assert {len(group.model.detector.landmarks_) for group in model.groups} == {173}
     result = score(model, table_from_frame(frame[:400], "new"))
-    assert any(f"at most {MAX_GROUPS} groups have one" in text for text in result.warnings)
+    assert any("at most 3 groups have one" in text for text in result.warnings)
