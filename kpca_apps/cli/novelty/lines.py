@@ -200,8 +200,12 @@ def learned(model: NoveltyModel) -> str:
         f"{len(model.encoder.plan.used)} columns."
     )
     if model.groups:
-        n_own = plural(len(model.groups), "group")
-        what += f" {n_own} {'has a model' if len(model.groups) == 1 else 'have models'} of its own."
+        n_own = len(model.groups)
+        own = "1 group has a model of its own"
+        if n_own > 1:
+            own = f"{n_own} groups have models of their own"
+        n_rest = model.source.n_rows - sum(group.model.source.n_rows for group in model.groups)
+        what += f" {own}; that of the table judges all others, {plural(n_rest, 'row')} of these."
     if rule.name != "alpha":
         return (
             f"{what} It flags by {rule.name} {rule.setting:g}; the threshold is set on each table "
