@@ -14,7 +14,7 @@ __all__ = ["one_line", "reason_of", "safe_stem", "suggest", "unique_names"]
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _TABLE_SUFFIX = re.compile(
     r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xlsm|xlsb|xls|arrow|feather"
-    r"|ipc|gz|bz2|xz|zip)$",
+    r"|ipc|gz|bz2|xz|zst|zip)$",
     re.IGNORECASE,
 )
 _MAX_STEM = 50

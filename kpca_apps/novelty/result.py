@@ -351,7 +351,9 @@ class ScoreDistribution:
             if 0 < n_flagged < n:
                 # The least of those flagged marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                high = min(high, float(back(least + REACH * (least - middle))))
+                # Else most rows are flagged, or nothing lies between.
+                if least - middle > 1e-9 * (scale(high) - middle):
+                    high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
         # Rounding of the edges must leave no score outside.
         edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
@@ -525,4 +527,49 @@ class ComparisonResult:
     warnings: tuple[str, ...]
     settings: Settings
     versions: Mapping[str, str]
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One of two screenings that are compared."""
+
+    name: str  # of its folder
+    table: str  # name of the table
+    n_rows: int
+    n_flagged: int
+    sentence: str  # what it found, in one sentence
+
+
+@dataclass(frozen=True)
+class ListedRow:
+    """A row that one or both of two lists hold."""
+
+    name: str  # its identifier, or its number
+    before: int | None  # rank in the old list; None where it was not flagged
+    now: int | None  # in the new one
+    # Where it is flagged in one only: whether the other table has it at all.
+    in_both: bool
+    reason: str  # why it is, or was, on the list: columns, what they read, what was expected
+    changed: tuple[tuple[str, str, str], ...] = ()  # columns that read otherwise: before and now
+
+
+@dataclass(frozen=True)
+class ScreeningDiff:
+    """What is otherwise in a new screening than in an old one (`kpca novelty diff`)."""
+
+    old: RunSummary
+    new: RunSummary
+    matched_by: str  # what says that two rows are the same
+    appeared: tuple[ListedRow, ...]  # flagged now, and not before; the oddest first
+    gone: tuple[ListedRow, ...]  # flagged before, and not now
+    stayed: tuple[ListedRow, ...]  # flagged in both
+    moved: tuple[MovedColumn, ...]  # columns that lie otherwise
+    added_columns: tuple[str, ...]
+    removed_columns: tuple[str, ...]
+    reasons: tuple[tuple[str, float, float], ...]  # columns by their part in the reasons, old, new
+    settings_changed: tuple[tuple[str, str, str], ...]  # settings and versions that differ
+    settings: Settings
+    versions: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
     command: str = ""

@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
-from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
+from kpca_apps.novelty.result import ComparisonResult, ScreeningDiff, ScreeningResult
 from kpca_apps.papers.result import GalleryResult
 from kpca_apps.report.denoising.text import headline as denoising_headline
-from kpca_apps.report.novelty.text import headline, without_hidden, without_hidden_columns
+from kpca_apps.report.novelty.text import (
+    diff_headline,
+    headline,
+    without_hidden,
+    without_hidden_columns,
+)
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
 
@@ -30,7 +35,14 @@ LEFT_OUT = ("seconds", "resumed", "bug", "previews")
 # Of a screening: a number a row stands in the scored table; the map and contours are figures.
 DRAWN = ("scores", "p_values", "rarities", "is_flagged", "ranks", "map", "contours", "plane")
 
-Result = ScreeningResult | ComparisonResult | DenoisingResult | TrialResult | GalleryResult
+Result = (
+    ScreeningResult
+    | ScreeningDiff
+    | ComparisonResult
+    | DenoisingResult
+    | TrialResult
+    | GalleryResult
+)
 
 
 def result_to_json(result: Result) -> str:
@@ -52,6 +64,8 @@ def result_to_json(result: Result) -> str:
                 for name in ("variances", "gains", "explained")
             },
         }
+    elif isinstance(result, ScreeningDiff):
+        content = _fields(result) | {"kind": "novelty diff", "sentence": diff_headline(result)}
     elif isinstance(result, ComparisonResult):
         content = _fields(result, ("columns",)) | {
             "columns": _encode(without_hidden_columns(result.columns)),

@@ -250,7 +250,7 @@ def test_completion_is_offered() -> None:
 def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
     folder: Path, kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ask_to_end(result: object) -> None:
+    def ask_to_end(*_: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr("kpca_apps.report.novelty.page.render_screening", ask_to_end)

@@ -28,7 +28,7 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
     pictures = list((folder / "kpca-novelty-birds" / "figures").iterdir())
     assert pictures
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
-    assert done.err.startswith("3 of 60 rows stand out; row ")
+    assert done.err.startswith("3 of 60 rows stand out; bird 0058 (line 60) most: its ")
     heard = " ".join(done.err.split())
     assert "A choice: a count flags the 3 rows of 60" in heard
     assert "How rare: how many of the rows like the " in heard
@@ -163,7 +163,8 @@ def test_no_threshold_is_ever_called_infinite(rule: tuple[object, ...], kpca: Ru
     done = kpca("screen", "birds.csv", "--reference", "clean.csv", *rule)
     assert done.code == 0
     heard = " ".join(done.err.split())
-    assert heard.count("80 reference rows are too few") == 1
+    assert heard.startswith("Nothing can be flagged: 80 reference rows are too few for 0.1 % ")
+    assert heard.count("80 reference rows are too few") == 2  # and, in a note, what to do
     assert ("Nothing can be flagged at" in heard) or ("No list can be given at" in heard)
     told = kpca("explain", "kpca-novelty-birds/model.kpca", "birds.csv", "--row", 60)
     assert "line 61: p-value 0.0" in told.out

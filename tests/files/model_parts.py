@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.models import load_model_file, save_model_file
+from kpca_apps.files.models import FORMAT_VERSION, load_model_file, save_model_file
 
 Document = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -49,7 +49,7 @@ def model_from(make: type[Model], model: Document, arrays: Mapping[str, NDArray[
     """The model of which a file holds these parts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.kpca")
-        document = {"format": "kpca-model", "format_version": 2, "kind": "test", "model": model}
+        document = {"format": "kpca-model", "format_version": FORMAT_VERSION, "kind": "test", "model": model}
         write_parts(path, document, arrays)
         return load_model_file(path, "test", make, "a test")
 

@@ -568,3 +568,39 @@ def compare(
         run.console.say(verdict(evaluation))
     say_warnings(run.console, result.warnings)
     print_result(run.console, folder.path, result, options.json)
+
+
+RunArgument = Annotated[Path, typer.Argument(help="Folder that screen or score wrote.")]
+
+
+@command(app, only="out force json quiet config")
+def diff(
+    context: typer.Context, old: RunArgument, new: RunArgument, options: NoveltyOptions
+) -> None:
+    """Say what changed from one screening to a later one.
+
+    Rows new on the list and gone from it, matched by their identifier or else by their cells;
+    columns that moved; settings that differ. The exit code is 0 whatever is found.
+    """
+    from kpca_apps.cli.commands import reproduce
+    from kpca_apps.cli.novelty.lines import diff_lines
+    from kpca_apps.files.output import OutputFolder
+    from kpca_apps.novelty.compare.diff import diff_runs
+    from kpca_apps.report.novelty.page import render_diff
+    from kpca_apps.report.novelty.text import diff_headline
+
+    folder = OutputFolder(
+        options.out or f"kpca-diff-{safe_stem(new.absolute().name)}", force=options.force
+    )
+    folder.check()
+    console, clock = Console(options.quiet), Clock()
+    with console.stage("Comparing"):
+        result = diff_runs(old, new, command=reproduce(context, replacing=True))
+    clock.lap("comparing")
+    with folder as building:
+        write_result(building, result, [(REPORT_FILE, render_diff(result))], {}, clock)
+    console.say(diff_headline(result))
+    console.lines(diff_lines(result))
+    for warning in result.warnings:
+        console.say(f"Note: {warning}")
+    print_result(console, folder.path, result, options.json)

@@ -22,7 +22,15 @@ from kpca_apps.report.novelty.text import (
 from kpca_apps.report.text import plural
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.result import Evaluation, RankedRow, ScreeningResult
+    from collections.abc import Sequence
+
+    from kpca_apps.novelty.result import (
+        Evaluation,
+        MovedColumn,
+        RankedRow,
+        ScreeningDiff,
+        ScreeningResult,
+    )
     from kpca_apps.novelty.screening.model import NoveltyModel
     from kpca_apps.novelty.table.columns import ColumnPlan
 
@@ -52,6 +60,9 @@ def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ..
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "flagged row")
         console.say(f"{result.flagged_file} holds {rows}, ready to send to who can mend them.")
+    if visible.moved:
+        assert result.reference is not None
+        console.lines(moved_lines(visible.moved, result.reference.name))
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
@@ -124,6 +135,39 @@ def group_lines(result: ScreeningResult) -> list[str]:
     left = len(groups) - TOP
     more = f"... and {plural(left, 'more group')} in the report."
     return [*column_lines(rows), *[more] * (left > 0)]
+
+
+def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
+    """Lay out the columns that moved most against another table, a line each."""
+    rows = [("column", "size", "now, and before")]
+    for one in moved[:TOP]:
+        rows.append((one_line(one.column, 24), f"{one.size:.2f}", one_line(one.words, 44)))
+    n = len(moved)
+    left = [f"... and {n - TOP:,} more in the report."] if n > TOP else []
+    noun = "1 column lies" if n == 1 else f"{n:,} columns lie"
+    return [f"{noun} otherwise than in {one_line(against)}:", *column_lines(rows), *left, ""]
+
+
+def diff_lines(diff: ScreeningDiff) -> list[str]:
+    """Lay out the first rows that are new on a list or gone from it, and the columns that moved."""
+    lines = [""]
+    for title, rows in (("New on the list:", diff.appeared), ("Gone from it:", diff.gone)):
+        if rows:
+            cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
+            for row in rows[:TOP]:
+                other = "not flagged" if row.in_both else "not there"
+                ranks = (str(rank) if rank is not None else other for rank in (row.before, row.now))
+                why = row.reason
+                if row.changed:
+                    name, before, now = row.changed[0]
+                    why = f"{name} now {now or 'nothing'}, was {before or 'nothing'}"
+                cells.append((one_line(row.name, 20), *ranks, one_line(why, 34)))
+            more = len(rows) - TOP
+            left = [f"... and {more:,} more in the report."] if more > 0 else []
+            lines += [title, *column_lines(cells), *left, ""]
+    if diff.moved:
+        lines += moved_lines(diff.moved, diff.old.table)
+    return lines
 
 
 def _row_cells(row: RankedRow, score: str) -> tuple[str, ...]:

@@ -9,18 +9,19 @@ import logging
 import re
 import zipfile
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.tables.header import HEADER_SAMPLE, find_header, header_is_missing
-from kpca_apps.files.tables.parquet import damage_refused, plain_types
+from kpca_apps.files.tables.parquet import as_polars, damage_refused, plain_types
 
 if TYPE_CHECKING:
     import fastexcel
@@ -29,6 +30,8 @@ __all__ = ["read_excel"]
 
 IntArray = NDArray[np.int64]
 MOST_LISTED = 20  # sheets named in a message
+# A first sheet of at most so many rows is no table to screen where another has so many times more.
+MOST_OF_COVER, TIMES_COVER = 30, 5
 LARGEST_WHOLE = 2.0**53  # beyond, floats are whole whatever was meant
 
 # A row or cell of a sheet, most often with its place beside it, or a place that stands elsewhere:
@@ -55,58 +58,90 @@ def read_excel(
     import fastexcel
 
     _bound_workbook(data, label)
-    # Its remarks are kept off standard error, unless the caller has set up logging.
-    if not (logger := logging.getLogger("fastexcel")).handlers:
-        logger.addHandler(logging.NullHandler())
+    # Remarks are kept off standard error, unless the caller has set up logging.
+    for name in ("fastexcel", "calamine"):
+        if not (logger := logging.getLogger(name)).handlers:
+            logger.addHandler(logging.NullHandler())
     with damage_refused(label, "Excel"):
         workbook = fastexcel.read_excel(data)
         names = workbook.sheet_names
-        place = _sheet_place(names, sheet, label)
+        place = _sheet_place(workbook, sheet, label)
         # From the first row on, empty or not, so that rows are counted as the program shows them.
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
         )
         rows = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
         filled = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
-        if len(filled) < 2 and sheet is None and len(names) > 1:
+        if sheet is None and len(names) > 1:
+            _refuse_small(workbook, place, [rows[number] for number in filled], label)
+        if not filled:
+            where = f" below row {skip_rows}" if skip_rows else ""
             raise InputError(
-                f'{label}: its first sheet, "{one_line(names[0])}", is no table; name another with '
-                f"--sheet: {_listed(workbook)}."
+                f'{label}: the sheet "{one_line(names[place])}" is empty{where}; there is nothing '
+                "to screen."
             )
-        found = None if skip_rows else find_header(rows)
-        first = filled[0] if filled else 0
-        above = skip_rows + (first if found is None else found)
+        bare = _without_margins(rows)
+        found = None if skip_rows else find_header(bare)
+        if found is None:
+            found = next(number for number, row in enumerate(bare) if any(row))
+        above = skip_rows + found
+        # Not with `header_row`, which leaves out what is empty from there on: columns would move.
         body = workbook.load_sheet(
-            place, header_row=above, schema_sample_rows=None, skip_whitespace_tail_rows=True
+            place,
+            header_row=None,
+            skip_rows=above + 1,
+            schema_sample_rows=None,
+            whitespace_as_null=True,
         )
-        frame = body.to_polars()
-    header = [*rows[above - skip_rows]] if rows else []
-    header += [""] * (frame.width - len(header))
-    columns, notes = unique_names(header[: frame.width])
-    frame.columns = columns
-    if header_is_missing(header):
+        batch, errors = body.to_arrow_with_errors()
+        frame, header = as_polars(pa.Table.from_batches([batch])), rows[found]
+        # A margin, or cells that were emptied or only coloured: they are no columns.
+        is_column = [
+            bool(cell.strip()) or column.null_count() < len(column)
+            for cell, column in zip(header, frame.iter_columns(), strict=True)
+        ]
+    frame = frame.select(compress(frame.columns, is_column))
+    frame.columns, notes = unique_names(compress(header, is_column))
+    if header_is_missing(list(compress(header, is_column))):
         notes.append(
             "The first row of the sheet holds numbers only and names the columns: if it is data, "
             "add a header row."
         )
-    if found is not None:
-        said = next(cell for cell in rows[first] if cell.strip())
+    if filled[0] < found:
+        said = next(cell for cell in rows[filled[0]] if cell.strip())
         notes.append(
-            f'Rows 1 to {above} of the sheet stand above the header and are left out ("'
-            f'{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+            f"Rows {skip_rows + 1} to {above} of the sheet stand above the header and are left "
+            f'out ("{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
         )
     if len(names) > 1:
         others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])
         note = f'Read sheet "{one_line(names[place])}" of {len(names)}; --sheet reads another'
         notes.insert(0, f"{note}: {one_line(others, 200)}.")
-    frame = plain_types(frame).with_columns(map(_whole, plain_types(frame).iter_columns()))
-    return frame, np.arange(frame.height) + above + 2, notes
+    faults = [error for error in errors.errors if "Error(" in error.detail] if errors else []
+    if faults:
+        row, column = faults[0].position
+        what = f"{len(faults):,} cells hold" if len(faults) > 1 else "1 cell holds"
+        notes.append(
+            f"{what} an error of a formula instead of a value, the first on row {row + 1:,} in "
+            f'column "{one_line(header[column])}": read as missing.'
+        )
+    frame = plain_types(frame)
+    frame = frame.with_columns(map(_whole, frame.iter_columns()))
+    # Blank rows are no rows, as in a text.
+    is_row = np.zeros(frame.height, bool)
+    for cells in frame.iter_columns():
+        is_row |= cells.is_not_null().to_numpy()
+    return frame.filter(is_row), np.flatnonzero(is_row) + above + 2, notes
 
 
-def _sheet_place(names: list[str], sheet: str | int | None, label: str) -> int:
-    """Return the place of the sheet that is meant."""
-    if sheet is None or sheet in names:
-        return 0 if sheet is None else names.index(str(sheet))
+def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label: str) -> int:
+    """Return the place of the sheet that is meant: without a name the first that is shown."""
+    names = workbook.sheet_names
+    if sheet is None:
+        shown = (k for k in range(len(names)) if _outline(workbook, k).visible == "visible")
+        return next(shown, 0)
+    if sheet in names:
+        return names.index(str(sheet))
     number = int(sheet) if str(sheet).isdecimal() and len(str(sheet)) < 6 else 0
     if 1 <= number <= len(names):
         return number - 1
@@ -116,15 +151,49 @@ def _sheet_place(names: list[str], sheet: str | int | None, label: str) -> int:
     )
 
 
-def _listed(workbook: fastexcel.ExcelReader) -> str:
-    """List the sheets of a workbook, each with its size."""
-    listed = []
-    for place, name in enumerate(workbook.sheet_names[:MOST_LISTED]):
-        sheet = workbook.load_sheet(place, header_row=None, dtypes="string")
-        size = f"{sheet.total_height:,} x {sheet.width:,} cells" if sheet.width else "empty"
-        listed.append(f'"{one_line(name, 40)}" ({size})')
-    more = len(workbook.sheet_names) - MOST_LISTED
-    return ", ".join(listed) + (f" and {more:,} more" if more > 0 else "")
+def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelSheet:
+    """Look at a sheet without its rows: how large it is, whether it is shown."""
+    return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
+
+
+def _refuse_small(
+    workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]], label: str
+) -> None:
+    """Refuse a first sheet that is no table, or hardly one beside others: a cover, or remarks."""
+    width = sum(any(cell.strip() for cell in column) for column in zip(*rows, strict=True))
+    if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
+        return
+    others = [_outline(workbook, k) for k in range(len(workbook.sheet_names)) if k != place]
+    shown = [sheet for sheet in others if sheet.visible == "visible" and sheet.width]
+    if (
+        len(rows) < 2
+        or (width < 2 and any(s.width > 1 and s.total_height >= len(rows) for s in shown))
+        or (
+            len(rows) <= MOST_OF_COVER
+            and any(s.total_height >= TIMES_COVER * len(rows) for s in shown)
+        )
+    ):
+        listed = []
+        for number, name in enumerate(workbook.sheet_names[:MOST_LISTED]):
+            sheet = _outline(workbook, number)
+            size = f"{sheet.total_height:,} x {sheet.width:,} cells" if sheet.width else "empty"
+            hidden = "" if sheet.visible == "visible" else ", hidden"
+            listed.append(f'"{one_line(name, 40)}" ({size}{hidden})')
+        more = len(workbook.sheet_names) - MOST_LISTED
+        raise InputError(
+            f'{label}: its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or '
+            "a small one beside the others; say which to read with --sheet: "
+            + ", ".join(listed)
+            + (f" and {more:,} more." if more > 0 else ".")
+        )
+
+
+def _without_margins(rows: list[tuple[str, ...]]) -> list[list[str]]:
+    """Leave out the columns that are empty in the lower half of what is filled, for the header."""
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    filled = [row for row in stripped if any(row)]
+    is_used = list(map(any, zip(*filled[len(filled) // 2 :], strict=True)))
+    return [list(compress(row, is_used)) for row in stripped]
 
 
 def _whole(column: pl.Series) -> pl.Series:

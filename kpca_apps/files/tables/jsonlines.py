@@ -1,4 +1,4 @@
-"""JSON, an object a line or one list of them -> typed Arrow columns, with each record's line.
+"""JSON, an object a line or a list of them -> typed Arrow columns, with each record's line.
 
 What type a column has is known with its last value, so a file is gone through twice: once to check
 it and for the types of its values, once for the rows. Of a small file the records are kept.
@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -21,12 +21,10 @@ from kpca_apps.files.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_c
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.tables.bad_lines import BadLines
 
-__all__ = ["JSON_LIST", "JSON_OBJECT", "json_pieces"]
+__all__ = ["JSON_LIST", "JSON_OBJECT", "json_lines", "json_pieces"]
 
 JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
-# A list of objects, or an object that is not at its end with its line.
-JSON_LIST = re.compile(rb'\s*(\[\s*[{\]]|\{\s*(\n|"([^"\\\n]|\\.)*"\s*:\s*\[\s*\{))')
-_SPACE = re.compile(r"[ \t\r\n]*")
+JSON_LIST = re.compile(rb"\s*\[\s*[{\]]")
 _INT64 = range(-(2**63), 2**63)
 # Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
@@ -35,38 +33,38 @@ _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 
 
 def json_pieces(
-    chunks: Callable[[], Iterable[bytes]],
+    records_of: Callable[[Collection[str]], Iterator[tuple[list[str], list[int]]]],
     label: str,
     keep_rows: float,
     names: list[str],
     notes: list[str],
     *,
-    is_list: bool = False,
+    unit: Literal["line", "record"] = "line",
     leave_out: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield one JSON object a line, or those of one list, as rows; the last column is their lines.
+    """Yield JSON objects as rows; the last column is their lines, if these are what numbers them.
 
     Keys name the columns in the order they first appear; `names` and `notes` are filled in. A
     column of numbers or booleans is typed so; any other holds strings, with nested or mixed values
-    as JSON text. A missing key and ``null`` are null. `chunks` returns the text in UTF-8, and is
-    called once, or twice if it has more rows than `keep_rows`, or than fit into memory. With
-    `leave_out`, lines that hold no object are left out and listed in the notes.
+    as JSON text. A missing key and ``null`` are null. `records_of` is told the keys so far, and
+    yields texts of objects and their numbers; it is called once, or twice if there are more than
+    `keep_rows`, or than fit into memory. With `leave_out`, what is no object is left out and listed
+    in the notes.
     """
-    records_of = _listed if is_list else _lines
     bad, bad_lines = BadLines(label), set()
     kinds: dict[str, set[type]] = {}
     kept: list[tuple[list[dict[str, Any]], list[int]]] = []
     n_rows = n_values = n_bytes = width = 0
     is_kept, most_bytes = True, limits.available_memory() // COPIES
-    for lines, numbers in records_of(chunks(), label, kinds):
+    for lines, numbers in records_of(kinds):
         records, kept_numbers = [], []
         for line, number in zip(lines, numbers, strict=True):
             try:
-                record = _checked(line, number, label)
+                record = _checked(line, f"{unit} {number}", label)
             except InputError as error:
                 if not leave_out:
                     raise
-                cause = str(error).removeprefix(f"{label}: line {number}").split(";")[0]
+                cause = str(error).removeprefix(f"{label}: {unit} {number}").split(";")[0]
                 bad.leave_out(number, cause.lstrip(",: "))
                 bad_lines.add(number)
                 continue
@@ -81,11 +79,11 @@ def json_pieces(
                     kinds[key] = {kind}
             if len(kinds) > width:
                 width = len(kinds)
-                require_columns(label, width, number)
+                require_columns(label, width, number if unit == "line" else None)
             n_rows, n_values = n_rows + 1, n_values + len(record)
             if n_rows * width - n_values > MOST_EMPTY_CELLS:
                 raise InputError(
-                    f"{label}: line {number}: {n_rows:,} rows of {width:,} different keys leave "
+                    f"{label}: {unit} {number}: {n_rows:,} rows of {width:,} different keys leave "
                     f"more than {MOST_EMPTY_CELLS:,} cells without a value; write what differs "
                     "from row to row as a value, not as a key, or split the file."
                 )
@@ -110,7 +108,7 @@ def json_pieces(
             types[key] = pa.int64() if of_key == {int} else pa.float64()
         elif of_key == {bool}:
             types[key] = pa.bool_()
-    found_again = kept if is_kept else _again(records_of(chunks(), label, kinds), label, bad_lines)
+    found_again = kept if is_kept else _again(records_of(kinds), label, bad_lines)
     for records, numbers in found_again:
         present = set().union(*records)
         arrays = [
@@ -119,8 +117,9 @@ def json_pieces(
             else pa.nulls(len(records), kind)
             for key, kind in types.items()
         ]
-        arrays.append(pa.array(numbers, pa.int64()))
-        yield pa.Table.from_arrays(arrays, names=[*names, "line"])
+        lines_too = ["line"] if unit == "line" else []
+        arrays += [pa.array(numbers, pa.int64())] * len(lines_too)
+        yield pa.Table.from_arrays(arrays, names=[*names, *lines_too])
 
 
 def _again(
@@ -139,83 +138,7 @@ def _again(
         yield found, [numbers[place] for place in good]
 
 
-def _listed(
-    chunks: Iterable[bytes], label: str, keys: Collection[str]
-) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield the records of one list and the lines they start on; all of it is held in memory."""
-    held = bytearray()
-    for chunk in chunks:
-        held += chunk
-        limits.require_memory(label, len(held))
-    text = held.decode("utf-8")
-    del held
-    place = counted = 0
-    line = 1
-    records: list[str] = []
-    numbers: list[int] = []
-    try:
-        place = _SPACE.match(text).end()  # type: ignore[union-attr]
-        place = _start_of_list(text, place, label) if text[place] == "{" else place + 1
-        while True:
-            place = _after_space(text, place)
-            if text[place] == "]" and not records and not numbers:
-                break
-            line, counted = line + text.count("\n", counted, place), place
-            end = _scan(text, place)[1]
-            records.append(text[place:end])
-            numbers.append(line)
-            place = _after_space(text, end)
-            if text[place] not in ",]":
-                raise json.JSONDecodeError("Expecting ',' or ']'", text, place)
-            is_last, place = text[place] == "]", place + 1
-            if len(records) >= max(_PIECE_CELLS // (len(keys) or 1), _LEAST_ROWS) or is_last:
-                yield records, numbers
-                records, numbers = [], []
-            if is_last:
-                break
-    except RecursionError:
-        raise InputError(f"{label}: line {line} is nested too deeply; flatten it.") from None
-    except IndexError:
-        raise InputError(
-            f"{label}: the list of records has no end; fetch the file again."
-        ) from None
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{label}: line {error.lineno}, column {error.colno}: not JSON ({error.msg}); mend it "
-            "there, or fetch the file again."
-        ) from None
-
-
-def _start_of_list(text: str, place: int, label: str) -> int:
-    """Return where the one list of records begins that stands under a key of an object."""
-    found: dict[str, int] = {}
-    place += 1
-    while text[place := _after_space(text, place)] != "}":
-        key, place = _scan(text, place)
-        place = _after_space(text, place)
-        if not isinstance(key, str) or text[place] != ":":
-            raise json.JSONDecodeError("Expecting a key and ':'", text, place)
-        place = _after_space(text, place + 1)
-        if text[place] == "[" and text[_after_space(text, place + 1)] == "{":
-            found[key] = place + 1
-        place = _after_space(text, _scan(text, place)[1])
-        place += text[place] == ","
-    if len(found) == 1:
-        return next(iter(found.values()))
-    listed = ", ".join(f'"{one_line(key, 40)}"' for key in found)
-    what = (
-        f"lists of records under several keys, {one_line(listed)}"
-        if found
-        else "no list of records"
-    )
-    raise InputError(f"{label}: this is one JSON object with {what}; write one list of records.")
-
-
-def _after_space(text: str, place: int) -> int:
-    return _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it may be empty
-
-
-def _lines(
+def json_lines(
     chunks: Iterable[bytes], label: str, keys: Collection[str]
 ) -> Iterator[tuple[list[str], list[int]]]:
     """Yield lines that are not blank, and their numbers: fewer together the more keys there are."""
@@ -255,31 +178,30 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # Made once: `json.loads` would make one for every line.
 _decode = json.JSONDecoder(object_pairs_hook=_distinct).decode
-_scan = json.JSONDecoder().raw_decode
 
 
-def _checked(line: str, number: int, label: str) -> dict[str, Any]:
-    """Parse one line, or say what is wrong with it."""
+def _checked(text: str, where: str, label: str) -> dict[str, Any]:
+    """Parse one object, or say what is wrong with it."""
     try:
-        record = _decode(line)
-        if line.count("[") + line.count("{") > _MANY_LEVELS:
+        record = _decode(text)
+        if text.count("[") + text.count("{") > _MANY_LEVELS:
             # It is read again inside an array, and written: neither may end at the stack's limit.
-            _decode(f"{'[' * _SPARE_LEVELS}{line}{']' * _SPARE_LEVELS}")
-        if "\\u" in line and r"\ud" in line.lower():
+            _decode(f"{'[' * _SPARE_LEVELS}{text}{']' * _SPARE_LEVELS}")
+        if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
     except RecursionError:
-        raise InputError(f"{label}: line {number} is nested too deeply; flatten it.") from None
+        raise InputError(f"{label}: {where} is nested too deeply; flatten it.") from None
     except UnicodeEncodeError:
-        raise InputError(f"{label}: line {number} holds half a surrogate pair; fix it.") from None
+        raise InputError(f"{label}: {where} holds half a surrogate pair; fix it.") from None
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{label}: line {number}, column {error.colno}: not JSON ({error.msg}); write one "
+            f"{label}: {where}, column {error.colno}: not JSON ({error.msg}); write one "
             "object a line."
         ) from None
     except ValueError as error:
-        raise InputError(f"{label}: line {number}: {one_line(str(error))}; fix it.") from None
+        raise InputError(f"{label}: {where}: {one_line(str(error))}; fix it.") from None
     if not isinstance(record, dict):
-        raise InputError(f"{label}: line {number} is not a JSON object; write one object a line.")
+        raise InputError(f"{label}: {where} is not a JSON object; write it as one.")
     return record
 
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -24,7 +24,8 @@ from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import remove_spools, spool
 from kpca_apps.files.tables.arrow import ARROW_FILE, ARROW_STREAM, arrow_rows
-from kpca_apps.files.tables.jsonlines import JSON_LIST, JSON_OBJECT, json_pieces
+from kpca_apps.files.tables.jsonlines import JSON_LIST, JSON_OBJECT, json_lines, json_pieces
+from kpca_apps.files.tables.jsonlist import JsonList, is_document
 from kpca_apps.files.tables.parquet import (
     LONGEST_GROUP,
     PARQUET_SUFFIXES,
@@ -34,13 +35,12 @@ from kpca_apps.files.tables.parquet import (
 )
 from kpca_apps.files.tables.several import combined, expand
 from kpca_apps.files.tables.source import (
-    CHUNK,
-    PACKED,
     PACKINGS,
     InputFile,
     KnownFile,
     ReadOptions,
     find_file,
+    member_of,
 )
 from kpca_apps.files.tables.table import (
     PartedTable,
@@ -51,7 +51,6 @@ from kpca_apps.files.tables.table import (
     part_size,
     parted_table,
     require_cells,
-    with_source,
 )
 from kpca_apps.files.tables.text import DelimitedText, NotUtf8, decoded, encoding_of, with_newlines
 from kpca_apps.memory import ROWS_IN_MEMORY
@@ -59,20 +58,20 @@ from kpca_apps.temporary import TemporaryPath
 
 __all__ = ["open_table", "read_table"]
 
-_JSON_SUFFIXES = (".jsonl", ".ndjson")
+_JSON_LINES = (".jsonl", ".ndjson")
 _EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb")
 _ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
-_ZIP = b"PK\x03\x04"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
 _OLE = b"\xd0\xcf\x11\xe0"
 # Contents that are no table of ours, and what to call them.
 _FOREIGN = (
     *((magic, f"packed with {name} twice") for name, magic in PACKINGS.items()),
-    (b"\x28\xb5\x2f\xfd", "packed with zstd"),
     (b"%PDF", "a PDF"),
     (b"\x89PNG", "a picture"),
     (b"SQLite format 3\0", "a database"),
     (b"FEA1", "a Feather file of the first version"),
 )
+_MOST_LISTED = 20  # files of an archive named in a message
 ALL_OPTIONS = "delimiter encoding sheet skip_rows bad_lines"
 _NAMED_DELIMITERS = {
     "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
@@ -167,8 +166,8 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        The file; ``"-"`` reads standard input. It may be packed with gzip, bzip2 or xz, or be the
-        one table in a zip archive.
+        The file; ``"-"`` reads standard input. It may be packed with gzip, bzip2, xz or zstd, or be
+        the one table in a zip archive.
     delimiter : str, optional
         One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
     encoding : str, optional
@@ -257,25 +256,29 @@ def _open(
     """Open a file by what it holds; the delimiter is one character."""
     head, known = file.head, file.file
     label, is_binary = known.label, b"\0" in head
-    notes = (f"Unpacked from {known.packing}.",) if known.packing else ()
+    is_packed = bool(known.packing or known.member)
+    notes = ((f"Read {one_line(known.member)} in the zip archive.",) * bool(known.member)) + (
+        (f"Unpacked from {known.packing}.",) * bool(known.packing)
+    )
     source = SourceInfo(file.name, "", "", known.size, 0, 0, notes=notes)
     # A header of text may start with these letters too.
     if head.startswith(b"PAR1") and (is_binary or file.tail == b"PAR1"):
         options.refuse(ALL_OPTIONS, "Parquet", label)
-        copy = spool(known.chunks(), label) if known.packing else file.copy
+        copy = spool(known.chunks(), label) if is_packed else file.copy
         readable = KnownFile.at(copy.path, label) if copy else known
         return _parquet([readable], source, known.sha256, label, in_memory_rows, part_rows, copy)
     if head.startswith(ARROW_FILE) or (is_binary and head.startswith(ARROW_STREAM)):
         options.refuse(ALL_OPTIONS, "Arrow", label)
-        copy = spool(known.chunks(), label) if known.packing else file.copy
+        copy = spool(known.chunks(), label) if is_packed else file.copy
         rows = arrow_rows(copy.path if copy else Path(known.path), label)
         source = replace(source, format="arrow")
         return collect(rows, source, label, known.sha256, in_memory_rows, part_rows)
-    if head.startswith((_ZIP, _OLE)):
+    if head.startswith((*_ZIP, _OLE)):
         digest = hashlib.sha256()
-        data = _whole(known, digest)
-        # A workbook begins as any zip archive does; its parts have telling names.
-        if head.startswith(_OLE) or b"xl/" in data:
+        # An archive is not held in memory, but one in another is, to look what it is.
+        data = _whole(known, digest) if is_packed else b""
+        if head.startswith(_OLE) or _is_workbook(io.BytesIO(data) if data else known.path, head):
+            data = data or _whole(known, digest)
             from kpca_apps.files.tables.excel import read_excel
 
             options.refuse("delimiter encoding bad_lines", "Excel", label)
@@ -286,12 +289,9 @@ def _open(
             rows = Rows(pieces, frame.columns, remarks, True)
             source = replace(source, format="excel")
             return collect(rows, source, label, digest.hexdigest, in_memory_rows, part_rows)
-        if head.startswith(_ZIP):
-            inner = _member(data, file)
-            del data
-            table = _open(inner, options, in_memory_rows, part_rows)
-            note = f"Unpacked {one_line(inner.name)} from {one_line(file.name)}."
-            return with_source(table, replace(table.source, notes=(note, *table.source.notes)))
+        if is_packed:
+            raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
+        return _open(_only_member(file), options, in_memory_rows, part_rows)
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise InputError(f"{label}: this is {what}, not a table; export it as CSV or Parquet.")
@@ -325,37 +325,41 @@ def _open(
     return _text(file, source, "cp1252", options, in_memory_rows, part_rows)
 
 
-def _member(data: bytes, file: InputFile) -> InputFile:
-    """Unpack the one table of a zip archive, to disk."""
+def _is_workbook(archive: str | io.BytesIO, head: bytes) -> bool:
+    """Whether a zip archive is a workbook, by the names in it, or those of a damaged one."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return any(name.startswith("xl/workbook") for name in opened.namelist())
+    except (zipfile.BadZipFile, ValueError, OSError):
+        return b"[Content_Types].xml" in head or b"xl/" in head
+
+
+def _only_member(file: InputFile) -> InputFile:
+    """Look at the one table of a zip archive."""
     label = file.file.label
-    with damage_refused(label, "zip"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    if b"mimetypeapplication/vnd.oasis.opendocument" in file.head:
+        raise InputError(f"{label}: OpenDocument is not read; save it as .xlsx or CSV.")
+    with damage_refused(label, "zip"), zipfile.ZipFile(file.file.path) as archive:
         entries = [
             entry
             for entry in archive.infolist()
             if not entry.is_dir()
             and not any(part.startswith((".", "__MACOSX")) for part in entry.filename.split("/"))
         ]
-        names = [one_line(entry.filename, 40) for entry in entries]
-        if len(entries) != 1:
-            listed = ", ".join(names[:20]) + ", ..." * (len(names) > 20) if names else "none"
-            raise InputError(
-                f"{label}: a zip archive is read if it holds one table, and this one holds "
-                f"{len(entries):,} files ({one_line(listed, 300)}); unpack it, and name a file, or "
-                "the folder."
-            )
-        (entry,) = entries
-        if entry.flag_bits & 1:
-            raise InputError(f"{label}: {names[0]} in it is encrypted; unpack it first.")
-        with archive.open(entry) as opened:
-            copy = spool(iter(lambda: opened.read(CHUNK), b""), label)
-    inner = find_file(copy.path)
-    if inner.head.startswith(_ZIP) and not entry.filename.lower().endswith(_EXCEL_SUFFIXES):
-        raise InputError(f"{label}: {names[0]} in it is an archive again; unpack it first.")
-    known = replace(inner.file, label=f"{label}: {names[0]}")
-    suffixes = [one for one in PurePath(entry.filename).suffixes if one.lower() not in PACKED]
-    suffix = suffixes[-1].lower() if suffixes else ""
-    name = PurePath(entry.filename).name
-    return replace(inner, file=known, name=name, suffix=suffix, copy=copy)
+    if len(entries) != 1:
+        listed = ", ".join(one_line(entry.filename, 40) for entry in entries[:_MOST_LISTED])
+        listed += ", ..." * (len(entries) > _MOST_LISTED)
+        raise InputError(
+            f"{label}: a zip archive is read if it holds one table, and this one holds "
+            f"{len(entries):,} files{f' ({listed})' * bool(entries)}; unpack it, and name a file, "
+            "or the folder."
+        )
+    (entry,) = entries
+    if entry.flag_bits & 1:
+        raise InputError(
+            f"{label}: {one_line(entry.filename)} in it is encrypted; unpack it first."
+        )
+    return member_of(file, entry.filename)
 
 
 def _whole(file: KnownFile, digest: Any) -> bytes:
@@ -414,24 +418,28 @@ def _text(
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise InputError(f"{known.label}: this is a web or XML page; export the table as CSV.")
     delimiter = options.delimiter
-    is_lines = file.suffix in _JSON_SUFFIXES
-    is_list = delimiter is None and not is_lines and JSON_LIST.match(head) is not None
-    if is_list or is_lines or (delimiter is None and JSON_OBJECT.match(head)):
-        other = "bad_lines" if is_list else ""
-        options.refuse(f"delimiter skip_rows {other}", "JSON", known.label)
+    is_lines = file.suffix in _JSON_LINES
+    # A text may begin with a bracket too.
+    is_list = JSON_LIST.match(head) or (file.suffix == ".json" and head.lstrip().startswith(b"["))
+    if is_lines or (delimiter is None and (is_list or JSON_OBJECT.match(head))):
+        is_list = not is_lines and (is_list or is_document(with_newlines(text_of())[1]))
         first = iter([chunks])
 
         def all_chunks() -> Iterator[bytes]:
             return next(first, None) or with_newlines(text_of())[1]
 
-        rows = Rows(iter(()), [], [], True)
+        other = "bad_lines" if is_list else ""
+        options.refuse(f"delimiter skip_rows {other}", "JSON", known.label)
+        listed = JsonList(all_chunks(), known.label) if is_list else None
+        unit = listed.unit if listed else "line"
+        rows = Rows(iter(()), [], [*listed.notes] if listed else [], unit == "line")
         pieces = json_pieces(
-            all_chunks,
+            listed.records if listed else lambda keys: json_lines(all_chunks(), known.label, keys),
             known.label,
             in_memory_rows,
             rows.names,
             rows.notes,
-            is_list=is_list,
+            unit=unit,
             leave_out=leave_out,
         )
         rows = replace(rows, pieces=pieces)

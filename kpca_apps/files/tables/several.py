@@ -22,7 +22,7 @@ MOST_NOTES = 20
 # Files of a folder that are read as one table; another beside them would be lost without a word.
 _SUFFIXES = (
     ".csv", ".tsv", ".tab", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".arrow",
-    ".feather", ".gz", ".bz2", ".xz", ".zip",
+    ".feather", ".gz", ".bz2", ".xz", ".zst", ".zip",
 )  # fmt: skip
 
 

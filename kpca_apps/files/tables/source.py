@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import bz2
 import hashlib
+import io
 import lzma
 import os
 import select
 import stat
 import sys
 import time
+import zipfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.limits import opening
-from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.names import one_line, reason_of, suggest
 from kpca_apps.files.output import spool
 from kpca_apps.temporary import TemporaryPath
 
@@ -32,10 +34,13 @@ __all__ = [
     "KnownFile",
     "ReadOptions",
     "find_file",
+    "member_of",
 ]
 
-PACKINGS = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
-PACKED = (".gz", ".bz2", ".xz")  # suffixes of packed files
+PACKINGS = {
+    "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd",
+}  # fmt: skip
+PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
 LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
 HEAD = 4096  # first bytes, by which a format is known
 CHUNK = 1 << 20  # bytes read at once
@@ -79,7 +84,8 @@ class KnownFile:
     label: str  # its name as the user gave it, fit for a one-line message
     size: int  # bytes
     modified: int  # time of its last change, ns
-    packing: str = ""  # "gzip", "bzip2" or "xz"
+    packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
+    member: str = ""  # name of what is read of a zip archive
 
     @classmethod
     def at(cls, path: Path, label: str, packing: str = "") -> KnownFile:
@@ -101,9 +107,24 @@ class KnownFile:
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
-        if self.packing:
-            return _unpacked(self._bytes(digest), self.packing, self.label)
-        return self._bytes(digest)
+        chunks = self._of_archive(digest) if self.member else self._bytes(digest)
+        if self.packing == "zstd":
+            return _unpacked_zstd(chunks, self.label)
+        return _unpacked(chunks, self.packing, self.label) if self.packing else chunks
+
+    def _of_archive(self, digest: Any) -> Iterator[bytes]:
+        if digest is not None:
+            deque(self._bytes(digest), maxlen=0)
+        self.check()
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as opened:
+                yield from iter(lambda: opened.read(CHUNK), b"")
+        # Whatever the library raises on a damaged archive.
+        except Exception as error:
+            raise InputError(
+                f"{self.label}: the zip archive is damaged ({reason_of(error)}); fetch it again."
+            ) from None
+        self.check()
 
     def _bytes(self, digest: Any) -> Iterator[bytes]:
         self.check()
@@ -152,9 +173,6 @@ def find_file(path: str | Path) -> InputFile:
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name
     label = name if standard else one_line(str(path), 200)
-    suffixes = [
-        suffix.lower() for suffix in PurePath(name).suffixes if suffix.lower() not in PACKED
-    ]
     copy = None
     with opening(label, lambda: _near(path)):
         if standard:
@@ -171,16 +189,38 @@ def find_file(path: str | Path) -> InputFile:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
-    packing = next((name for name, magic in PACKINGS.items() if head.startswith(magic)), "")
-    file = KnownFile.at(copy.path if copy else path, label, packing)
-    suffix = suffixes[-1] if suffixes and not standard else ""
-    if packing:
-        head = b""
-        for chunk in file.chunks():
-            head += chunk
-            if len(head) >= HEAD:
-                break
-    return InputFile(file, name, suffix, head[:HEAD], tail, copy)
+    file = KnownFile.at(copy.path if copy else path, label, _packing(head))
+    suffix = "" if standard else _suffix(name)
+    return InputFile(file, name, suffix, _head(file) if file.packing else head, tail, copy)
+
+
+def member_of(file: InputFile, name: str) -> InputFile:
+    """Look at one file of a zip archive, which is unpacked as it is read."""
+    known = file.file
+    known = replace(known, member=name, label=f"{known.label}: {one_line(name, 100)}")
+    if packing := _packing(head := _head(known)):
+        known = replace(known, packing=packing)
+        head = _head(known)
+    return InputFile(known, file.name, _suffix(name), head, b"", file.copy)
+
+
+def _packing(head: bytes) -> str:
+    return next((name for name, magic in PACKINGS.items() if head.startswith(magic)), "")
+
+
+def _suffix(name: str) -> str:
+    suffixes = [s.lower() for s in PurePath(name).suffixes if s.lower() not in PACKED]
+    return suffixes[-1] if suffixes else ""
+
+
+def _head(file: KnownFile) -> bytes:
+    """Return the first bytes of what a file holds, unpacked."""
+    head = b""
+    for chunk in file.chunks():
+        head += chunk
+        if len(head) >= HEAD:
+            break
+    return head[:HEAD]
 
 
 def _unpacked(chunks: Iterable[bytes], packing: str, label: str) -> Iterator[bytes]:
@@ -208,9 +248,39 @@ def _unpacked(chunks: Iterable[bytes], packing: str, label: str) -> Iterator[byt
     except (zlib.error, lzma.LZMAError, OSError, EOFError):
         pass
     if not is_whole:
-        raise InputError(
-            f"{label}: the {packing} data are damaged or cut short; fetch the file again."
-        )
+        raise _damaged(label, packing)
+
+
+def _damaged(label: str, packing: str) -> InputError:
+    return InputError(
+        f"{label}: the {packing} data are damaged or cut short; fetch the file again."
+    )
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks as a file."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks, self._left = iter(chunks), b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._left = self._left or next(self._chunks, b"")
+        n_bytes = min(len(buffer), len(self._left))
+        buffer[:n_bytes], self._left = self._left[:n_bytes], self._left[n_bytes:]
+        return n_bytes
+
+
+def _unpacked_zstd(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+    import pyarrow as pa  # not above: the command's help is to come without it
+
+    try:
+        with pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), "r"), "zstd") as stream:
+            yield from iter(lambda: stream.read(CHUNK), b"")
+    except OSError:
+        raise _damaged(label, "zstd") from None
 
 
 def _unpacker(packing: str) -> Any:

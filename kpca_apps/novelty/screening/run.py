@@ -368,11 +368,11 @@ def _row_ids(
 def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:
     """Say that a table is unlike the one of the model, and what that does to the list."""
     if moved:
-        what = "p-values and the false-alarm rate" if model.clean else "how rare a row is called"
+        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
         verb = "lies" if len(moved) == 1 else "lie"
         yield (
             f"{listed([one.column for one in moved])} {verb} otherwise than in "
-            f"{one_line(model.source.name)}: {what} hold for rows like those; see which columns "
+            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
             "moved, and fit a new model if that is how the data are now."
         )
 

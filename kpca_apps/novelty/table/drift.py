@@ -215,6 +215,7 @@ def _level_words(old: ColumnSummary, new: ColumnSummary) -> str:
         for one in (old, new)
     ]
     names = sorted({*shares[0], *shares[1]})
-    most = max(names, key=lambda name: abs(shares[1].get(name, 0.0) - shares[0].get(name, 0.0)))
+    gained = {name: shares[1].get(name, 0.0) - shares[0].get(name, 0.0) for name in names}
+    most = max(names, key=lambda name: (round(abs(gained[name]), 9), gained[name]))
     before, now = (share.get(most, 0.0) for share in shares)
     return f'"{one_line(most, 40)}" {now:.0%}, was {before:.0%}'

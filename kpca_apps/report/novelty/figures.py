@@ -40,6 +40,7 @@ Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures 
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
 MAX_POINTS = 500  # dots of rows that are not flagged
 MAX_FLAGGED = 400
+MANY = 60  # flagged rows whose marks are smaller, so as not to hide the crowd
 MAX_MARK_NAME = 12  # characters of an identifier beside a mark
 SKEWED = 10.0  # times the median: a long tail that a logarithmic axis shows
 SPREAD = 0.28  # of marks about the place of their category
@@ -337,10 +338,11 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
     upwards = flagged[::-1]  # the oddest on top
+    size = MARK + 1.5 if len(flagged) <= MANY else MARK - 1.5
     for rows_of, colour, usually in ((near, "ink", "o"), (upwards, "accent", "^")):
         for marker, is_here in ((usually, ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
             here = inner[rows_of[is_here[rows_of]]]
-            dots += axes.plot(*here.T, marker, ms=MARK + 1.5, mew=0.6, color=PALETTE[colour])
+            dots += axes.plot(*here.T, marker, ms=size, mew=0.6, color=PALETTE[colour])
     for dot in dots:
         dot.set(clip_on=False, in_layout=False, mec=PALETTE["paper"])
     if plane.y is None and not across.levels and np.isfinite(result.threshold.value):
@@ -350,6 +352,8 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     _label_marks(axes, inner[named], texts, colours, inner[flagged])
     who = "flagged" if result.n_flagged else "oddest"
     words = _plane_words(result, plane, odd & outer.any(axis=1), places)
+    if len(flagged) == MAX_FLAGGED:
+        words += f" {count(MAX_FLAGGED)} of {plural(result.n_flagged, 'flagged row')} are drawn."
     return Drawing("plane", f"Where the {who} rows lie", words, figure)
 
 

@@ -19,6 +19,7 @@ from kpca_apps.novelty.result import (
     Pattern,
     RankedRow,
     Reason,
+    ScreeningDiff,
     ScreeningResult,
 )
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
@@ -27,6 +28,7 @@ from kpca_apps.report.novelty.text import (
     PRECISION,
     REST,
     ROC,
+    diff_headline,
     expected_text,
     headline,
     is_missing,
@@ -81,6 +83,7 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
         repeats=_repeats(result),
         groups=[_group(group) for group in result.groups[:MAX_GROUPS]],
         n_more_groups=len(result.groups[MAX_GROUPS:]),
+        max_moved=MAX_COLUMNS,
         plane=drawn.plane,
         figure_folds=drawn.folds,
         sources=[("Table", result.source)]
@@ -115,6 +118,25 @@ def render_comparison(result: ComparisonResult) -> str:
         sources=[("Table", result.source)],
         top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
         **_shared(result, evaluation_drawings(result.evaluations)),
+    )
+
+
+def render_diff(result: ScreeningDiff) -> str:
+    """Render what is otherwise in a new screening as a page that needs nothing beside itself."""
+    return make_page(
+        "diff.html.j2",
+        result=result,
+        title=diff_headline(result),
+        lists=[
+            ("New on the list", "flagged now, and not before", result.appeared),
+            ("Gone from the list", "flagged before, and not now", result.gone),
+            ("Still on the list", "flagged in both", result.stayed),
+        ],
+        max_rows=MAX_ROWS,
+        max_moved=MAX_COLUMNS,
+        sources=[],
+        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        versions=sorted(result.versions.items()),
     )
 
 

@@ -16,6 +16,7 @@ from kpca_apps.novelty.result import (
     RankedRow,
     Reason,
     RepeatedRows,
+    ScreeningDiff,
     ScreeningResult,
 )
 from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
@@ -265,6 +266,16 @@ def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
     others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(behind)}"] * bool(behind)
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
+
+
+def diff_headline(diff: ScreeningDiff) -> str:
+    """Say in one sentence what is otherwise in a new screening."""
+    new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
+    n_gone, n_moved = len(diff.gone), len(diff.moved)
+    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} gone from it"
+    stayed = f"{count(len(diff.stayed))} stayed"
+    moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
+    return f"{new} on the list, {gone}, {stayed}; {moved}."
 
 
 def without_hidden(result: ScreeningResult) -> ScreeningResult:

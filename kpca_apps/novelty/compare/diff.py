@@ -1,0 +1,316 @@
+"""Two screenings beside each other: what is new on the list, what is gone, what moved.
+
+Both are folders of finished runs: their `result.json` says what each column was taken as, and their
+scored tables hold all rows. Rows are the same that have the same identifier, or, where no column
+identifies them in both tables, the same cells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kpca_apps.errors import InputError
+from kpca_apps.files.limits import require_memory
+from kpca_apps.files.names import one_line, reason_of
+from kpca_apps.files.tables.opening import open_table
+from kpca_apps.files.tables.table import PartedTable, Table
+from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
+from kpca_apps.novelty.screening.model import library_versions
+from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
+from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
+from kpca_apps.novelty.table.parted_rows import Execution, draw_sample
+from kpca_apps.novelty.table.rows import AnyTable
+
+__all__ = ["diff_runs"]
+
+KIND = "novelty screening"
+SCORED = ("scored.csv", "scored.parquet")
+# Columns of a scored table that are not of its input.
+FOUND = (
+    "rarity", "p_value", "novelty_score", "flagged", "rank", "reason_column", "seen", "expected",
+    "share", "accepted",
+)  # fmt: skip
+MOST_ROWS = 1_000  # of each list that are told
+MOST_CHANGED = 10  # cells of a row
+LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be told
+# Of a result's settings: they differ wherever the tables do.
+OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
+CELL = 60
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A finished run, read back."""
+
+    folder: Path
+    result: Mapping[str, Any]
+    table: AnyTable  # the scored table
+
+    @property
+    def columns(self) -> dict[str, Mapping[str, Any]]:
+        """What is known of each column of the input, by its name in the scored table."""
+        found = {}
+        for column in self.result["columns"]:
+            name = str(column["name"])
+            names = _names(self.table)
+            while name in FOUND or (name not in names and f"{name}_input" in names):
+                name += "_input"
+            found[name] = column
+        return found
+
+    @property
+    def summary(self) -> RunSummary:
+        """Name the run and what it found."""
+        return RunSummary(
+            self.folder.name,
+            str(self.result["source"]["name"]),
+            int(self.result["n_rows"]),
+            int(self.result["n_flagged"]),
+            str(self.result["sentence"]),
+        )
+
+
+def diff_runs(
+    old: Path, new: Path, *, command: str = "", execution: Execution | None = None
+) -> ScreeningDiff:
+    """Compare the folders of two finished runs of ``screen`` or ``score``."""
+    work = execution or Execution()
+    runs = _read(old), _read(new)
+    of_column = [run.columns for run in runs]
+    shared = [name for name in of_column[0] if name in of_column[1]]
+    hidden = {name for name in shared if any(of[name]["hidden"] for of in of_column)}
+    key = _identifier(of_column, shared)
+    keys = [key] if key else shared
+    if not keys:
+        raise InputError(
+            f"{_label(new)}: has no column of {_label(old)}; compare runs on tables alike."
+        )
+    flagged = [_rows(run, keys, shared) for run in runs]
+    # What the other table says of the rows of a list, flagged there or not.
+    others = [
+        _rows(run, keys, shared, wanted=theirs["key"].to_list())
+        for run, theirs in zip(runs, reversed(flagged), strict=True)
+    ]
+    lists = _lists(flagged, others, [n for n in shared if n not in hidden], hidden, key)
+    settings_changed = _settings_changed(*(run.result for run in runs))
+    parts = [
+        {str(c["name"]): float(c["reason_share"]) for c in run.result["columns"]} for run in runs
+    ]
+    reasons = [
+        (name, parts[0].get(name, 0.0), parts[1].get(name, 0.0))
+        for name in dict.fromkeys([*parts[0], *parts[1]])
+    ]
+    told = [one for one in reasons if abs(one[1] - one[2]) >= LEAST_PART]
+    return ScreeningDiff(
+        old=runs[0].summary,
+        new=runs[1].summary,
+        matched_by=f'the column "{one_line(key)}"' if key else "the cells of all shared columns",
+        **lists,
+        moved=_moved(runs, shared, hidden, work),
+        added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
+        removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
+        reasons=tuple(sorted(told, key=lambda one: -abs(one[1] - one[2]))),
+        settings_changed=settings_changed,
+        settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": 0.01},
+        versions=library_versions(),
+        warnings=_doubts(settings_changed),
+        command=command,
+    )
+
+
+def _label(folder: Path) -> str:
+    return one_line(str(folder), 200)
+
+
+def _read(folder: Path) -> _Run:
+    """Read a finished run back."""
+    label = _label(folder)
+    if not folder.is_dir():
+        raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
+    path = folder / "result.json"
+    try:
+        size = path.stat().st_size
+        require_memory(label, size)
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{label}: has no result.json that can be read ({reason_of(error)}); name the folder "
+            "that a screening wrote."
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{label}: its result.json is damaged; screen the table again.") from None
+    if not isinstance(result, dict) or result.get("kind") != KIND:
+        raise InputError(
+            f"{label}: is not the folder of a screening; name one that screen or score wrote."
+        )
+    scored = next((folder / name for name in SCORED if (folder / name).is_file()), None)
+    if scored is None:
+        raise InputError(f"{label}: has no scored.csv or scored.parquet; screen the table again.")
+    table = open_table(scored, delimiter="," if scored.suffix == ".csv" else None)
+    run = _Run(folder, result, table)
+    try:
+        missing = {"flagged", "rank", "reason_column"} - {*_names(table)}
+        lost = [name for name in run.columns if name not in _names(table)]
+        n_rows, _ = int(result["n_rows"]), run.summary
+        [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
+        _settings_changed(result, result)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError(
+            f"{label}: its result.json is of another version; screen the table again."
+        ) from None
+    if missing or lost or n_rows != table.source.n_rows:
+        raise InputError(
+            f"{label}: {scored.name} is not the table that result.json tells of; screen the table "
+            "again."
+        )
+    return run
+
+
+def _names(table: AnyTable) -> tuple[str, ...]:
+    return tuple(table.frame.columns) if isinstance(table, Table) else table.columns
+
+
+def _identifier(
+    of_column: Sequence[Mapping[str, Mapping[str, Any]]], shared: Sequence[str]
+) -> str | None:
+    """Name the column that identifies rows in both tables: given as such, or found."""
+    for role in ("id", "identifier"):
+        for name in shared:
+            if all(of[name]["role"] == role and not of[name]["hidden"] for of in of_column):
+                return name
+    return None
+
+
+def _rows(
+    run: _Run,
+    keys: Sequence[str],
+    shared: Sequence[str],
+    wanted: Collection[str] | None = None,
+) -> pl.DataFrame:
+    """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
+    parts = []
+    for table in _parts(run.table):
+        frame = table.frame.with_columns(
+            _text(keys).alias("key"),
+            _text(["flagged"]).str.to_lowercase().eq("true").alias("is flagged"),
+            pl.col("rank").cast(pl.Int64, strict=False).alias("place"),
+        )
+        kept = frame.filter("is flagged" if wanted is None else pl.col("key").is_in([*wanted]))
+        parts.append(
+            kept.select(
+                "key", "is flagged", "place", "reason_column", "seen", "expected",
+                *(_text([name]).alias(f"cell {name}") for name in shared),
+            )
+        )  # fmt: skip
+    return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
+
+
+def _parts(table: AnyTable) -> Iterator[Table]:
+    if isinstance(table, PartedTable):
+        yield from (part.read() for part in table.parts)
+    else:
+        yield table
+
+
+def _text(names: Sequence[str]) -> pl.Expr:
+    """Write the cells of some columns as one text."""
+    cells = [pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in names]
+    return cells[0] if len(cells) == 1 else pl.concat_str(cells, separator="\x1f")
+
+
+def _lists(
+    flagged: Sequence[pl.DataFrame],
+    others: Sequence[pl.DataFrame],
+    told: Sequence[str],
+    hidden: Collection[str],
+    key: str | None,
+) -> dict[str, tuple[ListedRow, ...]]:
+    """Sort the rows of both lists into those that appeared, are gone and stayed."""
+    before, now = ({row["key"]: row for row in frame.to_dicts()} for frame in others)
+    lists: dict[str, list[ListedRow]] = {"appeared": [], "gone": [], "stayed": []}
+    for row in flagged[1].to_dicts():
+        was = before.get(row["key"])
+        stayed = was is not None and was["is flagged"]
+        lists["stayed" if stayed else "appeared"].append(_listed(row, was, row, told, hidden, key))
+    for row in flagged[0].to_dicts():
+        become = now.get(row["key"])
+        if become is None or not become["is flagged"]:
+            lists["gone"].append(_listed(row, row, become, told, hidden, key))
+    return {name: tuple(rows[:MOST_ROWS]) for name, rows in lists.items()}
+
+
+def _listed(
+    row: Mapping[str, Any],
+    was: Mapping[str, Any] | None,
+    become: Mapping[str, Any] | None,
+    told: Sequence[str],
+    hidden: Collection[str],
+    key: str | None,
+) -> ListedRow:
+    changed = []
+    if was is not None and become is not None:
+        for name in told:
+            cells = was[f"cell {name}"], become[f"cell {name}"]
+            if cells[0] != cells[1]:
+                changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
+    columns = row["reason_column"] or ""
+    reason = columns
+    if columns and not {*columns.split(", ")} & {*hidden}:
+        reason = f"{columns}: {row['seen']}, expected {row['expected']}"
+    return ListedRow(
+        name=one_line(row["key"], CELL) if key else f"row of rank {row['place']}",
+        before=int(was["place"]) if was is not None and was["is flagged"] else None,
+        now=int(become["place"]) if become is not None and become["is flagged"] else None,
+        in_both=was is not None and become is not None,
+        reason=one_line(reason, 200),
+        changed=tuple(changed[:MOST_CHANGED]),
+    )
+
+
+def _moved(
+    runs: Sequence[_Run], shared: Sequence[str], hidden: Collection[str], work: Execution
+) -> Any:
+    """Compare the columns of both tables, read as the plan of the new one says."""
+    samples = [draw_sample(run.table, 0, work).table for run in runs]
+    roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
+    used = [name for name in shared if runs[1].columns[name]["used"]]
+    cut = [replace(sample, frame=sample.frame.select(used)) for sample in samples]
+    if not used or min(sample.frame.height for sample in cut) < 3:
+        return ()
+    categorical = tuple(name for name in used if roles[name] in ("categorical", "boolean"))
+    plan = infer_plan(cut[1], ColumnOptions(categorical=categorical))
+    of_table = [
+        [ColumnSummary.of(sample.column(spec.name), spec) for spec in plan.used] for sample in cut
+    ]
+    return moved_columns(of_table[0], of_table[1], [*hidden])
+
+
+def _settings_changed(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[tuple[str, str, str], ...]:
+    """Return settings and versions that differ, as text."""
+    found = []
+    for group in ("settings", "versions"):
+        before, now = old[group], new[group]
+        for name in dict.fromkeys([*before, *now]):
+            values = before.get(name), now.get(name)
+            if values[0] != values[1] and name not in OF_TABLE:
+                before_text, now_text = (one_line(str(value), CELL) for value in values)
+                found.append((str(name), before_text, now_text))
+    return tuple(found)
+
+
+def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
+    if not changed:
+        return ()
+    names = ", ".join(name for name, *_ in changed[:5])
+    return (
+        f"The runs differ in how they were made ({names}): that alone may put rows on a list or "
+        "take them off it.",
+    )

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.cli.main import main
+from kpca_apps.errors import InputError
+from kpca_apps.novelty.compare.diff import diff_runs
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def table(n: int = 80) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=n)
+    frame = pl.DataFrame(
+        {
+            "code": [f"N{i:03}" for i in range(n)],
+            "weight": (60 + 8 * size).round(1),
+            "height": (170 + 7 * size + rng.normal(size=n)).round(1),
+            "town": np.array(["Bern", "Genf"])[rng.integers(0, 2, n)],
+        }
+    )
+    frame[7, "weight"] = 600.0
+    return frame
+
+
+def run(frame: pl.DataFrame, name: str, *words: str) -> Path:
+    frame.write_csv(f"{name}.csv")
+    assert main(["novelty", "screen", f"{name}.csv", "--out", name, "--quiet", *words]) == 0
+    return Path(name)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> None:
+    before, after = table(), table()
+    after[7, "weight"], after[20, "height"] = 60.0, 17.0
+    # Their order says nothing.
+    diff = diff_runs(run(before, "old"), run(after.reverse(), "new"))
+    (new,), (gone,) = diff.appeared, diff.gone
+    assert (new.name, new.before, new.now, new.in_both) == ("N020", None, 1, True)
+    assert (gone.name, gone.before, gone.now, gone.in_both) == ("N007", 1, None, True)
+    assert [name for name, *_ in new.changed] == ["height"]
+    assert gone.changed == (("weight", "600.0", "60.0"),)
+    assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
+
+
+def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
+    before = table().drop("code")
+    after = before.filter(pl.arange(pl.len()) != 7)
+    diff = diff_runs(run(before, "old"), run(after, "new"))
+    assert diff.matched_by == "the cells of all shared columns"
+    assert [(one.in_both, one.now) for one in diff.gone] == [(False, None)]
+    again = diff_runs(Path("old"), Path("old"))
+    assert (len(again.stayed), again.appeared, again.gone) == (1, (), ())
+
+
+def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -> None:
+    before = table()
+    after = before.with_columns(pl.col("height") - 40, extra=pl.arange(pl.len()) % 3 + 0.5)
+    words = ("--hide", "height", "--share", "0.05")
+    diff = diff_runs(run(before, "old"), run(after.drop("town"), "new", *words))
+    assert [(one.column, one.words) for one in diff.moved] == [("height", "values hidden")]
+    assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
+    assert ("share", "0.01", "0.05") in diff.settings_changed
+    assert len(diff.warnings) == 1
+    assert not any(name == "height" for row in diff.stayed for name, *_ in row.changed)
+
+
+def damaged(change: Change) -> None:
+    path = Path("old/result.json")
+    result = json.loads(path.read_text(encoding="utf-8"))
+    change(result)
+    path.write_text(json.dumps(result), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda result: result.update(kind="papers"), "not the folder of a screening"),
+        (lambda result: result.pop("columns"), "of another version"),
+        (lambda result: result.update(columns=[1]), "of another version"),
+        (lambda result: result.update(n_rows=7), "not the table that result.json tells of"),
+        (lambda result: Path("old/scored.csv").unlink(), "has no scored.csv"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_one_line(change: Change, words: str) -> None:
+    run(table(), "old")
+    damaged(change)
+    with pytest.raises(InputError, match=words) as refused:
+        diff_runs(Path("old"), Path("old"))
+    assert "\n" not in str(refused.value)
+
+
+def test_the_command_says_what_changed_and_leaves_a_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    after = table()
+    after[7, "weight"], after[20, "height"] = 60.0, 17.0
+    run(table(), "old")
+    run(after, "new")
+    capsys.readouterr()
+    assert main(["novelty", "diff", "old", "new"]) == 0
+    done = capsys.readouterr()
+    assert done.out == "kpca-diff-new/report.html\n"
+    assert done.err.startswith("1 row is new on the list, 1 is gone from it, 0 stayed;")
+    assert max(map(len, done.err.splitlines())) <= 80
+    result = json.loads(Path("kpca-diff-new/result.json").read_text(encoding="utf-8"))
+    assert (result["kind"], result["appeared"][0]["name"]) == ("novelty diff", "N020")
+    assert "N007" in Path("kpca-diff-new/report.html").read_text(encoding="utf-8")
+    assert main(["novelty", "diff", "old", "nowhere"]) == 3
