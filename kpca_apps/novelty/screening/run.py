@@ -406,6 +406,9 @@ def _settings(
         "seed": model.options.seed,
         "rows explained": n_explained,
     }
+    if model.groups:
+        settings["by"] = ", ".join(model.options.columns.by)
+        settings["models of groups"] = len(model.groups)
     if rows.size_of_parts is not None:
         settings["read"] = f"in parts of {rows.size_of_parts:,} rows"
         settings["rows drawn for columns and figures"] = len(rows.sample_index)
