@@ -49,7 +49,12 @@ def model_from(make: type[Model], model: Document, arrays: Mapping[str, NDArray[
     """The model of which a file holds these parts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.kpca")
-        document = {"format": "kpca-model", "format_version": FORMAT_VERSION, "kind": "test", "model": model}
+        document = {
+            "format": "kpca-model",
+            "format_version": FORMAT_VERSION,
+            "kind": "test",
+            "model": model,
+        }
         write_parts(path, document, arrays)
         return load_model_file(path, "test", make, "a test")
 

@@ -26,7 +26,7 @@ from kpca_apps.novelty.detector.threshold import (
     conformal_p_values,
     rate_threshold,
 )
-from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale
+from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.novelty.screening.model import MAX_GROUPS, GroupModel, NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
@@ -245,6 +245,7 @@ def judge_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
             *(model.warnings if in_training else warnings_of_new(model, rows)),
             *_rest_note(model, keys, codes),
             *_model_notes(pieces),
+            *_too_few_note(threshold, pieces),
             *too_few,
         ),
         pieces=tuple(pieces),
@@ -417,6 +418,17 @@ def _model_notes(pieces: Sequence[Piece]) -> list[str]:
             for text in detector.warnings_[:-1] if few else detector.warnings_:
                 told.setdefault(text, []).append(piece.name)
     return [f"In {listed(where)}: {text}" for text, where in told.items()]
+
+
+def _too_few_note(threshold: ThresholdInfo, pieces: Sequence[Piece]) -> Iterator[str]:
+    """Say in which groups alone nothing can be flagged at the rate asked for."""
+    few = [piece.name for piece in pieces if math.isinf(piece.threshold)]
+    if few and math.isfinite(threshold.value):
+        yield (
+            f"In {listed(few)} nothing can be flagged: the reference has too few rows there for "
+            f"{threshold.rule} {threshold.setting:.3g}; take a larger rate, or fit with this one, "
+            "and the model of the whole table judges them."
+        )
 
 
 def _rows(count: int) -> str:

@@ -134,6 +134,17 @@ def test_a_group_needs_rows_enough_to_calibrate_its_rate() -> None:
     assert [group.values for group in model.groups] == [("a",), ("b",), ("few",)]
 
 
+def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_said() -> None:
+    reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
+    model, _ = fit_groups(table_from_frame(reference, "clean"), by("kind"))
+    new = two_kinds(100, 0, seed=6).with_columns(pl.col("c0").cast(pl.Float64) + 9)
+    found = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
+    flagged = {group.name: group.n_flagged for group in found.groups}
+    assert flagged == {"kind a": 0, "kind b": 100}
+    (note,) = [text for text in found.warnings if "nothing can be flagged" in text]
+    assert note.startswith('In "kind a" nothing')
+
+
 def test_a_saved_model_scores_as_before_and_threads_change_nothing(tmp_path: Path) -> None:
     table = table_from_frame(two_kinds(), "kinds")
     new = table_from_frame(two_kinds(70, 30, seed=3), "new")
