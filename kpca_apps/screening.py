@@ -21,7 +21,8 @@ from kpca_apps.files.tables.frames import column_name, frame_beside, frame_rows,
 from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
-from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
+from kpca_apps.novelty.screening.grouped import fit_groups
+from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import found_columns, inherit_options, score, screen
 from kpca_apps.novelty.table.columns import ColumnOptions
@@ -39,6 +40,8 @@ CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 # What a command calls otherwise.
 KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
+# Keywords that name any number of columns.
+LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the lines that `repr` shows.
 SHOWN, WIDTH = 4, 79
 
@@ -192,6 +195,7 @@ def screen_table(
     exclude: Columns = (),
     categorical: Columns = (),
     numeric: Columns = (),
+    by: Columns = (),
     hide: Columns = (),
     dayfirst: bool | None = None,
     explain: int = 100,
@@ -245,6 +249,9 @@ def screen_table(
         Label that means outlier.
     exclude, categorical, numeric : str or sequence of str
         Columns to leave out, to take as categories, and to take as numbers.
+    by : str or sequence of str
+        Columns whose groups are judged among themselves: each of 50 rows or more by a model of its
+        own, the others by that of the whole table.
     hide : str or sequence of str
         Columns that are used, but whose values are not shown.
     dayfirst : bool, optional
@@ -326,6 +333,7 @@ def fit_model(
     exclude: Columns = (),
     categorical: Columns = (),
     numeric: Columns = (),
+    by: Columns = (),
     hide: Columns = (),
     dayfirst: bool | None = None,
     explain: int = 100,
@@ -356,7 +364,7 @@ def fit_model(
         Whether its rows are known to be normal.
     share, count, alpha, fdr : float, optional
         What flags the rows of tables scored later; see `screen_table`.
-    id, label, exclude, categorical, numeric, hide, dayfirst : optional
+    id, label, exclude, categorical, numeric, by, hide, dayfirst : optional
         What its columns are; see `screen_table`.
     explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
         See `screen_table`.
@@ -386,7 +394,7 @@ def fit_model(
     with _in_python():
         given = _opened(table, id, _reading(told, table))
         options = _options(told, given.id, given.categories)
-        return fit_table(given.table, options, clean=clean, execution=execution)[0]
+        return fit_groups(given.table, options, clean=clean, execution=execution)[0]
 
 
 def score_table(
@@ -534,9 +542,9 @@ def _options(
     told: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
     """Gather keywords; columns that were given as categories are, unless anything else is said."""
-    names = {name: _names(told[name]) for name in ("exclude", "categorical", "numeric", "hide")}
+    names = {name: _names(told[name]) for name in LISTS}
     label = None if told["label"] is None else column_name(told["label"])
-    spoken_for = {id, label, *names["exclude"], *names["categorical"], *names["numeric"]}
+    spoken_for = {id, label, *(name for use in LISTS if use != "hide" for name in names[use])}
     names["categorical"] += tuple(sorted(set(categories) - spoken_for))
     columns = ColumnOptions(id=id, label=label, dayfirst=told["dayfirst"], **names)
     others = {one.name for one in fields(ScreeningOptions)} - {"columns"}

@@ -152,6 +152,8 @@ class RankedRow:
     hints: tuple[str, ...] = ()  # what may have gone wrong with it: a sentence each
     cells: tuple[tuple[str, str], ...] = ()  # name and text as it stands, for shown columns
     rarity: TailShare | None = None  # None with a reference (p-values) and for a hard cut
+    # The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
+    group: str = ""
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -246,6 +248,17 @@ class ThresholdInfo:
     n_calibration: int  # rows it was calibrated on; 0 for a choice
     statement: str  # one plain sentence saying what it means
     rarity: TailShare | None = None  # of a score at the threshold, as in `RankedRow`
+
+
+@dataclass(frozen=True)
+class GroupInfo:
+    """A group of rows that are judged among themselves."""
+
+    name: str  # as "species Adelie"; empty for the rest, judged by the model of the whole table
+    n_rows: int  # of the table screened
+    n_flagged: int
+    n_fitted: int  # rows its model was fitted on
+    threshold: float  # of its rows, on the scale of its own model; may be inf
 
 
 @dataclass(frozen=True)
@@ -456,6 +469,7 @@ class ScreeningResult:
     scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
     moved: tuple[MovedColumn, ...] = ()  # columns that moved against the table of the model
+    groups: tuple[GroupInfo, ...] = ()  # by which rows were judged, largest first; the rest last
     flagged_rows: tuple[FlaggedRow, ...] = ()  # the oddest of those flagged, by rank
     flagged_file: str = ""  # the file that lists them, in the folder of the run
     id_column: str | None = None  # that names the rows

@@ -31,12 +31,14 @@ import numpy as np
 
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
+from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
+from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
 
-KINDS = ("soft", "hard", "dictionary")
+KINDS = ("soft", "hard", "groups", "dictionary")
 OUTCOMES = ("refused", "loaded", "no score", "tracebacks", "killed", "above 1 GB", "over 20 s")
 MEMORY, LARGE, SLOW, PATIENCE = 4 << 30, 1 << 30, 20.0, 60.0
 NUMBERS = (0.0, -1.0, 1.0, 1e-320, 1e100, 1e155, 1e308, -1e308, np.inf, -np.inf, np.nan)
@@ -209,6 +211,8 @@ def make_models(folder: Path) -> None:
     table = mixed(24)
     save_model(fit_table(table)[0], folder / "soft")
     save_model(fit_table(table, ScreeningOptions(kernel="rbf", n_components=3))[0], folder / "hard")
+    by = ScreeningOptions(columns=ColumnOptions(by=("colour",)))
+    save_model(fit_groups(mixed(120), by)[0], folder / "groups")
     images = np.random.default_rng(0).random((40, 5, 5))
     DictionaryDenoiser(sigma=0.1).fit(images).save(folder / "dictionary")
 

@@ -50,13 +50,13 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 READING = "delimiter encoding sheet skip-rows bad-lines"
 OPTIONS = {
     "novelty screen": (
-        "reference share count alpha fdr accept label positive id exclude categorical numeric hide "
-        "dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
+        "reference share count alpha fdr accept label positive id exclude categorical numeric by "
+        "hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
         f"calibration seed jobs workers scheduler out force format flagged {READING} json "
         "quiet dry-run config"
     ),
     "novelty fit": (
-        "model share count alpha fdr label id exclude categorical numeric hide dayfirst "
+        "model share count alpha fdr label id exclude categorical numeric by hide dayfirst "
         "monthfirst kernel gamma sigma components ridge landmarks calibration seed jobs "
         f"workers scheduler force {READING} json quiet dry-run config"
     ),

@@ -54,6 +54,7 @@ TOLD_OF_COLUMNS = {
     "--exclude kind --exclude mass": {"exclude": ("kind", "mass")},
     "--categorical kind": {"categorical": ("kind",)},
     "--numeric mass": {"numeric": ("mass",)},
+    "--by kind --by colour": {"by": ("kind", "colour")},
     "--hide mass": {"hide": ("mass",)},
     "--dayfirst": {"dayfirst": True},
     "--monthfirst": {"dayfirst": False},

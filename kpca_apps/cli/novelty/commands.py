@@ -85,6 +85,11 @@ class NoveltyOptions(Options):
     exclude: list[str] | None = _column("Leave a column out. Repeatable.", "COL")
     categorical: list[str] | None = _column("Take a column as categories. Repeatable.", "COL")
     numeric: list[str] | None = _column("Take a column as numbers. Repeatable.", "COL")
+    by: list[str] | None = _column(
+        "Judge rows among those with the same value: a model for each group of 50 rows or more. "
+        "Repeatable.",
+        "COL",
+    )
     hide: list[str] | None = _column("Keep a column's values out of the report. Repeatable.", "COL")
     dayfirst: bool | None = _column(
         "Order of day and month where dates leave it open.", flags=("--dayfirst/--monthfirst",)
@@ -438,10 +443,11 @@ def fit(
             print_plan(run, rows, chosen)
             return
         from kpca_apps.cli.novelty.lines import learned, say_warnings
-        from kpca_apps.novelty.screening.model import fit_table, save_model
+        from kpca_apps.novelty.screening.grouped import fit_groups
+        from kpca_apps.novelty.screening.model import save_model
 
         with run.working("Fitting", rows):
-            fitted, _ = fit_table(rows, chosen, clean=True, execution=run.execution)
+            fitted, _ = fit_groups(rows, chosen, clean=True, execution=run.execution)
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
@@ -457,7 +463,7 @@ def fit(
 
 @command(
     app,
-    without="exclude categorical numeric dayfirst kernel gamma sigma components ridge landmarks "
+    without="by exclude categorical numeric dayfirst kernel gamma sigma components ridge landmarks "
     "calibration seed dry_run",
 )
 def score(
@@ -538,7 +544,7 @@ def explain(
 
 @command(
     app,
-    without="share count alpha fdr accept hide explain calibration workers scheduler format "
+    without="share count alpha fdr accept by hide explain calibration workers scheduler format "
     "flagged",
 )
 def compare(

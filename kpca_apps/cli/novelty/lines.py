@@ -11,6 +11,7 @@ from kpca_apps.files.names import one_line
 from kpca_apps.novelty.screening.verdict import rate_statement
 from kpca_apps.report.novelty.text import (
     PRECISION,
+    REST,
     ROC,
     file_of,
     headline,
@@ -49,6 +50,8 @@ def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ..
     console.lines(["", *summary_lines(visible), ""])
     if visible.odd_cells:
         console.lines([*odd_cell_lines(visible), ""])
+    if visible.groups:
+        console.lines([*group_lines(visible), ""])
     for pattern in visible.patterns[:MAX_PATTERNS]:
         console.say(pattern.sentence)
     if len(visible.patterns) > MAX_PATTERNS:
@@ -125,6 +128,21 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     return [found, *column_lines([row[:width] for row in rows]), *left]
 
 
+def group_lines(result: ScreeningResult) -> list[str]:
+    """Lay out the groups that rows were judged by, a line each: those with most flagged rows."""
+    groups = sorted(result.groups, key=lambda group: -group.n_flagged)
+    thresholds = [group.threshold for group in groups]
+    several = len(set(thresholds)) > 1
+    rows = [("group", "rows", "flagged", *["threshold"] * several)]
+    for group, threshold in zip(groups[:TOP], thresholds, strict=False):
+        name = one_line(group.name, 36) if group.name else REST
+        limit = f"{threshold:.3f}" if math.isfinite(threshold) else "none"
+        rows.append((name, f"{group.n_rows:,}", f"{group.n_flagged:,}", *[limit] * several))
+    left = len(groups) - TOP
+    more = f"... and {plural(left, 'more group')} in the report."
+    return [*column_lines(rows), *[more] * (left > 0)]
+
+
 def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
     """Lay out the columns that moved most against another table, a line each."""
     rows = [("column", "size", "now, and before")]
@@ -175,7 +193,8 @@ def _first_reason(row: RankedRow) -> str:
     seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)
     expected = "no value" if is_missing(reason.expected) else one_line(reason.expected, 20)
     beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
-    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}"
+    group = f" for {one_line(row.group, 40)}" if row.group else ""
+    return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}{group}"
 
 
 def explanation_lines(row: RankedRow) -> list[str]:
@@ -231,6 +250,13 @@ def learned(model: NoveltyModel) -> str:
         f"Learned {model.source.n_rows:,} rows of {one_line(model.source.name)} by "
         f"{len(model.encoder.plan.used)} columns."
     )
+    if model.groups:
+        n_own = len(model.groups)
+        own = "1 group has a model of its own"
+        if n_own > 1:
+            own = f"{n_own} groups have models of their own"
+        n_rest = model.source.n_rows - sum(group.model.source.n_rows for group in model.groups)
+        what += f" {own}; that of the table judges all others, {plural(n_rest, 'row')} of these."
     if rule.name != "alpha":
         return (
             f"{what} It flags by {rule.name} {rule.setting:g}; the threshold is set on each table "
@@ -253,6 +279,7 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     file = one_line(file_of(row, result.source.file_column), 60)
     line = f", line {row.line}" if row.line is not None else ""
     line += f" of {file}" if line and file else ""
+    group = f", judged within {one_line(row.group, 60)}" if row.group else ""
     rarity = f"p-value {row.p_value:.3g}; " if row.p_value is not None else ""
     if row.rarity is not None:
         rarity = f"{row.rarity.words} usual rows would score so high; "
@@ -261,6 +288,6 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     (score, *_), limit = scores_text([row.score, *near], result.threshold.value)
     limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"
     return (
-        f"Row {row.row}{name}{line}: {rarity}novelty score {score} ({limit}), {verdict}, rank "
-        f"{row.rank} of {result.n_rows}."
+        f"Row {row.row}{name}{line}{group}: {rarity}novelty score {score} ({limit}), {verdict}, "
+        f"rank {row.rank} of {result.n_rows}."
     )

@@ -21,7 +21,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.result import FlaggedRow, RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.ranked_list import explain_rows
+from kpca_apps.novelty.screening.ranked_list import explain_rows, judged_by
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.columns import ColumnPlan
 from kpca_apps.novelty.table.encoding import TableEncoder
@@ -146,18 +146,21 @@ def _first_reasons(
     model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
 ) -> list[_FirstReason]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
-    matrix = verdict.rows.encoded(positions)
-    own = positions if verdict.in_training else np.full(len(positions), -1)
-    blocks = [
-        _Block(rows_of(table, np.arange(len(own))[cut]), matrix[cut], own[cut])
-        for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
-    ]
-    # Without the scores of all its training rows, which may be sent far.
-    detector = DetectorState.of(model.detector).restored()
-    found = verdict.rows.over(
-        "Finding reasons", _explain_block, blocks, len(own), model.encoder, detector
-    )
-    return [reason for of_block in found for reason in of_block]
+    reasons: dict[int, _FirstReason] = {}
+    for part in judged_by(model, verdict, table, positions):
+        own, whole = part.own, np.arange(len(part.own))
+        blocks = [
+            _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
+            for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
+        ]
+        # Without the scores of all its training rows, which may be sent far.
+        detector = DetectorState.of(part.model.detector).restored()
+        found = verdict.rows.over(
+            "Finding reasons", _explain_block, blocks, len(own), part.model.encoder, detector
+        )
+        of_part = (reason for of_block in found for reason in of_block)
+        reasons |= zip(part.places.tolist(), of_part, strict=True)
+    return [reasons[place] for place in range(len(positions))]
 
 
 def _explain_block(

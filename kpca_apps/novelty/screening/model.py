@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
-from kpca_apps.files.tables.table import SourceInfo
+from kpca_apps.files.tables.table import PartedTable, SourceInfo
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.detector.threshold import Rule
@@ -26,15 +27,16 @@ from kpca_apps.novelty.screening.options import (
     ScreeningOptions,
     resolve_rule,
 )
-from kpca_apps.novelty.table.columns import check_options, infer_plan
+from kpca_apps.novelty.table.columns import ColumnPlan, check_options, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
-from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names
+from kpca_apps.novelty.table.rows import AnyTable, GroupKey, TableRows, column_names
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 KIND = "novelty"
+MAX_GROUPS = 100  # with a model of their own
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 IN_PARTS = "and is read in parts"
 
@@ -53,11 +55,40 @@ class NoveltyModel:
     source: SourceInfo  # the table fitted on
     versions: Mapping[str, str]  # of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # about the table fitted on
+    groups: tuple[GroupModel, ...] = ()  # that have a model of their own, largest first
+    # With groups: that the choice of the fit set on the scores of all rows; None: a rate.
+    group_threshold: float | None = None
 
     @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
         return not self.detector.contaminated
+
+
+@dataclass(frozen=True)
+class GroupModel:
+    """What judges the rows of one group."""
+
+    values: GroupKey  # of its rows in the columns they are grouped by
+    model: NoveltyModel
+
+
+@dataclass(frozen=True)
+class StoredGroup:
+    """What a model file holds of a group: its values, and the fields that are its own."""
+
+    values: tuple[str | None, ...]
+    n_rows: Annotated[int, Meta(ge=3)]
+    encoder: TableEncoder
+    detector: DetectorState
+    training_scores: Annotated[FloatArray, "n"]
+
+    def validate(self) -> None:
+        """Refuse parts that are sound by themselves but do not belong together."""
+        if tuple(group.columns for group in self.encoder.groups) != self.detector.groups:
+            raise ValueError("the encoder and the detector of a group differ in their columns")
+        if self.detector.n_samples_fit != self.n_rows:
+            raise ValueError("a group was fitted on other rows")
 
 
 @dataclass(frozen=True)
@@ -72,6 +103,8 @@ class StoredModel:
     source: SourceInfo
     versions: dict[str, str]
     warnings: tuple[str, ...]
+    groups: tuple[StoredGroup, ...]
+    group_threshold: float | None
 
     def validate(self) -> None:
         """Refuse parts that are sound by themselves but do not belong together."""
@@ -84,6 +117,24 @@ class StoredModel:
         n_scores = n_rows * (n_rows <= SAMPLE_ROWS)
         if self.detector.n_samples_fit != n_rows or len(self.training_scores) != n_scores:
             raise ValueError("the scores are not those of the rows fitted on")
+        by, keys = self.options.columns.by, {group.values for group in self.groups}
+        used = {spec.name for spec in self.encoder.plan.used}
+        sound = (
+            bool(by) == bool(self.groups)
+            and len(keys) == len(self.groups) <= MAX_GROUPS
+            and all(len(key) == len(by) for key in keys)
+            and sum(group.n_rows for group in self.groups) <= n_rows
+            and {*by} <= used
+            and (self.group_threshold is None) == (self.rule.calibrated or not self.groups)
+        )
+        for group in self.groups:
+            names = {spec.name for spec in group.encoder.plan.used}
+            few = group.n_rows if n_scores else 0
+            sound &= names <= used - {*by} and len(group.training_scores) == few
+            sound &= group.detector.parameters.contaminated != clean
+            sound &= group.detector.combined is not None
+        if not sound:
+            raise ValueError("the groups do not fit the rest")
 
 
 def fit_table(
@@ -93,10 +144,13 @@ def fit_table(
     clean: bool = True,
     is_accepted: BoolArray | None = None,
     execution: Execution | None = None,
+    plan: ColumnPlan | None = None,
 ) -> tuple[NoveltyModel, TableRows]:
     """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
 
     Of a table that is not `clean`, rows that are accepted (n,) are learned from as normal ones.
+    `plan` says what the columns become, where those of a table that has these rows were planned
+    and looked at before; by default the options and the rules do.
 
     Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with
     the seed; what is summed or trimmed, from all.
@@ -106,17 +160,20 @@ def fit_table(
     rule = resolve_rule(options, clean=clean)
     check_options(options.columns, column_names(table), table.source.name)
     sample = draw_sample(table, options.seed, execution)
-    plan = infer_plan(sample.table, options.columns)
+    is_new, plan = plan is None, plan or infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
-    rows = table_rows(
-        encoder,
-        table,
-        seed=options.seed,
-        n_jobs=options.jobs,
-        execution=execution,
-        sample=sample,
-        is_accepted=is_accepted,
-    )
+    if is_new or isinstance(table, PartedTable):
+        rows = table_rows(
+            encoder,
+            table,
+            seed=options.seed,
+            n_jobs=options.jobs,
+            execution=execution,
+            sample=sample,
+            is_accepted=is_accepted,
+        )
+    else:
+        rows = TableRows(encoder, table, n_jobs=options.jobs)
     n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
     detector = _unfitted_detector(rule, options, encoder, rows.n_rows, n_judged, clean)
     try:
@@ -144,7 +201,7 @@ def fit_table(
         warnings=(
             *((of_size,) if rows.size_of_parts is not None else ()),
             *plan.warnings,
-            *rows.warnings(),
+            *(rows.warnings() if is_new else ()),
             *of_fit,
         ),
     )
@@ -230,12 +287,23 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         Where to; replaced if it exists.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
+    groups = tuple(
+        StoredGroup(
+            group.values,
+            group.model.source.n_rows,
+            group.model.encoder,
+            DetectorState.of(group.model.detector),
+            group.model.training_scores if few else np.empty(0),
+        )
+        for group in model.groups
+    )
     changed = {
         "detector": DetectorState.of(model.detector),
         "training_scores": model.training_scores if few else np.empty(0),
         # Threads are left to the next machine.
         "options": replace(model.options, jobs=None),
         "versions": dict(model.versions),
+        "groups": groups,
     }
     save_model_file(path, KIND, StoredModel(**{**vars(model), **changed}))
 
@@ -272,5 +340,22 @@ def load_model(path: str | Path) -> NoveltyModel:
         warnings += (
             f"The model was fitted with {fitted_with}: scores may differ in their last digits.",
         )
-    detector = stored.detector.restored()
-    return NoveltyModel(**{**vars(stored), "detector": detector, "warnings": warnings})
+    model = NoveltyModel(
+        **{**vars(stored), "detector": stored.detector.restored(), "warnings": warnings}
+        | {"groups": (), "group_threshold": None}
+    )
+    groups = tuple(
+        GroupModel(
+            group.values,
+            replace(
+                model,
+                encoder=group.encoder,
+                detector=group.detector.restored(),
+                training_scores=group.training_scores,
+                source=replace(model.source, n_rows=group.n_rows),
+                warnings=(),
+            ),
+        )
+        for group in stored.groups
+    )
+    return replace(model, groups=groups, group_threshold=stored.group_threshold)

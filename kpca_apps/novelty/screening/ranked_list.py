@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
-from kpca_apps.novelty.screening.hints import hint_rows
+from kpca_apps.novelty.screening.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.verdict import Verdict
+from kpca_apps.novelty.screening.verdict import Piece, Verdict
 from kpca_apps.novelty.table.encoding import TableEncoder
+from kpca_apps.novelty.table.rows import TableRows, rows_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -38,14 +39,18 @@ def list_rows(
 
     `positions` are their places in the table that was scored, of which `id_column` names the rows.
     """
-    explained = positions[:n_explained]
-    reasons: list[tuple[Reason, ...]] = []
-    hints: list[tuple[str, ...]] = []
-    if n_explained:
-        matrix = verdict.rows.encoded(explained)
-        own = explained if verdict.in_training else np.full(n_explained, -1)
-        reasons = explain_rows(model.encoder, model.detector, table, matrix, own)
-        hints = hint_rows(model, verdict.rows, table, matrix, explained)
+    reasons: dict[int, tuple[Reason, ...]] = {}
+    hints: dict[int, tuple[str, ...]] = {}
+    for part in judged_by(model, verdict, table, positions[:n_explained]):
+        encoder, places = part.model.encoder, part.places.tolist()
+        found = explain_rows(encoder, part.model.detector, part.table, part.matrix, part.own)
+        reasons |= zip(places, found, strict=True)
+        compared = part.compared(verdict)
+        told = hint_rows(part.model, compared, part.table, part.matrix, part.positions)
+        hints |= zip(places, told, strict=True)
+    group_of = np.full(len(positions), "", dtype=object)
+    for piece in verdict.pieces:
+        group_of[piece.places(positions)[0]] = piece.name
     hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
     shown = [name for name in table.frame.columns if name not in hidden]
     rarity, rarities, p_values = model.detector.rarity_, verdict.rarities, verdict.p_values
@@ -54,7 +59,7 @@ def list_rows(
         rare = None
         if rarity is not None and rarities is not None:
             rare = rarity.describe(float(rarities[position]))
-        why = reasons[place] if place < n_explained else ()
+        why = reasons.get(place, ())
         names = {*shown[:MAX_CELLS], *(reason.column for reason in why)}
         listed.append(
             RankedRow(
@@ -67,12 +72,55 @@ def list_rows(
                 flagged=bool(verdict.flagged[position]),
                 reasons=why,
                 explained=place < n_explained,
-                hints=hints[place] if place < n_explained else (),
+                hints=hints.get(place, ()),
                 cells=tuple((n, table.column(n).text(place)) for n in shown if n in names),
                 rarity=rare,
+                group=group_of[place],
             )
         )
     return tuple(listed)
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """Rows to explain that one model judges."""
+
+    model: NoveltyModel
+    table: Table  # they as they stand
+    matrix: FloatArray  # (r, d), they encoded
+    places: IntArray  # (r,), among all that are to be explained
+    positions: IntArray  # (r,), among the rows that the model judges
+    own: IntArray  # (r,), among its training rows, or -1
+    piece: Piece | None = None
+
+    def compared(self, verdict: Verdict) -> TableRows:
+        """Return rows of the table that the model judges, to compare these with."""
+        piece = self.piece
+        if piece is None or not piece.name:
+            return verdict.rows
+        places = np.linspace(0, len(piece.positions) - 1, MAX_COMPARED).astype(np.int64)
+        drawn = np.unique(places)
+        rows = verdict.rows.seen_by(self.model.encoder, piece.positions[drawn])
+        rows.sample_index = drawn
+        return rows
+
+
+def judged_by(
+    model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
+) -> Iterator[JudgedRows]:
+    """Part rows at some positions, the first of `table`, by the model that judges them."""
+    none = np.full(len(positions), -1)
+    if not verdict.pieces and len(positions):
+        own = positions if verdict.in_training else none
+        matrix, places = verdict.rows.encoded(positions), np.arange(len(positions))
+        yield JudgedRows(model, table, matrix, places, positions, own)
+    for piece in verdict.pieces:
+        places, among = piece.places(positions)
+        if len(places):
+            rows = rows_of(table, places)
+            matrix = piece.model.encoder.matrix(rows)
+            own = among if verdict.in_training else none[: len(among)]
+            yield JudgedRows(piece.model, rows, matrix, places, among, own, piece)
 
 
 def explain_rows(

@@ -32,12 +32,13 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
 )
 from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reasons_between
-from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, fit_table, library_versions
+from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
+from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
-from kpca_apps.novelty.screening.verdict import Verdict, score_rows, top_rows
+from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
 from kpca_apps.novelty.table.columns import (
     UNKNOWN,
@@ -50,6 +51,7 @@ from kpca_apps.novelty.table.columns import (
 )
 from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
 from kpca_apps.novelty.table.duplicates import find_duplicates
+from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import FILLED
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import (
@@ -109,10 +111,10 @@ def screen(
     if reference is None:
         if accept is not None:
             known = _find_accepted(accept, table, table, options, execution)
-        model, rows = fit_table(
+        model, rows = fit_groups(
             table, options, clean=False, is_accepted=_marked(known), execution=execution
         )
-        verdict = score_rows(model, rows, options)
+        verdict = judge_rows(model, rows, options)
         return _describe(model, verdict, options, rows, command, known, LEARNED), model
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
@@ -133,9 +135,9 @@ def screen(
         # Rows of the reference itself are in it.
         if known.n_rows and table.source.sha256 != reference.source.sha256:
             reference = extended(reference, table, known.is_accepted)
-    model, rows = fit_table(reference, of_reference, clean=True, execution=execution)
+    model, rows = fit_groups(reference, of_reference, clean=True, execution=execution)
     model, scored = rows_to_score(model, table, options, execution, _marked(known))
-    verdict = score_rows(model, scored, options)
+    verdict = judge_rows(model, scored, options)
     return _describe(model, verdict, options, rows, command, known, JOINED), model
 
 
@@ -182,7 +184,7 @@ def score(
     options = options or inherit_options(model, table)
     known = _accepted_by(accept, model, table, execution)
     model, rows = rows_to_score(model, table, options, execution, _marked(known))
-    verdict = score_rows(model, rows, options)
+    verdict = judge_rows(model, rows, options)
     return _describe(model, verdict, options, None, command, known)
 
 
@@ -224,8 +226,7 @@ def rows_to_score(
     def hidden(spec: ColumnSpec) -> ColumnSpec:
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
-    encoder = model.encoder
-    known = {spec.name for spec in encoder.plan.specs}
+    known = {spec.name for spec in model.encoder.plan.specs}
     # Columns that the model does not know are left out, but their cells are listed.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
@@ -234,9 +235,17 @@ def rows_to_score(
         for name in dict.fromkeys([*hide, *filter(None, [id])])
         if name not in known
     ]
-    plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
-    coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
-    encoder = replace(encoder, plan=plan, coders=coders)
+
+    def hiding(encoder: TableEncoder) -> TableEncoder:
+        plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
+        coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
+        return replace(encoder, plan=plan, coders=coders)
+
+    encoder = hiding(model.encoder)
+    groups = tuple(
+        replace(group, model=replace(group.model, encoder=hiding(group.model.encoder)))
+        for group in model.groups
+    )
     rows = table_rows(
         encoder,
         in_parts(table),
@@ -245,7 +254,7 @@ def rows_to_score(
         execution=execution,
         is_accepted=is_accepted,
     )
-    return replace(model, encoder=encoder), rows
+    return replace(model, encoder=encoder, groups=groups), rows
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
@@ -276,7 +285,7 @@ def explain_row(
     model, rows = rows_to_score(model, table, options, execution, _marked(known))
     id_column = naming_column(rows, options.columns.id)
     position = np.array([_find_row(rows, id_column, row, line)])
-    verdict = score_rows(model, rows, options)
+    verdict = judge_rows(model, rows, options)
     result = _describe(model, verdict, options, None, "", known)
     (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
     return listed, result
@@ -397,6 +406,7 @@ def _describe(
         flagged_rows=flagged_rows,
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
+        groups=group_infos(verdict),
         row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
@@ -456,6 +466,9 @@ def _settings(
         "seed": model.options.seed,
         "rows explained": n_explained,
     }
+    if model.groups:
+        settings["by"] = ", ".join(model.options.columns.by)
+        settings["models of groups"] = len(model.groups)
     if rows.size_of_parts is not None:
         settings["read"] = f"in parts of {rows.size_of_parts:,} rows"
         settings["rows drawn for columns and figures"] = len(rows.sample_index)

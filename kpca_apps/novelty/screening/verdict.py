@@ -37,6 +37,22 @@ ROWS_A_BATCH = 1_024
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Rows of a table that one model judges, where several do."""
+
+    name: str  # of their group, to show; empty where the model is that of the whole table
+    model: NoveltyModel
+    positions: IntArray  # (k,), increasing
+    threshold: float  # on the scale of its own model
+
+    def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
+        """Which of some positions are of these rows, and where they are among the model's rows."""
+        found = np.flatnonzero(np.isin(positions, self.positions))
+        mine = positions[found]
+        return found, np.searchsorted(self.positions, mine) if self.name else mine
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A table scored and flagged by a model; arrays (n,) are as in `ScreeningResult`."""
 
@@ -50,6 +66,13 @@ class Verdict:
     threshold: ThresholdInfo
     scale: ScoreScale | None
     warnings: tuple[str, ...]
+    pieces: tuple[Piece, ...] = ()  # by groups: together all rows
+
+
+def is_fitted_on(model: NoveltyModel, rows: TableRows) -> bool:
+    """Whether they are the very rows that a model was fitted on, and their scores are known."""
+    has_scores = rows.source.n_rows == len(model.training_scores)
+    return has_scores and rows.source.sha256 == model.source.sha256
 
 
 def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) -> Verdict:
@@ -60,14 +83,12 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     detector, calibration_scores = model.detector, model.detector.calibration_scores_
-    has_scores = rows.source.n_rows == len(model.training_scores)
-    in_training = has_scores and rows.source.sha256 == model.source.sha256
+    in_training = is_fitted_on(model, rows)
     if in_training:
         scores, warnings = model.training_scores, model.warnings
     else:
         scores = rows.map(detector.row_scores())
-        of_model = (f"In {model.source.name}, the reference: {text}" for text in model.warnings)
-        warnings = (*of_model, *rows.warnings())
+        warnings = warnings_of_new(model, rows)
     ranks = _rank_rows(model, rows, scores, in_training=in_training)
     p_values = conformal_p_values(calibration_scores, scores) if model.clean else None
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
@@ -79,7 +100,7 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         scores[judged],
         calibration_scores if model.clean else None,
         detector.calibration_,
-        chosen_before=detector.threshold_ if is_kept else None,
+        set_before=detector.threshold_ if is_kept else None,
     )
     flagged = np.zeros(len(scores), dtype=bool)
     flagged[judged] = flagged_of_judged
@@ -88,7 +109,7 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         is_last = is_accepted[order]
         ranks[np.r_[order[~is_last], order[is_last]]] = np.arange(1, len(ranks) + 1)
     rarity, rarities = detector.rarity_, None
-    scale = _p_value_scale(calibration_scores) if model.clean else None
+    scale = p_value_scale(calibration_scores) if model.clean else None
     if rarity is not None:
         rarities, scale = rarity.share(scores), rarity.scale_of_scores
         (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
@@ -105,6 +126,12 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         scale=scale,
         warnings=(*warnings, *too_few),
     )
+
+
+def warnings_of_new(model: NoveltyModel, rows: TableRows) -> tuple[str, ...]:
+    """Return what is to be known of rows that a model was not fitted on."""
+    of_model = (f"In {model.source.name}, the reference: {text}" for text in model.warnings)
+    return (*of_model, *rows.warnings())
 
 
 def _rank_rows(
@@ -163,17 +190,18 @@ def flag(
     calibration_scores: FloatArray | None = None,
     calibration: str | None = None,
     *,
-    chosen_before: float | None = None,
+    set_before: float | None = None,
 ) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
     """Flag rows by a rule, with a plain sentence on what it means and warnings.
 
     `calibration_scores` are those of clean rows, where there are any, and `calibration` says how
-    they were obtained. A threshold `chosen_before`, on another table, is taken as it is.
+    they were obtained. A threshold `set_before`, such as one chosen on another table, is taken as
+    it is.
     """
     n, setting = len(scores), rule.setting
-    if rule.name == "count" and chosen_before is None and setting >= n:
+    if rule.name == "count" and set_before is None and setting >= n:
         raise ConfigError(f"count {setting:g} would flag every one of the {n} rows: choose fewer")
-    value = chosen_before
+    value = set_before
     if value is None:
         value = rule.threshold(scores, calibration_scores)
     flagged = scores > value
@@ -194,7 +222,7 @@ def flag(
                 instead = "give more of them, a larger --fdr, or a false-alarm rate (--alpha)."
             few = f"{n_calibration:,} reference rows are too few for {rule.name} {setting:.3g}"
             warnings = (f"{few}: {instead}",)
-    elif chosen_before is not None:
+    elif set_before is not None:
         statement = (
             f"A choice: the threshold that {rule.name} {setting:.3g} set on the table the model "
             f"was fitted on; {NO_RATE}."
@@ -274,7 +302,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
+def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
     """Say what p-values mean, and which scores have round ones."""
     n = len(calibration_scores)
     rates = [0.1**power for power in range(1, 7)]

@@ -75,8 +75,10 @@ class ColumnOptions:
     hide: tuple[str, ...] = ()  # used, but their values stay out of the report
     # Order of day and month where the cells of a column leave it open.
     dayfirst: bool | None = None
+    by: tuple[str, ...] = ()  # rows of equal text in all of these are judged among themselves
 
 
+BY = "rows are judged by its groups"  # why a column is taken as categories
 UNKNOWN = "not in the reference"  # why a column of a table to score is left out
 
 
@@ -188,7 +190,7 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
             f"give a table with at least {_MIN_ROWS}."
         )
     specs = [_spec(column, options, where, prefer_comma=False) for column in columns]
-    declared = {*options.numeric, *options.categorical}
+    declared = {*options.numeric, *options.categorical, *options.by}
     if any(
         isinstance(spec.format, NumberFormat)
         and spec.format.decimal == ","
@@ -231,6 +233,7 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
         "--exclude": options.exclude,
         "--categorical": options.categorical,
         "--numeric": options.numeric,
+        "--by": options.by,
     }
     if options.label is not None and options.label in options.hide:
         raise ConfigError(
@@ -270,6 +273,7 @@ def _spec(column: Column, options: ColumnOptions, where: str, *, prefer_comma: b
         ("id", "given as the identifier of rows", (options.id,)),
         ("excluded", "excluded by the user", options.exclude),
         ("categorical", "declared categorical", options.categorical),
+        ("categorical", BY, options.by),
     )
     role, why = next(((role, why) for role, why, names in uses if name in names), ("", ""))
     if role:

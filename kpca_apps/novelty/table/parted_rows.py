@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import (
@@ -28,15 +29,31 @@ from kpca_apps.engine.rows import (
     Sums,
     sample_positions,
 )
-from kpca_apps.errors import InputError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, unusable
-from kpca_apps.files.tables.table import PartedTable, Table, TablePart, parted
+from kpca_apps.files.tables.table import (
+    PartedTable,
+    Rows,
+    Table,
+    TablePart,
+    collect,
+    parted,
+)
 from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.table.columns import listed
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.odd_cells import CellRule
-from kpca_apps.novelty.table.rows import AnyTable, RowQuery, TableRows, hash_rows, rows_of
+from kpca_apps.novelty.table.rows import (
+    AnyTable,
+    GroupKey,
+    RowQuery,
+    TableRows,
+    hash_rows,
+    row_groups,
+    rows_of,
+)
 from kpca_apps.parallel.workers import Kept, Workers, tree_reduce
 
 FloatArray = NDArray[np.float64]
@@ -44,6 +61,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
 Result = TypeVar("Result")
+# Groups of rows that are told apart; an identifier has more.
+MOST_KEYS = 100_000
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
@@ -216,6 +235,10 @@ def _work_part(task: _Task, function: Callable[[Table], Result]) -> Result:
     return function(task.part.read())
 
 
+def _groups_part(task: _Task, by: tuple[str, ...]) -> tuple[list[GroupKey], IntArray]:
+    return row_groups(task.part.read(), by)
+
+
 def _take_part(task: _Task) -> Table:
     return rows_of(task.part.read(), task.places)
 
@@ -335,6 +358,17 @@ class PartedRows(TableRows):
         found = self._execution.over("Looking for rows", _find_part, tasks, self.n_rows, query)
         return np.concatenate(list(found))
 
+    def groups(self, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
+        """Return the groups by some columns, and the place among them of each row, shape (n,)."""
+        return table_groups(self._table, by, self._execution)
+
+    def seen_by(self, encoder: TableEncoder, positions: IntArray) -> TableRows:
+        """Look at some of the rows, positions increasing, through another encoder."""
+        table, work = table_subset(self._table, positions, self._execution), self._execution
+        if isinstance(table, Table):
+            return TableRows(encoder, table, n_jobs=self._n_jobs)
+        return PartedRows(encoder, table, draw_sample(table, 0, work), work, drawn=False)
+
     def over(
         self,
         what: str,
@@ -402,6 +436,49 @@ def _tasks_of(table: PartedTable, positions: IntArray) -> tuple[list[_Task], Int
         for part, start, stop in zip(table.parts, cuts, cuts[1:], strict=False)
     ]
     return tasks, back
+
+
+def table_groups(
+    table: AnyTable, by: Sequence[str], execution: Execution
+) -> tuple[list[GroupKey], IntArray]:
+    """Find the groups of equal text in some columns, and the place among them of each row.
+
+    ConfigError where there are as many as identifiers have.
+    """
+    if isinstance(table, Table):
+        return row_groups(table, by)
+    found: dict[GroupKey, int] = {}
+    codes, start, tasks = row_values(table.n_rows, np.int64), 0, map(_Task, table.parts)
+    for keys, places in execution.over(
+        "Finding groups", _groups_part, tasks, table.n_rows, tuple(by)
+    ):
+        numbers = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
+        if len(found) > MOST_KEYS:
+            raise ConfigError(
+                f"--by {listed(by)} makes more than {MOST_KEYS:,} groups: name a column of few "
+                "values, such as a kind, a site or a machine"
+            )
+        codes[start : start + len(places)] = numbers[places]
+        start += len(places)
+    return list(found), codes
+
+
+def table_subset(table: AnyTable, positions: IntArray, execution: Execution) -> AnyTable:
+    """Return a table of some rows, positions increasing; of more than 100,000, one in parts."""
+    if isinstance(table, Table) or len(positions) <= SAMPLE_ROWS:
+        return take_rows(table, positions, execution)
+    tasks, _ = _tasks_of(table, positions)
+    tasks = [task for task in tasks if len(task.places)]
+    n_rows, has_lines = sum(task.n_rows for task in tasks), tasks[0].part.read().lines is not None
+
+    def pieces() -> Iterator[pa.Table]:
+        for piece in execution.over("Fetching rows", _take_part, tasks, n_rows):
+            rows = piece.frame.to_arrow()
+            yield rows if piece.lines is None else rows.append_column("", pa.array(piece.lines))
+
+    source, label = table.source, one_line(table.source.name, 200)
+    rows = Rows(pieces(), list(table.columns), [], has_lines)
+    return collect(rows, source, label, lambda: source.sha256, SAMPLE_ROWS, None)
 
 
 def take_rows(

@@ -32,6 +32,8 @@ HashArray = NDArray[np.uint64]
 Result = TypeVar("Result")
 
 AnyTable = Table | PartedTable
+# What the rows of a group say in the columns they are grouped by; None where a cell is missing.
+GroupKey = tuple[str | None, ...]
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 
 
@@ -106,6 +108,14 @@ class TableRows:
         """Return the positions of the rows that are meant."""
         return query.positions(self.sample_table)
 
+    def groups(self, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
+        """Return the groups by some columns, and the place among them of each row, shape (n,)."""
+        return row_groups(self.sample_table, by)
+
+    def seen_by(self, encoder: TableEncoder, positions: IntArray) -> TableRows:
+        """Look at some of the rows, positions increasing, through another encoder."""
+        return TableRows(encoder, rows_of(self.sample_table, positions), n_jobs=self._n_jobs)
+
     def over(
         self,
         what: str,
@@ -177,6 +187,16 @@ def hash_rows(table: Table, encoder: TableEncoder) -> HashArray:
     """
     names = [spec.name for spec in encoder.plan.used]
     return table.frame.select(names).hash_rows(seed=0).to_numpy()
+
+
+def row_groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
+    """Find the groups of equal text in some columns, and the place among them of each row."""
+    levels = [table.column(name).levels for name in by]
+    codes = np.column_stack([of.codes for of in levels])
+    found, places = np.unique(codes, axis=0, return_inverse=True)
+    texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 is a missing cell
+    keys = [tuple(of[code] for of, code in zip(texts, row, strict=True)) for row in found.tolist()]
+    return keys, np.asarray(places, dtype=np.int64).reshape(-1)
 
 
 def rows_of(table: Table, positions: IntArray) -> Table:

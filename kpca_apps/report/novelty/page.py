@@ -13,6 +13,7 @@ from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnProfile,
     ComparisonResult,
+    GroupInfo,
     NumericProfile,
     OddCell,
     Pattern,
@@ -25,6 +26,7 @@ from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawi
 from kpca_apps.report.novelty.text import (
     MAX_ROWS,
     PRECISION,
+    REST,
     ROC,
     diff_headline,
     expected_text,
@@ -50,6 +52,8 @@ MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
 MAX_COLUMNS = 200  # rows of the column plan
+MAX_GROUPS = 101  # as many as have models of their own, and the rest
+MAX_GROUP = 60  # characters of the name of one
 MAX_CELL = 200  # characters of one cell
 ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
 MAX_REASONS = 3
@@ -77,6 +81,8 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
         rows=rows,
         n_more_rows=result.n_judged - len(rows),
         repeats=_repeats(result),
+        groups=[_group(group) for group in result.groups[:MAX_GROUPS]],
+        n_more_groups=len(result.groups[MAX_GROUPS:]),
         max_moved=MAX_COLUMNS,
         plane=drawn.plane,
         figure_folds=drawn.folds,
@@ -238,6 +244,15 @@ def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
     return repeats
 
 
+def _group(group: GroupInfo) -> dict[str, Any]:
+    """Return a group, ready to show."""
+    return vars(group) | {
+        "name": cut(group.name or REST, MAX_CELL),
+        "threshold": scores_text([], group.threshold)[1],
+        "judge": "a model of its own" if group.name else "the model of the whole table",
+    }
+
+
 def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
     """Return some ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
@@ -255,6 +270,7 @@ def _row(
     p_value = "" if row.p_value is None else number(row.p_value, keep_zeros=True)
     return vars(row) | {
         "id": cut(row.id or "", MAX_CELL),
+        "group": cut(row.group, MAX_GROUP),
         "score": score,
         "threshold": threshold,
         "score_value": row.score,

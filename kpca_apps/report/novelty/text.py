@@ -23,6 +23,7 @@ from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent
 
 MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
+REST = "(all other groups)"  # that have no model of their own
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 

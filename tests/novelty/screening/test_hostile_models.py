@@ -15,9 +15,11 @@ import pytest
 from kpca_apps.errors import ModelFileError
 from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
+from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.files.model_parts import Arrays, Document, read_parts, write_parts
 from tests.novelty.tables import frame_of
 
@@ -55,13 +57,15 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
-    """Documents of a soft and a hard model."""
+    """Documents of a soft and a hard model, and of one by groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
     found = []
     for options in (ScreeningOptions(), ScreeningOptions(kernel="rbf", n_components=3)):
         save_model(fit_table(table, options)[0], path)
         found.append(read_parts(path))
-    return found
+    by = ScreeningOptions(columns=ColumnOptions(by=("sick",)))
+    save_model(fit_groups(mixed(156), by)[0], path)
+    return [*found, read_parts(path)]
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -102,13 +106,17 @@ def test_the_table_has_every_kind_of_column(table: Table, archives: list[Any]) -
     assert roles >= {"numeric", "boolean", "categorical", "datetime", "text", "identifier"}
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["soft", "hard"])
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["soft", "hard", "groups"])
 def test_no_value_of_another_kind_fails_later(
     which: int, archives: list[tuple[Document, Arrays]], table: Table, tmp_path: Path
 ) -> None:
     document, arrays = archives[which]
     # Each leaf gets one of the values (all of all take minutes); the encoders are the same.
     parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
+    if which == 2:
+        parts = [leaf for leaf in parts if leaf[1:2] in (("groups",), ("group_threshold",))]
+        # Of one group: its parts are those of other models, of which some will do.
+        parts = [leaf for leaf in parts if len(leaf) < 4 or leaf[2] == 0][::3]
     for number, leaf in enumerate(parts):
         value = HOSTILE[(5 * number + which) % len(HOSTILE)]
         write_parts(tmp_path / "bad.kpca", changed(document, leaf, value), arrays)
@@ -148,6 +156,35 @@ def test_values_that_no_fit_leads_to_are_one_line(
 ) -> None:
     document, arrays = archives[0]
     write_parts(tmp_path / "bad.kpca", changed(document, ("model", *leaf), value), arrays)
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; fit the mod"):
+        load_model(tmp_path / "bad.kpca")
+
+
+@pytest.mark.parametrize(
+    ("leaf", "value"),
+    [
+        (("groups",), []),
+        (("groups", 1, "values"), ["no"]),
+        (("groups", 0, "values"), ["no", "Yes"]),
+        (("groups", 0, "n_rows"), 10**9),
+        (("groups", 0, "detector", "parameters", "contaminated"), True),
+        (("groups", 0, "detector", "combined"), None),
+        (("group_threshold",), 3.0),
+        (("options", "columns", "by"), []),
+        (("options", "columns", "by"), ["name"]),
+    ],
+    ids=str,
+)
+def test_groups_that_no_fit_leads_to_are_one_line(
+    leaf: tuple[Any, ...], value: object, archives: list[tuple[Document, Arrays]], tmp_path: Path
+) -> None:
+    document, arrays = archives[2]
+    assert document["model"]["groups"][0]["values"] == ["Yes"]
+    assert document["model"]["groups"][1]["values"] == ["no"]
+    changes = changed(document, ("model", *leaf), value)
+    if leaf[-2:] == (1, "values"):  # two groups of one value
+        changes["model"]["groups"][0]["values"] = value
+    write_parts(tmp_path / "bad.kpca", changes, arrays)
     with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; fit the mod"):
         load_model(tmp_path / "bad.kpca")
 

@@ -87,7 +87,7 @@ def test_a_count_of_the_whole_table_is_refused() -> None:
 
 
 def test_a_threshold_of_an_earlier_table_is_called_a_choice() -> None:
-    flagged, info, _ = flag(Rule("share", 0.01), SCORES, chosen_before=0.25)
+    flagged, info, _ = flag(Rule("share", 0.01), SCORES, set_before=0.25)
     assert flagged.tolist() == [False, True, True, True, False]
     assert (info.value, info.n_calibration) == (0.25, 0)
 
