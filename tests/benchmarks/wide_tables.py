@@ -1,0 +1,366 @@
+"""Tables of many columns through the command, beside other detectors: faults found, time, memory.
+
+Made from a seed: sensors that follow a few causes, blocks of related columns, columns that have
+nothing to do with each other, expressions of genes, counts, texts of a few levels, and sensors
+with gaps. Before any detector sees a table, 24 of its rows (an eighth of fewer than 192) get a
+fault, in turn: one cell ten times too large or small; the numbers of two columns exchanged; a
+twentieth of the columns off by four standard deviations; a tenth of the columns taken from another
+row; every column taken from another row; and several rows off alike in a tenth of the columns.
+Where no columns are related, the two kinds that only relations show are left out.
+
+    python tests/benchmarks/wide_tables.py [--sizes 1000x300 1000x1500] [--seeds 1] [--only noise]
+
+``--sizes 300x300`` is short. Each table is written as CSV and screened by the command in a process
+of its own, as a user would; the others get its numbers in memory, standardised, with an indicator
+of each level and gaps filled with the mean. Printed are the mean area under the ROC curve of each
+kind against the rows without faults, the share of faults among as many rows as there are faults,
+CPU seconds and peak memory of the command, and the bytes of its model for each byte of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (
+    sys.executable,
+    "-c",
+    "import sys; from kpca_apps.cli.entry import main; sys.exit(main())",
+)
+OURS = "kpca_apps"
+FloatArray = NDArray[np.float64]
+Make = Callable[[int, int, np.random.Generator], FloatArray]
+Fault = Callable[["Planter", int], None]
+
+
+def offsets(d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Means and spreads of quantities measured in units of all sizes."""
+    mean = np.exp(rng.normal(2, 2, d))
+    return mean, mean * rng.uniform(0.05, 0.3, d)
+
+
+def sensors(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Eight causes in every column, and noise."""
+    mean, spread = offsets(d, rng)
+    causes = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) / np.sqrt(8)
+    return mean + spread * (causes + 0.3 * rng.normal(size=(n, d)))
+
+
+def blocks(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Blocks of ten columns that share one cause."""
+    mean, spread = offsets(d, rng)
+    causes = np.repeat(rng.normal(size=(n, -(-d // 10))), 10, axis=1)[:, :d]
+    return mean + spread * (causes + 0.5 * rng.normal(size=(n, d)))
+
+
+def noise(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Columns that have nothing to do with each other."""
+    mean, spread = offsets(d, rng)
+    return mean + spread * rng.normal(size=(n, d))
+
+
+def genes(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Skew values on scales of their own, a fifth of which follow each of 15 programmes."""
+    loads = rng.normal(size=(15, d)) * (rng.random((15, d)) < 0.2)
+    logs = rng.normal(size=(n, 15)) @ loads + 0.6 * rng.normal(size=(n, d))
+    return np.exp(0.7 * logs + rng.normal(0, 2, d))
+
+
+def counts(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Mostly zeros, of four mixed sources."""
+    rates = rng.gamma(2, size=(n, 4)) @ (rng.gamma(0.3, size=(4, d)) / 2)
+    return rng.poisson(rates).astype(float)
+
+
+def levels(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Cuts into four levels, written as texts, of what six causes lead to."""
+    inner = rng.normal(size=(n, 6)) @ rng.normal(size=(6, d)) / np.sqrt(6)
+    inner += 0.5 * rng.normal(size=(n, d))
+    cut = np.digitize(inner, [-1.2, 0.1, 1.3]).astype(float)
+    return cut
+
+
+TABLES: dict[str, tuple[Make, bool]] = {
+    "sensors": (sensors, True),
+    "blocks": (blocks, True),
+    "noise": (noise, False),
+    "genes": (genes, True),
+    "counts": (counts, True),
+    "levels": (levels, True),
+    "gaps": (sensors, True),
+}
+# Of the cells of the table "gaps".
+MISSING = 0.05
+# Rows with a fault of each kind, of one row in eight at most.
+N_FAULTS, MOST_FAULTY = 24, 8
+
+
+@dataclass
+class Planter:
+    """Writes faults into rows of `X`, from the rows as they were."""
+
+    X: FloatArray
+    rng: np.random.Generator
+    is_text: bool
+
+    def __post_init__(self) -> None:
+        self.usual = self.X.copy()
+        self.spread = self.X.std(axis=0)
+        self.together = self.some(0.1)
+        self.aside = self.signs(len(self.together))
+
+    def some(self, share: float) -> NDArray[np.intp]:
+        """Draw a share of the columns, two at least."""
+        d = self.X.shape[1]
+        return self.rng.choice(d, max(round(share * d), 2), replace=False)
+
+    def signs(self, n: int) -> FloatArray:
+        """Draw n signs."""
+        return self.rng.choice([-1.0, 1.0], n)
+
+    def shift(self, row: int, columns: NDArray[np.intp], by: FloatArray) -> None:
+        """Move values, levels to the ends."""
+        if self.is_text:
+            self.X[row, columns] = np.where(by > 0, 3.0, 0.0)
+        else:
+            self.X[row, columns] += by * self.spread[columns]
+
+    def slip(self, row: int) -> None:
+        """Write one value ten times too large or small, a level as none of the others."""
+        column = self.rng.choice(np.flatnonzero(np.abs(self.X[row]) > 0))
+        if self.is_text:
+            self.X[row, column] = 4.0
+        else:
+            self.X[row, column] *= self.rng.choice([0.1, 10.0])
+
+    def exchanged(self, row: int) -> None:
+        """Exchange the values of two columns, either of which is far from usual in the other."""
+        for _ in range(1000):
+            a, b = self.rng.choice(self.X.shape[1], 2, replace=False)
+            low, high = self.usual[:, [b, a]].min(axis=0), self.usual[:, [b, a]].max(axis=0)
+            values = self.X[row, [a, b]]
+            if ((values < low) | (values > high)).any() or self.is_text:
+                break
+        self.X[row, [a, b]] = self.X[row, [b, a]]
+
+    def shifted(self, row: int) -> None:
+        """Move a twentieth of the columns by four standard deviations, each to either side."""
+        columns = self.some(0.05)
+        self.shift(row, columns, 4.0 * self.signs(len(columns)))
+
+    def cluster(self, row: int) -> None:
+        """Move a tenth of the columns, the same in all rows of this kind and to the same sides."""
+        self.shift(row, self.together, 3.0 * self.aside)
+
+    def patched(self, row: int) -> None:
+        """Take a tenth of the columns from another row."""
+        columns = self.some(0.1)
+        self.X[row, columns] = self.usual[self.rng.integers(len(self.X)), columns]
+
+    def unrelated(self, row: int) -> None:
+        """Take every column from a row of its own."""
+        n, d = self.X.shape
+        self.X[row] = self.usual[self.rng.integers(n, size=d), np.arange(d)]
+
+
+MARGINAL: dict[str, Fault] = {
+    "slip": Planter.slip,
+    "exchanged": Planter.exchanged,
+    "shifted": Planter.shifted,
+    "cluster": Planter.cluster,
+}
+RELATED: dict[str, Fault] = {"patched": Planter.patched, "unrelated": Planter.unrelated}
+KINDS = (*MARGINAL, *RELATED)
+
+
+def planted(
+    X: FloatArray, rng: np.random.Generator, *, related: bool, is_text: bool
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return the table with its faults, and the kind of each row; -1 for none."""
+    planter = Planter(X.copy(), rng, is_text)
+    faults = MARGINAL | (RELATED if related else {})
+    kind = np.full(len(X), -1)
+    rows = rng.choice(len(X), min(N_FAULTS, len(X) // MOST_FAULTY), replace=False)
+    for turn, row in enumerate(rows.tolist()):
+        name = list(faults)[turn % len(faults)]
+        faults[name](planter, row)
+        kind[row] = KINDS.index(name)
+    return planter.X, kind
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the command gave, and took."""
+
+    scores: FloatArray
+    cpu_seconds: float
+    peak_megabytes: float
+    table_bytes: int
+    model_bytes: int
+    said: str
+
+
+def screened(X: FloatArray, *, is_text: bool) -> Run:
+    """Write a table and screen it with the command."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder, "table.csv"), Path(folder, "out")
+        columns = {f"c{j}": x.round(6) for j, x in enumerate(X.T)}
+        table = pl.DataFrame(columns, nan_to_null=True)
+        if is_text:
+            table = table.select(("level " + pl.all().cast(pl.Int64).cast(pl.String)).name.keep())
+        table.write_csv(path)
+        process = subprocess.Popen(
+            [*COMMAND, "novelty", "screen", str(path), "--out", str(out)],
+            cwd=ROOT,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(said)
+        return Run(
+            scores=pl.read_csv(out / "scored.csv")["novelty_score"].to_numpy(),
+            cpu_seconds=used.ru_utime + used.ru_stime,
+            peak_megabytes=used.ru_maxrss / 1024,
+            table_bytes=path.stat().st_size,
+            model_bytes=(out / "model.kpca").stat().st_size,
+            said=said,
+        )
+
+
+def as_numbers(X: FloatArray, *, is_text: bool) -> FloatArray:
+    """What the others see: standardised, an indicator of each level, gaps filled with the mean."""
+    if is_text:
+        X = np.hstack([(X == level).astype(float) for level in np.unique(X)])
+    X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    Z: FloatArray = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
+    return Z
+
+
+def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+    """Scores of other detectors, higher for what is odder."""
+    n, d = Z.shape
+    yield "largest |z|", np.abs(Z).max(axis=1)
+    neighbours = NearestNeighbors(n_neighbors=6).fit(Z)
+    yield "KNN", neighbours.kneighbors(Z)[0][:, -1]
+    yield "LOF", -LocalOutlierFactor(min(20, n // 2)).fit(Z).negative_outlier_factor_
+    yield "IForest", -IsolationForest(random_state=0).fit(Z).score_samples(Z)
+    pca = PCA(n_components=min(20, n - 1, d - 1), random_state=0).fit(Z)
+    yield "PCA residual", ((Z - pca.inverse_transform(pca.transform(Z))) ** 2).sum(axis=1)
+    # Tails of the empirical distributions (Li et al. 2022), the farther one of each column.
+    order = np.sort(Z, axis=0)
+    columns = list(zip(order.T, Z.T, strict=True))
+    below = np.stack([np.searchsorted(o, z, side="right") for o, z in columns], axis=1) / n
+    above = 1 - np.stack([np.searchsorted(o, z, side="left") for o, z in columns], axis=1) / n
+    yield "ECOD", -np.log(np.minimum(below, above)).sum(axis=1)
+    # Ten bins a column, with a tenth of a row in each as a prior.
+    bins = [np.histogram(z, bins=10) for z in Z.T]
+    found = [
+        np.log(c + 0.1)[np.clip(np.searchsorted(e, z, side="right") - 1, 0, 9)]
+        for (c, e), z in zip(bins, Z.T, strict=True)
+    ]
+    yield "HBOS", -np.sum(found, axis=0)
+
+
+def judged(scores: FloatArray, kind: NDArray[np.int64]) -> dict[str, float]:
+    """Area under the ROC curve of each kind, and the share of faults among the first rows."""
+    usual = kind < 0
+    found = {
+        name: float(roc_auc_score(kind[usual | (kind == k)] == k, scores[usual | (kind == k)]))
+        for k, name in enumerate(KINDS)
+        if (kind == k).any()
+    }
+    n_faults = int((~usual).sum())
+    first = np.argsort(-scores, kind="stable")[:n_faults]
+    return found | {
+        "mean": float(np.mean(list(found.values()))),
+        "first": float(np.mean(kind[first] >= 0)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="+", default=["1000x300", "1000x800", "1000x1500"])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", default=list(TABLES), choices=list(TABLES))
+    options = parser.parse_args()
+    for size in options.sizes:
+        n, d = (int(part) for part in size.split("x"))
+        records, taken = [], []
+        for name in options.only:
+            make, related = TABLES[name]
+            for seed in range(options.seeds):
+                rng = np.random.default_rng(seed)
+                X, kind = planted(make(n, d, rng), rng, related=related, is_text=name == "levels")
+                if name == "gaps":
+                    X[rng.random(X.shape) < MISSING] = np.nan
+                run = screened(X, is_text=name == "levels")
+                warned = "scores mean little" in run.said
+                taken.append(
+                    {
+                        "table": name + (", warned" if warned else ""),
+                        "CPU s": run.cpu_seconds,
+                        "peak MB": run.peak_megabytes,
+                        "table MB": run.table_bytes / 1e6,
+                        "model / table": run.model_bytes / run.table_bytes,
+                    }
+                )
+                with threadpool_limits(1):
+                    others = list(peers(as_numbers(X, is_text=name == "levels")))
+                records += [
+                    {"table": name, "method": method, **judged(scores, kind)}
+                    for method, scores in [(OURS, run.scores), *others]
+                ]
+                print(f"{size} {name}, seed {seed}: done", flush=True)
+        found = pl.DataFrame(records, infer_schema_length=None)
+        areas = pl.exclude("table", "method").mean().round(3)
+        with pl.Config(
+            tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, tbl_hide_dataframe_shape=True
+        ):
+            print(f"\n{n:,} x {d:,}: what the command took")
+            print(
+                pl.DataFrame(taken)
+                .group_by("table", maintain_order=True)
+                .mean()
+                .with_columns(pl.exclude("table").round(2))
+            )
+            print(f"{n:,} x {d:,}: faults found, mean over tables")
+            print(
+                found.group_by("method", maintain_order=True)
+                .agg(areas)
+                .sort("mean", descending=True)
+            )
+            print(
+                f"{n:,} x {d:,}: mean area of the kinds (above), and first rows (below), by table"
+            )
+            for what in ("mean", "first"):
+                print(
+                    found.group_by("table", "method", maintain_order=True)
+                    .agg(pl.col(what).mean().round(3))
+                    .pivot("table", index="method", values=what)
+                )
+
+
+if __name__ == "__main__":
+    main()
