@@ -16,6 +16,8 @@ from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.several import expand
 from kpca_apps.files.tables.table import PartedTable, Table
 
+CUT_GZIP = gzip.compress(b"id,v\n1,2\n", mtime=0)[:-9]
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -117,7 +119,7 @@ def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
         ("b.csv", b"id,v\n1,2\n1\n", r"b\.csv: line 3 has 1 cell"),
         ("b.csv", b"id,v\n1,\0\n", r"b\.csv: line 2, byte 8"),
         ("b.jsonl", b'{"id": "1", "v": "2"}\n', r"b\.jsonl: is jsonl and .*a\.csv is csv"),
-        ("b.csv.gz", gzip.compress(b"id,v\n1,2\n", mtime=0)[:-9], r"b\.csv\.gz: the gzip data are damaged"),
+        ("b.csv.gz", CUT_GZIP, r"b\.csv\.gz: the gzip data are damaged"),
     ],
 )
 @pytest.mark.parametrize("rows", [1e9, 0])
