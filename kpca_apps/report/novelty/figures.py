@@ -60,7 +60,7 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     """Histogram of all scores; the threshold as a labelled line, flagged rows as ticks."""
     figure, (axes,) = new_axes()
     found = result.distribution
-    _score_axis(axes, found)
+    _score_axis(axes, found, result.threshold.value)
     heights = np.sqrt(found.counts)
     top = float(heights.max())
     axes.stairs(heights, found.edges, fill=True, color=PALETTE["band"], alpha=0.55)
@@ -103,15 +103,17 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     return Drawing("scores", "Distribution of the scores", caption, figure)
 
 
-def _score_axis(axes: Axes, found: ScoreDistribution) -> None:
+def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
     """Let the horizontal axis be that of the scores, with the threshold well inside."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
+    low, high = found.edges[[0, -1]].tolist()
+    # Of a table unlike the model's, all rows may lie far above it.
+    if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
+        low = min(low, threshold)
     if found.logarithmic:
         axes.set_xscale("log")
-        low, high = found.edges[[0, -1]].tolist()
         axes.set_xlim(low * (low / high) ** 0.02, high * (high / low) ** 0.02)
         return
-    low, high = found.edges[[0, -1]].tolist()
     axes.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
 
 
@@ -155,7 +157,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
     """How many rows would be flagged if the threshold moved."""
     figure, (axes,) = new_axes()
     found = result.distribution
-    _score_axis(axes, found)
+    _score_axis(axes, found, result.threshold.value)
     axes.set_yscale("log")
     axes.step(found.scores, found.ranks, where="pre", color=PALETTE["ink"])
     axes.set_ylim(0.8, 1.3 * found.n_rows)
