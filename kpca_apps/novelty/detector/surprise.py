@@ -610,13 +610,16 @@ class CellModel:
         usual = usual_rows(scores, contaminated=contaminated, share=USUAL) | normal
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
+        # More features than rows, levels of many categories included, explain any row.
+        n_features, n_learned = len(features.group), np.count_nonzero(learned)
+        is_crowded = len(groups) > MANY_COLUMNS and n_features > n_learned
         residuals = ColumnResiduals.fit(
-            rows.features[learned], features.group, is_wide=features.is_wide
+            rows.features[learned], features.group, is_wide=features.is_wide or is_crowded
         )
         flags = rows.features[:, features.indicator]
         height = flags.max(axis=0, initial=0.0)[:, None]
         height[height <= 0] = 1.0
-        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (np.count_nonzero(learned) + 1)
+        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (n_learned + 1)
         share = share[:, None]
         left = residuals(rows.features, learned)
         errors, improbability = _cells_off(features, height, share, rows, left)
