@@ -51,9 +51,10 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 DEGREE = 3  # polynomials of a number
-# Of a wide table, whose polynomials would be more than this share of its rows, a number contributes
-# its scaled value alone: regressions on more features than rows tell chance from law no more.
-MOST_FEATURES = 0.5
+# Of a wide table, which has more columns of numbers than these, and whose polynomials would be more
+# than this share of its rows, a number contributes its scaled value alone: regressions on more
+# features than rows tell chance from law no more. Few columns of few rows gain from them.
+MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value that this share of the rows holds is a state of its own, not a place on a scale.
 FREQUENT = 0.25
 # Fewer other values than these give no scale.
@@ -191,7 +192,8 @@ class AdditiveFeatures:
         n_states = 0
         cut = {j: _frequent_and_free(np.sort(X[:, j])) for j in np.flatnonzero(is_number).tolist()}
         n_scaled = sum(len(free) > 0 for _, free in cut.values())
-        degree = DEGREE if DEGREE * n_scaled <= MOST_FEATURES * len(X) else 1
+        is_wide = n_scaled > MANY_COLUMNS and DEGREE * n_scaled > MOST_FEATURES * len(X)
+        degree = 1 if is_wide else DEGREE
         for g, members in enumerate(groups):
             for j in members[is_number[members]].tolist():
                 frequent, free = cut[j]
@@ -226,7 +228,7 @@ class AdditiveFeatures:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the table had too many numbers for their polynomials."""
+        """Whether the table had too many columns of numbers for their polynomials."""
         return self.degree < DEGREE
 
     @property
@@ -608,13 +610,16 @@ class CellModel:
         usual = usual_rows(scores, contaminated=contaminated, share=USUAL) | normal
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
+        # More features than rows, levels of many categories included, explain any row.
+        n_features, n_learned = len(features.group), np.count_nonzero(learned)
+        is_crowded = len(groups) > MANY_COLUMNS and n_features > n_learned
         residuals = ColumnResiduals.fit(
-            rows.features[learned], features.group, is_wide=features.is_wide
+            rows.features[learned], features.group, is_wide=features.is_wide or is_crowded
         )
         flags = rows.features[:, features.indicator]
         height = flags.max(axis=0, initial=0.0)[:, None]
         height[height <= 0] = 1.0
-        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (np.count_nonzero(learned) + 1)
+        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (n_learned + 1)
         share = share[:, None]
         left = residuals(rows.features, learned)
         errors, improbability = _cells_off(features, height, share, rows, left)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.detector.surprise import LEARNED, USUAL, CellModel
+from kpca_apps.novelty.detector.surprise import LEARNED, RIDGE, USUAL, CellModel
 
 NONE = np.empty(0, dtype=np.int64)
 N = 600
@@ -147,3 +147,17 @@ def test_the_order_of_rows_and_of_columns_changes_no_surprise():
             expected = getattr(rows, name)[found]
             np.testing.assert_allclose(getattr(other[1], name), expected, rtol=1e-8)
     assert model.residuals.factor.shape[1] == len(model.map.group)
+
+
+def test_levels_of_more_features_than_rows_do_not_explain_every_row():
+    """Rows whose levels deny each other stay odd though 480 indicators could fit 150 rows."""
+    rng = np.random.default_rng(8)
+    n, d = 150, 120
+    inner = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.5 * rng.normal(size=(n, d))
+    levels = np.digitize(inner, [-1.0, 0.0, 1.0])
+    levels[:5] = levels[rng.integers(5, n, size=(5, d)), np.arange(d)]
+    X = (levels[:, :, None] == np.arange(4)).reshape(n, 4 * d).astype(float)
+    groups = [np.arange(4 * j, 4 * j + 4) for j in range(d)]
+    model, rows = fit(X, groups=groups, as_is=np.arange(4 * d))
+    assert model.residuals.ridge > RIDGE
+    assert set(np.argsort(-rows.mean)[:5]) == set(range(5))

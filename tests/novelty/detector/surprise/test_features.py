@@ -127,3 +127,13 @@ def test_one_absurd_number_leaves_the_scale_of_the_others():
     assert 0.8 < np.std(found) / np.std(expected) < 1.25
     assert after.value[0, 11] > 20 * np.abs(found).max()
     assert np.abs(after.features).max() < 100
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "wide"), [(60, 13, False), (100, 100, False), (600, 101, True), (700, 101, False)]
+)
+def test_only_many_columns_beside_few_rows_go_without_their_polynomials(n, d, wide):
+    X = np.random.default_rng(10).normal(size=(n, d))
+    features = fit(X)
+    assert features.is_wide == wide
+    assert features(X).features.shape == (n, d if wide else DEGREE * d)
