@@ -318,10 +318,10 @@ def test_a_column_that_cannot_be_read_is_named() -> None:
 
 def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     first, *rows = repr(result).splitlines()
-    assert first.startswith("3 of 60 rows stand out; row ")
+    oddest = result.ranked[0]
+    assert first.startswith(f"3 of 60 rows stand out; {oddest.id} (row {oddest.row}) most: ")
     assert 1 <= len(rows) <= 4
     assert max(map(len, rows)) < 80
-    oddest = result.ranked[0]
     assert rows[0].startswith(f"1. row {oddest.row} ({oddest.id}): {oddest.reasons[0].column} ")
     assert "array" not in repr(result)
 

@@ -70,6 +70,7 @@ OPTIONS = {
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
+    "novelty diff": "out force json quiet config",
     "denoise run": (
         "sigma noise data-range quality luma chroma strength content kernel bandwidth model "
         "out format reference compare force preview jobs json quiet dry-run config"
