@@ -322,7 +322,7 @@ def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     assert first.startswith(f"3 of 60 rows stand out; {oddest.id} (row {oddest.row}) most: ")
     assert 1 <= len(rows) <= 4
     assert max(map(len, rows)) < 80
-    assert rows[0].startswith(f"1. row {oddest.row} ({oddest.id}): {oddest.reasons[0].column} ")
+    assert rows[0].startswith(f"1. {oddest.id} (row {oddest.row}): {oddest.reasons[0].column} ")
     assert "array" not in repr(result)
 
 
