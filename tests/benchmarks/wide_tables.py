@@ -60,7 +60,8 @@ def sensors(n: int, d: int, rng: np.random.Generator) -> FloatArray:
     """Eight causes in every column, and noise."""
     mean, spread = offsets(d, rng)
     causes = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) / np.sqrt(8)
-    return mean + spread * (causes + 0.3 * rng.normal(size=(n, d)))
+    X: FloatArray = mean + spread * (causes + 0.3 * rng.normal(size=(n, d)))
+    return X
 
 
 def blocks(n: int, d: int, rng: np.random.Generator) -> FloatArray:
@@ -93,7 +94,7 @@ def levels(n: int, d: int, rng: np.random.Generator) -> FloatArray:
     """Cuts into four levels, written as texts, of what six causes lead to."""
     inner = rng.normal(size=(n, 6)) @ rng.normal(size=(6, d)) / np.sqrt(6)
     inner += 0.5 * rng.normal(size=(n, d))
-    cut = np.digitize(inner, [-1.2, 0.1, 1.3]).astype(float)
+    cut: FloatArray = np.digitize(inner, [-1.2, 0.1, 1.3]).astype(float)
     return cut
 
 
@@ -129,7 +130,8 @@ class Planter:
     def some(self, share: float) -> NDArray[np.intp]:
         """Draw a share of the columns, two at least."""
         d = self.X.shape[1]
-        return self.rng.choice(d, max(round(share * d), 2), replace=False)
+        columns: NDArray[np.intp] = self.rng.choice(d, max(round(share * d), 2), replace=False)
+        return columns
 
     def signs(self, n: int) -> FloatArray:
         """Draw n signs."""

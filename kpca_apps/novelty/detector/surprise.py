@@ -611,7 +611,7 @@ class CellModel:
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
         # More features than rows, levels of many categories included, explain any row.
-        n_features, n_learned = len(features.group), int(learned.sum())
+        n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(groups) > MANY_COLUMNS and n_features > n_learned
         residuals = ColumnResiduals.fit(
             rows.features[learned], features.group, is_wide=features.is_wide or is_crowded

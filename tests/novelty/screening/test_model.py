@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
+from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import score
@@ -128,3 +129,20 @@ def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
     huge = table.frame.with_columns(mass=pl.lit("1e99"))
     with pytest.raises(InputError, match="has no score: its column"):
         score(model, replace(table, frame=huge))
+
+
+def test_a_model_of_a_wide_table_is_no_larger_than_the_table_and_scores_as_before(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(3)
+    causes = rng.normal(size=(1000, 6)) @ rng.normal(size=(6, 1500))
+    X = causes + 0.4 * rng.normal(size=causes.shape)
+    frame = pl.DataFrame({f"c{j}": column for j, column in enumerate(X.T)})
+    model = fit_table(table_from_frame(frame, "wide"), ScreeningOptions())[0]
+    save_model(model, tmp_path / "m.kpca")
+    frame.write_csv(tmp_path / "table.csv")
+    assert (tmp_path / "m.kpca").stat().st_size < (tmp_path / "table.csv").stat().st_size
+    gaps = frame[:3].with_columns(c3=pl.lit(None, dtype=pl.Float64))
+    new = table_from_frame(gaps, "wide")
+    before, after = (score(kept, new) for kept in (model, load_model(tmp_path / "m.kpca")))
+    assert before.scores.tobytes() == after.scores.tobytes()
