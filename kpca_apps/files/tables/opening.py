@@ -346,7 +346,10 @@ def _only_member(file: InputFile) -> InputFile:
             entry
             for entry in archive.infolist()
             if not entry.is_dir()
-            and not any(part.startswith((".", "__MACOSX")) for part in entry.filename.split("/"))
+            and not any(
+                part.startswith((".", "__MACOSX")) and part not in (".", "..")
+                for part in entry.filename.split("/")
+            )
         ]
     if len(entries) != 1:
         listed = ", ".join(one_line(entry.filename, 40) for entry in entries[:_MOST_LISTED])
