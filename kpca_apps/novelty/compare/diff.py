@@ -85,7 +85,7 @@ def diff_runs(
     of_column = [run.columns for run in runs]
     shared = [name for name in of_column[0] if name in of_column[1]]
     hidden = {name for name in shared if any(of[name]["hidden"] for of in of_column)}
-    key = _identifier(of_column, shared)
+    key = _identifier(of_column, shared, [run.summary.n_rows for run in runs])
     keys = [key] if key else shared
     if not keys:
         raise InputError(
@@ -177,12 +177,20 @@ def _names(table: AnyTable) -> tuple[str, ...]:
 
 
 def _identifier(
-    of_column: Sequence[Mapping[str, Mapping[str, Any]]], shared: Sequence[str]
+    of_column: Sequence[Mapping[str, Mapping[str, Any]]],
+    shared: Sequence[str],
+    n_rows: Sequence[int],
 ) -> str | None:
-    """Name the column that identifies rows in both tables: given as such, or found."""
+    """Name the column that identifies rows in both tables, given as such or found.
+
+    It differs in every row: of rows of one id nobody could say which is which.
+    """
     for role in ("id", "identifier"):
         for name in shared:
-            if all(of[name]["role"] == role and not of[name]["hidden"] for of in of_column):
+            if all(
+                of[name]["role"] == role and not of[name]["hidden"] and of[name]["n_distinct"] == n
+                for of, n in zip(of_column, n_rows, strict=True)
+            ):
                 return name
     return None
 

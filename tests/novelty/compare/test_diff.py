@@ -65,6 +65,18 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     assert (len(again.stayed), again.appeared, again.gone) == (1, (), ())
 
 
+def test_an_identifier_that_repeats_names_no_rows() -> None:
+    before = table().with_columns(pl.col("code").str.head(2))
+    after = before.clone()
+    after[20, "height"] = 17.0
+    words = ("--id", "code", "--share", "0.03")
+    diff = diff_runs(run(before, "old", *words), run(after, "new", *words))
+    assert diff.matched_by == "the cells of all shared columns"
+    # Two or three rows on either list, none of them lost to another of its id.
+    assert len(diff.appeared) + len(diff.stayed) == diff.new.n_flagged
+    assert len(diff.gone) + len(diff.stayed) == diff.old.n_flagged
+
+
 def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -> None:
     before = table()
     after = before.with_columns(pl.col("height") - 40, extra=pl.arange(pl.len()) % 3 + 0.5)
