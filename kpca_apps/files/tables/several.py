@@ -220,13 +220,18 @@ def _has_lines(table: Table | PartedTable) -> bool:
 
 
 def _types(tables: Sequence[Table | PartedTable], names: Sequence[str]) -> dict[str, pl.DataType]:
-    """Return the type of each column: that of all files, a float for numbers, else text."""
+    """Return the type of each column: that of all files, an integer or a float for numbers.
+
+    Of other kinds it is text, which the cells of either are.
+    """
     schemas = [_head(table).frame.schema for table in tables]
     types = {}
     for name in names:
         found = {schema[name] for schema in schemas if schema[name] != pl.Null}
         if len(found) > 1:
+            # Floats would round long integers: identifiers of different rows would be one.
+            whole = all(kind.is_integer() and kind != pl.UInt64 for kind in found)
             is_number = all(kind.is_numeric() for kind in found)
-            found = {pl.Float64() if is_number else pl.String()}
+            found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
         types[name] = next(iter(found), pl.String())
     return types

@@ -23,7 +23,7 @@ from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
-from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
+from kpca_apps.novelty.table.drift import RATE, ColumnSummary, moved_columns
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample
 from kpca_apps.novelty.table.rows import AnyTable
 
@@ -117,9 +117,9 @@ def diff_runs(
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
         reasons=tuple(sorted(told, key=lambda one: -abs(one[1] - one[2]))),
         settings_changed=settings_changed,
-        settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": 0.01},
+        settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
-        warnings=_doubts(settings_changed),
+        warnings=(*_doubts(settings_changed), *_repeated(of_column, key)),
         command=command,
     )
 
@@ -312,6 +312,21 @@ def _settings_changed(
                 before_text, now_text = (one_line(str(value), CELL) for value in values)
                 found.append((str(name), before_text, now_text))
     return tuple(found)
+
+
+def _repeated(
+    of_column: Sequence[Mapping[str, Mapping[str, Any]]], key: str | None
+) -> tuple[str, ...]:
+    """Say so where rows were given an identifier that some of them share."""
+    given = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
+    if not given or key in given:
+        return ()
+    named = ", ".join(f'"{one_line(name, CELL)}"' for name in sorted(given))
+    return (
+        f"{named} does not differ in every row of both tables: rows are matched by "
+        f"{'another column' if key else 'all their cells'}, and one whose cells changed counts as "
+        "gone and as new.",
+    )
 
 
 def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ class DetectorState:
             detector.subspace_ = replace(self.subspace, points=points)
         detector.groups_ = column_groups(self.groups, self.n_features_in)
         detector.threshold_ = np.inf if self.threshold is None else self.threshold
-        detector.offset_ = finite_offset(detector.threshold_, self.subspace, self.combined)
+        detector.offset_ = finite_offset(detector.threshold_, detector.subspace_, self.combined)
         return detector
 
     def validate(self) -> None:

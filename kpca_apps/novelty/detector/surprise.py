@@ -28,7 +28,7 @@ D. J. Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -356,9 +356,16 @@ class ColumnResiduals:
         ridge = RIDGE
         if is_wide:
             ridge = _least_ridge(s[kept], MOST_FREEDOM * n)
-            kept &= s >= LEAST_FILTER * (s + ridge)
         filter_factors = s[kept] / (s[kept] + ridge)
         return cls(n, mean, deviation, np.sqrt(filter_factors)[:, None] * V[kept], ridge, group)
+
+    def without_small(self) -> ColumnResiduals:
+        """Leave out components that hardly count, for new rows.
+
+        Not for the rows learned from: their leverages are those of all components.
+        """
+        counts = np.square(self.factor).sum(axis=1) >= LEAST_FILTER
+        return replace(self, factor=self.factor[counts])
 
     @cached_property
     def _members(self) -> sparse.csr_array:
@@ -613,9 +620,8 @@ class CellModel:
         # More features than rows, levels of many categories included, explain any row.
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(groups) > MANY_COLUMNS and n_features > n_learned
-        residuals = ColumnResiduals.fit(
-            rows.features[learned], features.group, is_wide=features.is_wide or is_crowded
-        )
+        is_wide = features.is_wide or is_crowded
+        residuals = ColumnResiduals.fit(rows.features[learned], features.group, is_wide=is_wide)
         flags = rows.features[:, features.indicator]
         height = flags.max(axis=0, initial=0.0)[:, None]
         height[height <= 0] = 1.0
@@ -625,7 +631,7 @@ class CellModel:
         errors, improbability = _cells_off(features, height, share, rows, left)
         model = cls(
             map=features,
-            residuals=residuals,
+            residuals=residuals.without_small() if is_wide else residuals,
             given_others=TwoTails.fit(errors, rows.free),
             alone=TwoTails.fit(rows.value, rows.free),
             height=height,

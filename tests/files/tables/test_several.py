@@ -193,3 +193,12 @@ def test_a_text_may_begin_as_packed_files_do(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("BZh,b\n1,2\n")
     assert read_table(path).frame.columns == ["BZh", "b"]
+
+
+def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) -> None:
+    small = pl.DataFrame({"id": pl.Series([1, 2], dtype=pl.Int32)})
+    large = pl.DataFrame({"id": [9_007_199_254_740_993, 9_007_199_254_740_992]})
+    small.write_ipc(tmp_path / "a.arrow")
+    large.write_ipc(tmp_path / "b.arrow")
+    table = open_table(tmp_path)
+    assert table.frame["id"].to_list() == [1, 2, *large["id"].to_list()]  # type: ignore[union-attr]

@@ -139,6 +139,7 @@ def test_a_wide_table_is_predicted_with_bounded_freedom() -> None:
     s = s[s > 1e-9 * s.max()]
     assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
     # The 3 that matter and others of weight are held, not as many as rows.
+    model = model.without_small()
     assert 3 < len(model.factor) < 60
     new = signal + 0.5 * rng.normal(size=signal.shape)
     new[7, 11] += 6.0
@@ -154,3 +155,19 @@ def test_the_least_ridge_leaves_the_freedom_asked_for() -> None:
     ridge = _least_ridge(s, 10.0)
     assert (s / (s + ridge)).sum() == pytest.approx(10.0)
     assert _least_ridge(np.full(4, 1e-3), 0.001) == pytest.approx(4.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "p"), [(150, 400), (300, 150), (300, 600)])
+def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int) -> None:
+    """Or tails learned from them would say nothing of new rows."""
+    rng = np.random.default_rng(10)
+    loadings = rng.normal(size=(8, p))
+
+    def draw(n_rows: int) -> np.ndarray:
+        return rng.normal(size=(n_rows, 8)) @ loadings + rng.normal(size=(n_rows, p))
+
+    features = draw(n)
+    model = ColumnResiduals.fit(features, np.arange(p), is_wide=True)
+    left = model(features, np.ones(n, dtype=bool))
+    new = model.without_small()(draw(1000))
+    assert np.sqrt(np.mean(left**2)) == pytest.approx(np.sqrt(np.mean(new**2)), rel=0.03)
