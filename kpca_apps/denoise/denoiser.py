@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.models import MODELS, SCALE, camera_levels, has_impulses, measure_white
+from kpca_apps.denoise.camera import measure_camera
+from kpca_apps.denoise.models import MODELS, SCALE, has_impulses, measure_white
 from kpca_apps.denoise.noise import DenoiseInfo
 from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, NOISE_MODELS, Options
 from kpca_apps.errors import ConfigError, InputError
@@ -377,13 +378,19 @@ def clean_image(
     level = None if sigma is None else _scaled_sigma(sigma, model.relative, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
         warnings.warn(doubt, stacklevel=3)
+    # What is measured here the model need not measure again.
+    known: Any = level
     levels, established = (level or 0.0,) * len(planes), True
-    if level is None and (noise == "gaussian" or options.noise == "auto"):
-        levels, established = _measured_levels(noise, white, picture)
+    if level is None and noise == "gaussian":
+        known = levels = white.channel_sigma
+        established = _is_worth_taking_out(white, picture)
+    elif level is None and noise == "camera":
+        known = measure_camera(planes)
+        levels, variance = known.levels, float(planes.var(axis=(1, 2)).mean())
+        chosen = options.noise == "camera"
+        established = chosen or float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
     cleaned, idle = planes, level == 0.0 and noise != "impulse"
     if established and not idle and options.strength > 0.0:
-        # White noise was measured above: the model need not do so again.
-        known: Any = levels if level is None and noise == "gaussian" else level
         # Noise of light counts from no light, which need not be the lowest value.
         black = np.float32(picture.lowest * unit if model.from_black else 0.0)
         cleaned, levels = MODELS[noise](planes + black if black else planes, known, options)
@@ -400,7 +407,6 @@ def clean_image(
         sigma_range=(low / unit, high / unit) if level is None and noise == "gaussian" else None,
         established=established,
         impulses=noise in WITHOUT_IMPULSES and any(map(has_impulses, planes)),
-        quiet=white.quiet / unit,
     )
     return Cleaned(picture, cleaned, info)
 
@@ -441,19 +447,13 @@ def measure_noise(
     return clean_image(image, options, data_range=data_range, channel_axis=channel_axis).info
 
 
-def _measured_levels(
-    noise: str, white: DenoiseInfo, picture: Picture
-) -> tuple[tuple[float, ...], bool]:
-    """Return the level in each channel, and whether there is noise for sure, worth taking out."""
-    if noise == "camera":
-        levels = camera_levels(picture.planes)
-        variance = float(picture.planes.var(axis=(1, 2)).mean())
-        return levels, float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
+def _is_worth_taking_out(white: DenoiseInfo, picture: Picture) -> bool:
+    """Whether there is white noise for sure, and enough of it to be seen."""
     lowest = picture.lowest * picture.unit
     brightest = max(abs(lowest), float(picture.planes.max()) + lowest)
     faint = FAINT * min(255.0, 2.0 * brightest)
     strongest = max(white.channel_sigma)
-    return white.channel_sigma, white.established and (strongest == 0 or strongest > faint)
+    return white.established and (strongest == 0 or strongest > faint)
 
 
 def _scaled_sigma(sigma: Any, relative: bool, picture: Picture) -> float:

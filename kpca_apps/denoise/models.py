@@ -7,16 +7,6 @@ planes (c, h, w) on the scale 0..255, grey or red, green and blue, the level of 
 and `Options`, and returns the planes denoised and the level in each channel (for speckle relative
 to the intensity; for Poisson at 255).
 
-Camera noise is shared by neighbouring pixels: demosaicking and JPEG make it strong at low
-frequencies, where white-noise denoising leaves it as blotches, and weak at high ones, where detail
-is then wiped out. The spectrum of the noise is measured in flat patches of each plane; dividing the
-plane's spectrum by it makes the noise white (classical: North 1943; Van Trees 1968, "Detection,
-Estimation, and Modulation Theory" I, section 4.3), at the price of a sharpened image. That is
-denoised, and the spectrum is multiplied back. Before all that, a variance-stabilising transform
-makes noise as strong in the dark as in the light. Colours, whose noise is mostly of low frequency
-and whose detail is little, are whitened wholly, luminance in part only: sharpening makes edges
-ring, so that patches have fewer alike, and costs more there than what is left of the correlation.
-
 References
 ----------
 F. J. Anscombe (1948), "The transformation of Poisson, binomial and negative-binomial data",
@@ -38,24 +28,19 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.fft import dctn, idctn
 from scipy.ndimage import rank_filter, uniform_filter
 from scipy.optimize import brentq
 from scipy.special import polygamma
 
-from kpca_apps.denoise.noise import (
-    ALIKE,
-    COLOUR_GROWTH,
-    LUMINANCE_GROWTH,
-    WHITE_ENOUGH,
-    WIDTH,
-    DenoiseInfo,
-    diagonal_deviation,
-    estimate_noise,
-    noise_by_brightness,
-    noise_spectrum,
+from kpca_apps.denoise.camera import camera_probability, denoise_camera
+from kpca_apps.denoise.colour import (
+    extreme_pixels,
+    from_opponent,
+    noise_in_opponent,
+    to_opponent,
 )
-from kpca_apps.denoise.options import NOISE_MODELS, Options
+from kpca_apps.denoise.noise import DenoiseInfo, diagonal_deviation, estimate_noise
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
 
@@ -65,11 +50,6 @@ Model = Callable[[Planes, Any, Options], tuple[Planes, Levels]]
 
 SCALE = 255.0  # of the planes
 
-# Rows: luminance, red against blue, green against both. Orthonormal: white noise of one deviation
-# in red, green and blue is white noise of the same deviation in each of the three.
-OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
-OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
-
 # Noise that channels do not share is in one of the colour planes at least as strong as in
 # luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
 # of colours) or is the same in all channels. Texture makes luminance look noisier: hence so low.
@@ -77,10 +57,9 @@ INDEPENDENT = 0.25
 # Noise that is the same in three channels is stronger in luminance by the root of 3. Clean
 # photographs have a grain of 2 of 255.
 ALL_ALIKE = 2.0 * 3**0.5
-# A camera's noise is in the colours too, where there is little texture: so strong in their quietest
-# patches, of 255 and of luminance there, while luminance, or the colours, are not much livelier
-# elsewhere.
-COLOUR_NOISE, COLOUR_SHARE, NEARLY_ALIKE = 2.4, 0.17, 1.7
+NOT_WHITE = 1.0  # of 255: white noise below, in all channels, is none
+# Of clean photographs one in a hundred is above, saved again as JPEG four in a hundred.
+PROBABLE = 0.7
 FEWEST_SHARED = 100 * 100  # pixels: all of a smaller image may be one texture
 
 # Poisson: the gain by which the Anscombe transform has noise 1 is found in so many rounds.
@@ -112,18 +91,6 @@ LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
 # share of such pixels that neither edges nor highlights nor texture make.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
 
-# Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
-# rather than have the image's finest detail (and rounding) blown up.
-LEAST_GAIN = 0.25
-# Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
-WHITENED = (0.3, 1.0, 1.0)
-# Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
-# correlation in luminance is stronger than on average at the frequencies that matter, and colour
-# noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
-LEVEL = (0.8, 1.25, 1.25)
-# Brightness is transformed on so many knots, as far beyond the image's as denoised values may lie.
-KNOTS, MARGIN = 1024, 256.0
-
 
 def measure_white(planes: Planes) -> DenoiseInfo:
     """Measure white noise in grey planes, or in red, green and blue together.
@@ -136,8 +103,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     # noise of each channel on its own is: the colours distinguish the two where grey cannot.
     channels = tuple(estimate_noise(plane).sigma for plane in planes)
     opponent = to_opponent(planes)
-    ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
-    extreme = ((planes == ends[0]) | (planes == ends[1])).any(axis=0)
+    extreme = extreme_pixels(planes)
     look, *colours = (estimate_noise(plane, extreme=extreme) for plane in opponent)
     look = replace(look, channel_sigma=channels)
     strongest = max(colour.sigma for colour in colours)
@@ -151,7 +117,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
         found = np.sqrt(sum(colour.sigma**2 for colour in colours))
         share = min(1.0, float(found / max(np.sqrt(np.sum(np.square(implied))), found)))
         low, high = look.sigma_range or (0.0, 0.0)
-        return replace(
+        look = replace(
             look,
             sigma=share * look.sigma,
             sigma_range=(share * low, share * high),
@@ -159,14 +125,14 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-    if look.established:
+        # Colours without white noise, as JPEG leaves them, may still have some of low frequency.
+        if max(look.channel_sigma) > NOT_WHITE:
+            return look
+    elif look.established:
         return replace(look, correlated=False)
-    least = max(COLOUR_NOISE, COLOUR_SHARE * look.quiet)
-    noisy = [colour for colour in colours if colour.quiet > least]
-    alike = look.evenness < NEARLY_ALIKE or any(colour.evenness < ALIKE for colour in noisy)
-    shared = bool(noisy) and alike and look.whiteness < WHITE_ENOUGH
-    shared = shared and opponent[0].size >= FEWEST_SHARED
-    return replace(look, correlated=shared or look.correlated)
+    if planes[0].size < FEWEST_SHARED or not any(np.ptp(plane) for plane in opponent[1:]):
+        return look
+    return replace(look, correlated=camera_probability(planes) > PROBABLE)
 
 
 def denoise_gaussian(
@@ -435,114 +401,10 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     return filled
 
 
-def denoise_camera(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes whose noise is correlated, by whitening it.
-
-    The share of each frequency and plane is measured in any case; without a level the total too.
-    """
-    opponent, spectra, curve = _stabilised(planes)
-    if sigma is not None:
-        total = np.sqrt(np.mean(np.square(spectra)))
-        spectra = spectra * (sigma / total) if total > 0 else np.full_like(spectra, sigma)
-    strongest = spectra.max(axis=(1, 2))
-    gains = np.ones_like(spectra)
-    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
-        if most > 0:
-            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
-    for plane, gain in zip(opponent, gains, strict=True):
-        _filter(plane, gain, inverse=True)
-    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
-    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
-    # The filter reaches over the whole image.
-    cleaned = denoise_planes(opponent, levels, replace(options, wanted=None))
-    for plane, gain in zip(cleaned, gains, strict=True):
-        _filter(plane, gain)
-    if len(planes) == 3:
-        cleaned = from_opponent(cleaned)
-    for plane in cleaned:
-        plane[...] = np.interp(plane, curve[1], curve[0])
-    return cleaned, _channel_levels(spectra)
-
-
-def camera_levels(planes: Planes) -> Levels:
-    """Return the deviation of the noise, as it is taken out, in each plane."""
-    return _channel_levels(_stabilised(planes)[1])
-
-
-def _stabilised(
-    planes: Planes,
-) -> tuple[Planes, NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Return grey, or luminance and colours, with noise as strong in the dark as in the light.
-
-    Also the noise's deviation (c, 8, 8) by frequency, and the curve of brightness, from and to.
-    """
-    grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
-    brightness, deviation = noise_by_brightness(grey)
-    low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
-    values = transformed = np.linspace(low, high, KNOTS)
-    if deviation.min() > 0:
-        # The curve's slope is the noise's root mean square over its deviation at that brightness.
-        usual = np.sqrt(np.mean(np.square(deviation)))
-        slope = usual / np.interp(values, brightness, deviation)
-        areas = np.diff(values) * (slope[1:] + slope[:-1]) / 2.0
-        transformed = low + np.concatenate([[0.0], np.cumsum(areas)])
-    stable = np.empty_like(planes)
-    for out, plane in zip(stable, planes, strict=True):
-        out[...] = np.interp(plane, values, transformed)
-    if len(planes) == 3:
-        stable = to_opponent(stable)
-    growths = (LUMINANCE_GROWTH, COLOUR_GROWTH, COLOUR_GROWTH)
-    spectra = [noise_spectrum(p, g) for p, g in zip(stable, growths, strict=False)]
-    return stable, np.array(spectra), (values, transformed)
-
-
-def _channel_levels(spectra: NDArray[np.float64]) -> Levels:
-    """Return the deviation in each channel, all frequencies together."""
-    levels = np.sqrt(np.mean(np.square(spectra), axis=(1, 2)))
-    if len(levels) == 3:
-        levels = np.sqrt(np.square(OPPONENT).T @ np.square(levels))
-    return tuple(levels.tolist())
-
-
-def _filter(plane: Planes, gain: NDArray[np.float64], *, inverse: bool = False) -> None:
-    """Multiply, in place, the spectrum of a plane (h, w) by the gain (8, 8) of a patch's.
-
-    Between the frequencies of a patch the gain is linear.
-    """
-    hats = []
-    for length in plane.shape:
-        position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
-        distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
-        hats.append(np.asarray(np.maximum(1.0 - distance, 0.0), np.float32))
-    widened = hats[0] @ gain.astype(np.float32) @ hats[1].T
-    spectrum = dctn(plane, norm="ortho")
-    spectrum *= 1.0 / widened if inverse else widened
-    plane[...] = idctn(spectrum, norm="ortho", overwrite_x=True)
-
-
-def to_opponent(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return luminance, red, green and blue over the root of 3, and two colour differences."""
-    return _mixed(OPPONENT, rgb)
-
-
-def from_opponent(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the red, green and blue of which `to_opponent` made the planes."""
-    return _mixed(OPPONENT.T, planes)
-
-
-def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the deviations in the opponent planes of independent noise in red, green and blue."""
-    return np.asarray(np.sqrt(OPPONENT**2 @ np.square(sigma)))
-
-
-def _mixed(matrix: NDArray[np.float64], planes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return sums of planes with the weights in each row, added in one order for all pixels."""
-    mixed = np.empty_like(planes)
-    for out, row in zip(mixed, matrix.astype(np.float32), strict=True):
-        np.multiply(planes[0], row[0], out=out)
-        out += row[1] * planes[1]
-        out += row[2] * planes[2]
-    return mixed
-
-
-MODELS: dict[str, Model] = {name: globals()[f"denoise_{name}"] for name in NOISE_MODELS}
+MODELS: dict[str, Model] = {
+    "gaussian": denoise_gaussian,
+    "poisson": denoise_poisson,
+    "speckle": denoise_speckle,
+    "impulse": denoise_impulse,
+    "camera": denoise_camera,
+}

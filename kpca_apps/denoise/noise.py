@@ -10,18 +10,12 @@ with the amplitude a_j of each class and the slope and curvature of log s as unk
 summed out. Where the spectra are flat, or quiet patches are as noisy as lively ones, the posterior
 of sigma is narrow; where all is fine texture it is wide.
 
-Noise that neighbours share has another strength at each frequency, and often at each brightness:
-`noise_spectrum` and `noise_by_brightness` measure it in the quietest patches of like brightness.
+The noise of a camera, which neighbouring pixels share, is measured in `kpca_apps.denoise.camera`.
 
 References
 ----------
 X. Liu, M. Tanaka, M. Okutomi (2013), "Single-image noise level estimation for blind
 denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture).
-N. N. Ponomarenko et al. (2007), "An automatic approach to lossy compression of AVIRIS images",
-IGARSS (upper frequencies where the lower ones are weak); M. Colom, A. Buades (2013), "Analysis and
-extension of the Ponomarenko et al. method", IPOL 3 (in patches of like brightness).
-M. Lebrun, M. Colom, J.-M. Morel (2015), "The noise clinic: a blind image denoising algorithm",
-IPOL 5 (noise as a function of frequency).
 """
 
 from __future__ import annotations
@@ -98,29 +92,6 @@ _MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
 _COARSE = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = _MEMBERS.sum(axis=1)
 
-BRIGHTNESS_BINS = 8
-# Share and number of the patches of one brightness taken as flat.
-QUIET, FEWEST_QUIET = 0.03, 40
-# Most by which a class of brightness counts as noisier than the quietest quarter of them: texture
-# fills the patches of some classes, while gamma leaves the noise of photons nearly even.
-UNEVENNESS = 1.6
-FLOOR = 1e-6  # of 255 squared: keeps a ratio of powers finite where there is no noise
-# Most by which the deviation can exceed that at the first frequency index not listed, one limit
-# after the other. Texture is found at low frequencies nearly everywhere and in some photographs
-# at all but the highest, while demosaicking passes low frequencies almost evenly and halves those
-# in the middle at most. Colour has little texture, but JPEG halves its resolution: its noise is a
-# matter of low frequencies.
-LUMINANCE_GROWTH = ((np.inf, np.inf, np.inf, np.inf, 2.0, 1.4), (1.5, 1.4, 1.3, 1.15))
-COLOUR_GROWTH = ((2.0, 1.5),)
-
-ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
-UPPER = (ORDER >= WIDTH // 2).ravel()
-MIDDLE = ((ORDER >= 2) & (ORDER < WIDTH // 2)).ravel()
-LOWER = ((ORDER > 0) & (ORDER < 2)).ravel()
-# Coefficients to measure, each in the patches in which others are weakest: those had no part in
-# the choice, so that it does not make the noise look weaker.
-MEASURED_WHERE_QUIET = ((UPPER, LOWER | MIDDLE), (MIDDLE, LOWER), (LOWER, MIDDLE))
-
 
 @dataclass(frozen=True)
 class DenoiseInfo:
@@ -162,11 +133,6 @@ class DenoiseInfo:
     iterations, converged : float or None
         Of a dictionary: mean number of fixed-point steps, and share of the pre-images that
         converged.
-    evenness : float
-        Energy of lively patches over that of the quietest, near 1 for noise.
-    quiet : float
-        Deviation of the quietest patches at the lowest of the frequencies looked at, in the units
-        of the image.
     clipped : bool
         Whether the estimate rests on clipped patches, for want of others: of noise that was cut off
         in part it shows what is left.
@@ -185,8 +151,6 @@ class DenoiseInfo:
     n_components: int | None = None
     iterations: float | None = None
     converged: float | None = None
-    evenness: float = 1.0
-    quiet: float = 0.0
     clipped: bool = False
 
 
@@ -246,8 +210,6 @@ def estimate_noise(
         correlated=bool(shared) and not dominant,
         whiteness=whiteness,
         established=dominant,
-        evenness=evenness,
-        quiet=float(np.sqrt(energies[0, 0]) / scale),
         clipped=clipped,
     )
 
@@ -344,75 +306,3 @@ def noise_posterior(
         lowest, highest = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, LEVELS - 1)]
     weights = np.exp(log_weights)
     return np.exp(grid), weights / weights.sum()
-
-
-def noise_spectrum(
-    plane: NDArray[np.float32], growth: tuple[tuple[float, ...], ...] = LUMINANCE_GROWTH
-) -> NDArray[np.float64]:
-    """Measure the deviation of the noise in each coefficient of the 8 x 8 cosine transform.
-
-    `growth` limits it at frequency index 0, 1, ... (see `LUMINANCE_GROWTH`): what is above must be
-    texture. All are alike where the plane, on the scale 0..255, is too small to measure.
-    """
-    patches, _ = sample_patches(plane)
-    if len(patches) < FEWEST_PATCHES:
-        return np.full((WIDTH, WIDTH), estimate_noise(plane).sigma)
-    _, powers = _by_brightness(patches)
-    levels = powers[:, UPPER].mean(axis=1)
-    # The shape is the median over the classes of brightness, the level the root of their mean
-    # power, those that stand out held back, since texture may fill them.
-    shape = np.median(powers / (levels + FLOOR)[:, np.newaxis], axis=0)
-    deviations = np.sqrt(_held_back(levels).mean() * shape).reshape(WIDTH, WIDTH)
-    deviations[0, 0] = (deviations[0, 1] + deviations[1, 0]) / 2
-    # Few patches were measured: the root of the mean power of each 3 x 3 coefficients.
-    power = np.pad(np.square(deviations), 1, mode="edge")
-    shifts = [power[i : i + WIDTH, j : j + WIDTH] for i in range(3) for j in range(3)]
-    deviations = np.sqrt(np.mean(shifts, axis=0))
-    for limits in growth:
-        edge = len(limits)
-        # Above 0, for a limit without end times nothing is no number.
-        reference = max(
-            (deviations[edge, :2].sum() + deviations[:2, edge].sum()) / 4,
-            np.finfo(np.float64).tiny,
-        )
-        most = np.full(WIDTH, np.inf)
-        most[:edge] = np.multiply(limits, reference)
-        deviations = np.minimum(deviations, most[ORDER])
-    return np.asarray(deviations)
-
-
-def noise_by_brightness(
-    plane: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return eight ascending levels of brightness, and the noise's deviation at each.
-
-    One where the plane is too small to measure.
-    """
-    patches, _ = sample_patches(plane)
-    if len(patches) < FEWEST_PATCHES:
-        return np.array([float(plane.mean())]), np.array([estimate_noise(plane).sigma])
-    brightness, powers = _by_brightness(patches)
-    return brightness, np.sqrt(_held_back(powers[:, UPPER].mean(axis=1)))
-
-
-def _by_brightness(patches: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return brightness (8,) and noise power (8, 64) of patches (n, 64) of like brightness."""
-    coefficients = patches @ COSINES
-    total = coefficients[:, 0].copy()
-    energy = np.square(coefficients, out=coefficients)
-    classes = np.array_split(np.argsort(total, kind="stable"), BRIGHTNESS_BINS)
-    powers = np.zeros((BRIGHTNESS_BINS, PIXELS))
-    for power, members in zip(powers, classes, strict=True):
-        of_class = energy[members]
-        few = max(FEWEST_QUIET, round(QUIET * len(of_class)))
-        for measured, guide in MEASURED_WHERE_QUIET:
-            flattest = np.argsort(of_class[:, guide].sum(axis=1), kind="stable")[:few]
-            power[measured] = of_class[flattest][:, measured].mean(axis=0)
-    return np.array([total[members].mean() / WIDTH for members in classes]), powers
-
-
-def _held_back(levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the powers of neighbouring classes with those that stand out held back."""
-    padded = np.concatenate([levels[2:3], levels, levels[-3:-2]])
-    smooth = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
-    return np.asarray(np.minimum(smooth, UNEVENNESS**2 * np.quantile(smooth, 0.25)))

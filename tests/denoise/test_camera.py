@@ -5,10 +5,11 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import convolve1d, gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
+from kpca_apps.denoise.camera import brightness_curve, measure_camera, stabilise
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 
 CLEAN = data.astronaut()[20:132, 150:262].astype(float)
@@ -98,3 +99,48 @@ def test_wholly_white_noise_is_still_taken_out() -> None:
     noisy = CLEAN + 15 * np.random.default_rng(5).standard_normal(CLEAN.shape)
     camera = denoise_kpca(noisy, noise="camera", channel_axis=-1, data_range=255, quality="fast")
     assert db(camera) > db(noisy) + 5
+
+
+@pytest.mark.parametrize("sigma", [4.0, 12.0])
+def test_the_spectrum_of_filtered_noise_is_found_at_each_frequency(sigma: float) -> None:
+    # Two pixels together, down and across: at frequency index k of 8, cos(pi k / 16) each.
+    raw = np.random.default_rng(6).standard_normal((3, 256, 256))
+    noise = convolve1d(convolve1d(raw, [0.5, 0.5], axis=1), [0.5, 0.5], axis=2)
+    noise *= sigma / noise.std()
+    scene = data.astronaut()[:256, :256].transpose(2, 0, 1) * 0.6 + 40.0
+    found = measure_camera((scene + noise).astype(np.float32))
+    # It leans upwards, the more so where noise is faint and may be texture.
+    assert all(0.8 * sigma < level < 2 * sigma for level in found.levels)
+    response = np.cos(np.pi * np.arange(8) / 16)
+    shape = np.outer(response, response)
+    expected = sigma * shape / np.sqrt(np.mean(shape**2))
+    # Where it is not next to nothing, in luminance and in colours.
+    for spectrum in found.spectra:
+        ratio = np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2))
+        assert 0.7 < ratio < 2.5
+        assert spectrum[7, 7] < 0.6 * spectrum[1, 1]
+
+
+def test_noise_of_photons_is_as_strong_in_the_dark_as_in_the_light_once_stabilised() -> None:
+    ramp = np.tile(np.linspace(20, 220, 256), (256, 1))
+    noise = np.sqrt(ramp) * np.random.default_rng(7).standard_normal((256, 256))
+    noisy = np.repeat((ramp + noise)[None], 3, axis=0).astype(np.float32)
+    curve = brightness_curve(noisy)
+    clean = np.repeat(ramp[None], 3, axis=0).astype(np.float32)
+    stable = stabilise(noisy, curve)[0] - stabilise(clean, curve)[0]
+    dark, light = stable[:, 20:80].std(), stable[:, 180:240].std()
+    assert noise[:, 180:240].std() > 1.6 * noise[:, 20:80].std()
+    assert light == pytest.approx(dark, rel=0.25)
+
+
+def test_a_constant_image_of_any_size_has_no_noise() -> None:
+    for shape in ((3, 5, 9), (1, 64, 64), (3, 200, 90)):
+        assert max(measure_camera(np.full(shape, 77, np.float32)).levels) < 0.1
+
+
+@pytest.mark.parametrize("picture", ["astronaut", "chelsea", "coffee", "rocket", "page", "coins"])
+def test_clean_pictures_are_left_alone(picture: str) -> None:
+    clean = getattr(data, picture)()
+    axis = -1 if clean.ndim == 3 else None
+    info = measure_noise(clean, channel_axis=axis)
+    assert not info.established or info.sigma < 1

@@ -7,16 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import poisson
 
+from kpca_apps.denoise.colour import from_opponent, noise_in_opponent, to_opponent
 from kpca_apps.denoise.models import (
     anscombe,
-    from_opponent,
     inverse_anscombe,
     lift_specks,
     log_of_speckle,
-    noise_in_opponent,
     speckle_from_log,
     speckle_log_moments,
-    to_opponent,
 )
 
 

@@ -1,0 +1,47 @@
+"""Luminance and two colour differences of red, green and blue."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Rows: luminance, red against blue, green against both. Orthonormal: white noise of one deviation
+# in red, green and blue is white noise of the same deviation in each of the three.
+OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
+OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
+
+
+def to_opponent(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return luminance, red, green and blue over the root of 3, and two colour differences."""
+    return _mixed(OPPONENT, rgb)
+
+
+def from_opponent(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the red, green and blue of which `to_opponent` made the planes."""
+    return _mixed(OPPONENT.T, planes)
+
+
+def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the deviations in the opponent planes of independent noise in red, green and blue."""
+    return np.asarray(np.sqrt(OPPONENT**2 @ np.square(sigma)))
+
+
+def noise_in_channels(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the deviations in red, green and blue of independent noise in the opponent planes."""
+    return np.asarray(np.sqrt(np.square(OPPONENT).T @ np.square(sigma)))
+
+
+def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return where (h, w) a channel is at its darkest or brightest, and noise may be cut off."""
+    ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
+    return np.asarray(((planes == ends[0]) | (planes == ends[1])).any(axis=0))
+
+
+def _mixed(matrix: NDArray[np.float64], planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return sums of planes with the weights in each row, added in one order for all pixels."""
+    mixed = np.empty_like(planes)
+    for out, row in zip(mixed, matrix.astype(np.float32), strict=True):
+        np.multiply(planes[0], row[0], out=out)
+        out += row[1] * planes[1]
+        out += row[2] * planes[2]
+    return mixed

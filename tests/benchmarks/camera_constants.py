@@ -1,0 +1,196 @@
+"""Fit the constants of `kpca_apps.denoise.camera`, and say how well they do.
+
+They are chosen on pairs of a noisy photograph and the mean of many (see `camera_pairs.py`) whose
+scene is in none of the pairs measured there, and on photographs, PHOTOGRAPHS/train of BSDS500
+ (Arbelaez, Maire, Fowlkes, Malik 2011; repository BIDS/BSDS500): clean ones as they are,
+enlarged or saved as JPEG again, and ones through a simulated camera or with noise added. Errors are
+measured on others, PHOTOGRAPHS/test.
+
+    python tests/benchmarks/camera_constants.py PAIRS PHOTOGRAPHS --jobs 2
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from camera_noise import photograph, through_jpeg
+from camera_pairs import measured_names, pair_names, read_pair
+from joblib import Parallel, delayed
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+
+from kpca_apps.denoise import camera
+from kpca_apps.denoise.colour import extreme_pixels
+
+RIDGE = 3.0
+# Pairs are few and real, strong noise is rare; simulated noise is plenty.
+WEIGHTS = {"camera": 3.0, "mean": 1.5}
+STRONG, STRONG_WEIGHT = 12.0, 4.0
+# Noise below the first is none, above the second it is.
+NO_NOISE, NOISE = 1.0, 2.0
+# White noise is found otherwise; enlarged, the grain of scanned film is shared by neighbours, too.
+UNCERTAIN = ("white", "enlarged")
+HELD_OUT = 60  # photographs to measure errors on
+
+
+@dataclass(frozen=True)
+class Example:
+    """A photograph, and the same without its noise if it has any."""
+
+    kind: str
+    planes: np.ndarray
+    clean: np.ndarray | None
+
+
+def pairs(folder: Path) -> Iterator[Example]:
+    """Yield pairs of scenes on which no figure is reported."""
+    names = pair_names(folder)
+    scenes = {name.rsplit("_", 1)[0] for name in measured_names(names, 20)}
+    for name in names:
+        if name.rsplit("_", 1)[0] not in scenes:
+            noisy, clean = (_planes(image) for image in read_pair(folder, name))
+            yield Example("camera", noisy, clean)
+            yield Example("mean", clean, None)
+
+
+def simulated(paths: list[Path]) -> Iterator[Example]:
+    """Yield photographs without noise, and with."""
+    for number, path in enumerate(paths):
+        rng = np.random.default_rng(number)
+        image = Image.open(path).convert("RGB")
+        scene = np.asarray(image).astype(float)
+        doubled = image.resize((2 * image.width, 2 * image.height), Image.Resampling.BICUBIC)
+        enlarged = np.asarray(doubled).astype(float)[:512, :512]
+        if number % 2 == 0:
+            yield Example("clean", _planes(scene), None)
+            if number % 4:
+                again = through_jpeg(scene, int(rng.integers(50, 96)), "4:2:0")
+                yield Example("jpeg", _planes(again), None)
+            else:
+                large = through_jpeg(enlarged, int(rng.integers(80, 98)), "4:2:0")
+                yield Example("enlarged", _planes(large), None)
+            continue
+        if rng.random() < 0.5:
+            scene = enlarged
+        if number % 3 == 0:
+            noise, width = rng.standard_normal(scene.shape), rng.choice([0, 0.5, 0.8, 1.2])
+            if width:
+                noise = gaussian_filter(noise, (width, width, 0))
+            noise *= np.exp(rng.uniform(np.log(2), np.log(40))) / noise.std()
+            noisy = np.clip(np.round(scene + noise), 0, 255)
+            yield Example("shared" if width else "white", _planes(noisy), _planes(scene))
+            continue
+        photons, softness = (
+            np.exp(rng.uniform(np.log(30), np.log(4000))),
+            rng.choice([0, 0, 0.5, 0.8]),
+        )
+        smoothing, quality = rng.choice([0, 0, 1.5, 3]), int(rng.choice([0, 75, 85, 92, 97]))
+        subsampling = str(rng.choice(["4:2:0", "4:4:4"]))
+        taken, truth = (
+            _processed(photograph(scene, given), softness, smoothing) for given in (photons, None)
+        )
+        noisy = through_jpeg(taken, quality, subsampling)
+        yield Example("simulated", _planes(noisy), _planes(truth))
+
+
+def _processed(image: np.ndarray, softness: float, smoothing: float) -> np.ndarray:
+    """Return a photograph as cameras soften it, and smooth its colours."""
+    if smoothing:
+        grey = image.mean(axis=2, keepdims=True)
+        image = grey + gaussian_filter(image - grey, (smoothing, smoothing, 0))
+    if softness:
+        image = gaussian_filter(image, (softness, softness, 0))
+    return np.clip(image, 0, 255)
+
+
+def _planes(image: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(image, -1, 0), np.float32)
+
+
+def quiet_and_truth(example: Example) -> tuple[np.ndarray, np.ndarray | None, float]:
+    """Return logarithms of quiet patches' deviations and of the noise's, and its total."""
+    curve = camera.brightness_curve(example.planes)
+    stable = camera.stabilise(example.planes, curve)
+    quiet, _ = camera.quiet_deviations(stable, extreme_pixels(example.planes))
+    if example.clean is None:
+        return quiet, None, 0.0
+    noise = stable - camera.stabilise(example.clean, curve)
+    truth = np.empty((3, 7))
+    for plane, row in zip(noise, truth, strict=True):
+        energy = np.square(camera.patches_of(plane, 2) @ camera.COSINES).mean(axis=0)
+        powers = np.bincount(camera.ORDER.ravel(), energy) / np.bincount(camera.ORDER.ravel())
+        row[...] = np.log(camera.FAINT_LOG + np.sqrt(powers[1:]))
+    return quiet, truth, float(np.std(example.planes - example.clean))
+
+
+def evidence_of(example: Example, levels: list[np.ndarray]) -> np.ndarray:
+    """Return what tells noise from texture, with the levels that the new constants give."""
+    camera.GREY, camera.LUMINANCE, camera.COLOUR = levels
+    return camera.evidence(example.planes, camera.measure_camera(example.planes))
+
+
+def main() -> None:
+    """Print the constants, and the share of photographs called noisy."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pairs", type=Path)
+    parser.add_argument("photographs", type=Path)
+    parser.add_argument("--jobs", type=int, default=1)
+    chosen = parser.parse_args()
+    training, others = (
+        sorted((chosen.photographs / part).glob("*.jpg")) for part in ("train", "test")
+    )
+    examples = [*pairs(chosen.pairs), *simulated(training)]
+    parallel = Parallel(chosen.jobs, batch_size=4, max_nbytes=None)
+    rows = parallel(delayed(quiet_and_truth)(example) for example in examples)
+    kinds = np.array([example.kind for example in examples])
+    weight = np.array([WEIGHTS.get(kind, 1.0) for kind in kinds])
+    level = np.array([row[2] for row in rows])
+    strong = weight * np.where(level > STRONG, STRONG_WEIGHT, 1.0)
+    noisy = np.array([row[1] is not None for row in rows])
+    quiet = np.array([row[0] for row in rows])
+    truth = np.array([row[1] for row in rows if row[1] is not None])
+    levels = []
+    luminance = np.array([camera.with_colours(row) for row in quiet[noisy]])
+    for name, known, planes in (
+        ("GREY", quiet[noisy, 0], [0]),
+        ("LUMINANCE", luminance, [0]),
+        ("COLOUR", np.concatenate([quiet[noisy, 1], quiet[noisy, 2]]), [1, 2]),
+    ):
+        model = Ridge(RIDGE).fit(
+            known,
+            np.concatenate([truth[:, plane] for plane in planes]),
+            sample_weight=np.tile(strong[noisy], len(planes)),
+        )
+        levels.append(np.c_[model.intercept_, model.coef_].round(3))
+        print(f"{name} =", levels[-1].tolist())
+    seen = np.array(parallel(delayed(evidence_of)(example, levels) for example in examples))
+    used = ~np.isin(kinds, UNCERTAIN) & ((level < NO_NOISE) | (level > NOISE))
+    scaler = StandardScaler().fit(seen[used])
+    model = LogisticRegression(max_iter=3000).fit(
+        scaler.transform(seen[used]), level[used] > NOISE, sample_weight=weight[used]
+    )
+    slopes = model.coef_[0] / scaler.scale_
+    probability = np.r_[model.intercept_ - slopes @ scaler.mean_, slopes].round(3)
+    print("PROBABILITY =", probability.tolist())
+    held_out = list(simulated(others[:HELD_OUT]))
+    unseen = np.array(parallel(delayed(evidence_of)(example, levels) for example in held_out))
+    for title, table, names in (
+        ("fitted to", seen, kinds),
+        ("others", unseen, np.array([example.kind for example in held_out])),
+    ):
+        odds = probability[0] + table @ probability[1:]
+        for kind in np.unique(names):
+            above = expit(odds[names == kind, None]) > np.array([0.3, 0.5, 0.7, 0.9])
+            shares = " ".join(f"{share:5.2f}" for share in above.mean(axis=0))
+            print(f"{title}: {kind:10} called noisy where p is above .3, .5, .7, .9: {shares}")
+
+
+if __name__ == "__main__":
+    main()
