@@ -53,6 +53,36 @@ def test_float64_stays_float64_and_units_do_not_matter() -> None:
     np.testing.assert_allclose(unit * 255, out, atol=0.05)
 
 
+RANGES = {  # image of GREY in its units: the unit of one grey value, and what is black
+    "floats around 0 to 1": (np.float32, 1 / 255, 0.0),
+    "floats above 1": (np.float64, 40.0, 0.0),
+    "floats less a background": (np.float64, 1.0, -20.0),
+    "int16 less a background": (np.int16, 100.0, -2000.0),
+    "uint8": (np.uint8, 1.0, 0.0),
+    "uint16": (np.uint16, 257.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera"])
+@pytest.mark.parametrize("values", RANGES)
+def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
+    noise: str, values: str
+) -> None:
+    """Half the image is so dark that noise reaches beyond the least value: its mean stays."""
+    dtype, unit, black = RANGES[values]
+    clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
+    noisy = clean + 6 * unit * NOISE[..., 0]
+    if integer := np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        noisy = np.clip(np.rint(noisy), limits.min, limits.max)
+    image = noisy.astype(dtype)
+    out = denoise_kpca(image, noise=noise, quality="fast", data_range=255 * unit)
+    dark = np.s_[4:-4, 4:26]
+    assert abs(out[dark].mean() - noisy[dark].mean()) < 0.5 * unit
+    assert (out[dark] < 0).mean() > 0.2 or (integer and limits.min == 0)
+    assert not integer or (out.min() >= limits.min and out.max() <= limits.max)
+
+
 def test_sixteen_bits_are_scaled_by_their_own_range() -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
     small = denoise_kpca(image, sigma=20, quality="fast")

@@ -41,7 +41,8 @@ class RunOptions(Options):
     )
     data_range: float | None = _noise(
         "Largest value an image can take less the smallest, where the type of its values does not "
-        "say it: floats, 12 bits kept in 16.",
+        "say it: floats, 12 bits kept in 16. Nothing is clipped to it: floats are never clipped, "
+        "integers only at the range of their type.",
         "R",
     )
     quality: QualityName = _how(

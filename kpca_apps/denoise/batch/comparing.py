@@ -80,7 +80,10 @@ def _rival(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray
             scaled, sigma=[level] * 3 if axis else level, rescale_sigma=True, channel_axis=axis
         )
     result = result * span
-    return np.asarray(np.clip(np.rint(result), 0, span) if noisy.dtype.kind in "ui" else result)
+    if noisy.dtype.kind not in "ui":
+        return np.asarray(result)
+    limits = np.iinfo(noisy.dtype)
+    return np.asarray(np.clip(np.rint(result), limits.min, limits.max))
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
