@@ -1,17 +1,20 @@
 """The door: dtypes, ranges, shapes, units and refusals; then decibels."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
 from skimage.util import random_noise
 
 from kpca_apps.cli.denoise import options as denoise_options
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.denoiser import clean_image, denoise_kpca, denoise_with_info
+from kpca_apps.denoise.options import Options, Window
 from kpca_apps.errors import ConfigError, InputError
 
 GREY = data.camera()[100:164, 200:264]
@@ -202,6 +205,51 @@ def test_colour_is_denoised_a_decibel_better_than_by_non_local_means() -> None:
     )
     ours = denoise_kpca(image, sigma=20, data_range=255, channel_axis=-1)
     assert db(ours, COLOUR) > db(rival, COLOUR) + 1
+
+
+@st.composite
+def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
+    """Draw an image longer than any pass reaches, and a crop of it."""
+    sides = [draw(st.integers(30, 40)), draw(st.integers(300, 480))]
+    ends = [sorted(draw(st.tuples(st.integers(0, n - 1), st.integers(1, n)))) for n in sides]
+    rows, columns = ((low, max(high, low + 1)) for low, high in ends)
+    turned = draw(st.booleans())
+    shape = (sides[1], sides[0]) if turned else (sides[0], sides[1])
+    return shape, (columns, rows) if turned else (rows, columns)
+
+
+# Few, and without looking for a simpler one: each takes half a second or more.
+@settings(max_examples=12, deadline=None, phases=[Phase.generate])
+@given(
+    crops(),
+    st.sampled_from(["gaussian", "poisson", "speckle", "impulse", "camera"]),
+    st.sampled_from(["fast", "fast", "balanced", "high"]),
+    st.sampled_from(["photo", "photo", "text"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_crop_is_that_of_the_whole_to_the_last_bit(
+    drawn: tuple[tuple[int, int], Window],
+    noise: str,
+    quality: str,
+    content: str,
+    colour: bool,
+    given_sigma: bool,
+) -> None:
+    """Whatever a pass reaches for: groups, low frequencies, levels and ends of the whole."""
+    (height, width), window = drawn
+    texture = np.resize(COLOUR, (height, width, 3)).astype(float)
+    texture += 20 * np.random.default_rng(height * width).standard_normal(texture.shape)
+    image = texture if colour else texture[..., 1]
+    # The RBF kernel of text takes long; its reach is that of the linear one.
+    options = Options(noise=noise, quality=quality, content=content, kernel="linear")
+    sigma = (0.2 if noise == "speckle" else 20.0) if given_sigma else None
+    known = {"sigma": sigma, "data_range": 255.0, "channel_axis": -1 if colour else None}
+    whole = clean_image(image, options, **known).at(1.0)
+    piece = clean_image(image, replace(options, wanted=window), **known).at(1.0)
+    (top, bottom), (left, right) = window
+    inner = np.s_[top:bottom, left:right]
+    np.testing.assert_array_equal(piece[inner], whole[inner])
 
 
 def test_estimated_level_does_about_as_well_as_the_true_one() -> None:

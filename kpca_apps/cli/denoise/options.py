@@ -102,7 +102,9 @@ class RunOptions(Options):
     force: bool = files("Replace files that stand in the way.", default=False)
     preview: bool = talk(
         "Denoise one crop of the first image at three strengths and stop, to choose by; the page "
-        "is preview/report.html in --out, or without that kpca-preview-NAME/report.html here.",
+        "is preview/report.html in --out, or without that kpca-preview-NAME/report.html here. The "
+        "crop is as in the whole image, to the last bit; only camera and impulse noise take the "
+        "time of the whole for it.",
         default=False,
     )
     jobs: int | None = talk(
