@@ -220,17 +220,19 @@ def _denoise_scale(
     margin = sum(map(_reach, plan.passes))
     (start, stop), (left, right) = wanted
     samples = channels * (min(width, right + margin) - max(0, left - margin))
-    # At least two margins, so that in very wide images too no more is thrown away than kept.
+    # At least two margins, so that in very wide images too more is kept than done twice.
     rows = max(2 * margin, STRIP_SAMPLES // samples)
     # Of one height, for the last is as large as the others in memory.
     rows = -(-(stop - start) // -(-(stop - start) // rows))
     result = planes.copy()
+    carried: list[tuple[Planes, Planes]] = []
     for top in range(start, stop, rows):
         bottom = min(top + rows, stop)
         done = work[0] + work[1] * (top - start) / (stop - start)
         share = work[1] * (bottom - top) / (stop - start)
-        result[:, top:bottom, left:right] = _denoise_strip(
-            planes, variances, plan, ((top, bottom), (left, right)), excess, n_jobs, (done, share)
+        inner = ((top, bottom), (left, right))
+        result[:, top:bottom, left:right], carried = _denoise_strip(
+            planes, variances, plan, inner, excess, n_jobs, (done, share), carried
         )
     return result
 
@@ -252,10 +254,13 @@ def _denoise_strip(
     excess: float,
     n_jobs: int | None,
     work: tuple[float, float],
-) -> Planes:
+    carried: list[tuple[Planes, Planes]],
+) -> tuple[Planes, list[tuple[Planes, Planes]]]:
     """Run the passes over a window with a margin; return the window, which all of them reach.
 
-    What is not needed any more is freed at once: these arrays take most of the memory.
+    Returned too is what each pass made of the rows around the lower end, which the strip below
+    needs again; `carried` is that of the strip above, or nothing. What is not needed any more is
+    freed at once: these arrays take most of the memory.
     """
     (top, bottom), (left, right) = wanted
     height, width = planes.shape[1:]
@@ -268,10 +273,24 @@ def _denoise_strip(
     pilot, leverage, t = noisy, np.ones_like(noisy), one
     smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
     each = work[1] / len(plan.passes)
+    kept: list[tuple[Planes, Planes]] = []
+
+    def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:
+        """Fill in what the strip above made of its last rows, and keep what this one did."""
+        ends = [
+            slice(max(0, row - margin) - first, min(height, row + margin) - first)
+            for row in (top, bottom)
+        ]
+        if carried:
+            for values, above in zip(made, carried[number], strict=True):
+                values[:, ends[0]] = above
+        kept.append((made[0][:, ends[1]].copy(), made[1][:, ends[1]].copy()))
+
     for number, settings in enumerate(plan.passes):
         margin -= _reach(settings)
-        # What later passes reach, and no more.
-        needed = ((top - margin, bottom + margin), (left - margin, right + margin))
+        # What later passes reach, and no more; what the strip above has is not done again.
+        upper = top + margin if carried else top - margin
+        needed = ((upper, bottom + margin), (left - margin, right + margin))
         part = (work[0] + number * each, each)
         if settings.soft:
             smooth, left_over = run_pass(
@@ -279,6 +298,7 @@ def _denoise_strip(
                 pilot=pilot, wanted=needed, n_jobs=n_jobs, work=part,
             )  # fmt: skip
             share = SMOOTH_IN_PILOT
+            join((smooth, left_over), number, margin)
             continue
         leverage = share * left_over + (one - share) * leverage
         mixed = share * smooth + (one - share) * pilot
@@ -297,11 +317,12 @@ def _denoise_strip(
             left=left_in_guide, wanted=needed, bandwidth=plan.bandwidth, excess=excess,
             n_jobs=n_jobs, work=part,
         )  # fmt: skip
+        join((pilot, leverage), number, margin)
         t = ADDED_BACK
     inner = np.s_[:, top - first : bottom - first, left - before : right - before]
     share = np.float32(plan.smooth)
     estimate: Planes = share * smooth[inner] + (one - share) * pilot[inner]
-    return estimate
+    return estimate, kept
 
 
 def run_pass(
