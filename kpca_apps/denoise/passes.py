@@ -79,7 +79,7 @@ STRIDES = {
 ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
 SMOOTH_IN_PILOT = np.float32(0.6)  # weight of B in A
 
-STRIP_SAMPLES = 9_000_000  # pixels times channels worked on at once, margins not counted: 600 MB
+STRIP_SAMPLES = 6_000_000  # pixels times channels worked on at once, margins not counted: 400 MB
 GRID_ROWS_A_BAND = 6
 MARGINS = ((0, 0), (RADIUS, LANES))  # beside the image matched in: zeros, never chosen
 
