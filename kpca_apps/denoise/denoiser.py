@@ -73,7 +73,7 @@ def denoise_kpca(
     data_range : float, optional
         Difference between the largest and the smallest value the image can take. Default: that of
         an integer dtype of 8 or 16 bits; 1 for floats that all lie in [0, 1]; else the largest
-        value minus the smallest.
+        value minus the smallest. A scale only: nothing is clipped to it.
     channel_axis : int, optional
         The axis of the channels; None for a grey image. An alpha channel is returned as it is.
     quality : {"fast", "balanced", "high"}
@@ -101,7 +101,9 @@ def denoise_kpca(
     -------
     ndarray of the shape of ``image``
         In the image's units: float32 where that holds every value of the image's dtype (integers
-        of 8 or 16 bits, floats of 16 or 32), else float64.
+        of 8 or 16 bits, floats of 16 or 32), else float64. Floats are never clipped, not at 0 or 1
+        and not at `data_range`; values of an integer image only at the range of its dtype. What a
+        subtracted background made negative stays so.
 
     Raises
     ------

@@ -13,6 +13,8 @@ F. J. Anscombe (1948), "The transformation of Poisson, binomial and negative-bin
 Biometrika 35, eq. 1.2; M. Makitalo, A. Foi (2011), "A closed-form approximation of the exact
 unbiased inverse of the Anscombe variance-stabilizing transformation", IEEE Trans. Image Processing
 20, eq. 10.
+B. P. Durbin, J. S. Hardin, D. M. Hawkins, D. M. Rocke (2002), "A variance-stabilizing
+transformation for gene-expression microarray data", Bioinformatics 18: the generalised logarithm.
 H. Xie, L. E. Pierce, F. T. Ulaby (2002), "Statistical properties of logarithmically transformed
 speckle", IEEE Trans. Geoscience and Remote Sensing 40, section II.
 R. Garnett, T. Huegerich, C. Chui, W. He (2005), "A universal noise removal algorithm with an
@@ -29,7 +31,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.ndimage import rank_filter, uniform_filter
-from scipy.optimize import brentq
+from scipy.optimize import brentq, nnls
 from scipy.special import polygamma
 
 from kpca_apps.denoise.camera import camera_probability, denoise_camera
@@ -65,6 +67,10 @@ FEWEST_SHARED = 100 * 100  # pixels: all of a smaller image may be one texture
 # Poisson: the gain by which the Anscombe transform has noise 1 is found in so many rounds.
 GAIN_ROUNDS = 4
 TILE = 8
+# Classes of tiles by brightness that noise in the dark is measured in, and the share of pixels that
+# may be farther below 0 than that noise explains. It counts for at most so many times the range:
+# for more, the noise is the same in the light.
+DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
 # Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
 GUESSES = (30.0, 15.0, 8.0)
@@ -160,21 +166,74 @@ def denoise_gaussian(
 
 
 def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes, 0 being no light, whose noise has a variance in proportion to intensity."""
+    """Denoise planes, 0 being no light, whose noise has a variance in proportion to intensity.
+
+    Where values are negative, a background was subtracted or a readout added noise of its own: the
+    variance is then taken to be in proportion to intensity plus a constant, which is measured.
+    """
+    darks = [_dark_light(plane, 1) for plane in planes]
+    counted = np.stack(
+        [plane + np.float32(dark) for plane, dark in zip(planes, darks, strict=True)]
+    )
+    brightest = SCALE + np.array(darks)
     if sigma is None:
-        gains = np.array([_poisson_gain(plane) for plane in planes])
+        gains = np.array([_poisson_gain(plane) for plane in counted])
     else:
-        gains = np.full(len(planes), sigma**2 / SCALE)
-    levels = tuple(np.sqrt(gains * SCALE).tolist())
-    if not _noisy(planes, levels).all():
+        gains = sigma**2 / brightest
+    levels = tuple(np.sqrt(gains * brightest).tolist())
+    if not _noisy(counted, levels).all():
         return _one_by_one(denoise_poisson, planes, levels, options)
-    roots = np.stack([anscombe(p / gain) for p, gain in zip(planes, gains, strict=True)])
+    roots = np.stack([anscombe(p / gain) for p, gain in zip(counted, gains, strict=True)])
     unit = SCALE / float(np.ptp(roots) or 1.0)
     cleaned = denoise_gaussian((roots * unit).astype(np.float32), unit, options)[0]
-    light = [inverse_anscombe(p / unit) * gain for p, gain in zip(cleaned, gains, strict=True)]
-    # Light is not negative, unless a background was subtracted that was not the same everywhere.
-    darkest = min(0.0, float(planes.min()))
-    return np.maximum(np.stack(light), darkest).astype(np.float32), levels
+    light = [
+        inverse_anscombe(p / unit) * gain - dark
+        for p, gain, dark in zip(cleaned, gains, darks, strict=True)
+    ]
+    return np.stack(light).astype(np.float32), levels
+
+
+def _dark_light(plane: Planes, power: int) -> float:
+    """Return how much light would make the noise that a plane has in the dark; 0 without negatives.
+
+    The variance of the noise is in proportion to that `power` of the intensity, plus a constant.
+    """
+    if plane.min() >= 0:
+        return 0.0
+    # Of counts less a background, hardly one is below minus that.
+    least = max(-float(np.quantile(plane, LOWEST)), 0.0)
+    variance, mean = _tiled_noise(plane)
+    if len(mean) < DARK_CLASSES:
+        return least
+    classes = np.array_split(np.argsort(mean, kind="stable"), DARK_CLASSES)
+    found = np.array([np.median(variance[m]) for m in classes])
+    unit, fitted = float(np.abs(plane).max()), found
+    light = np.array([((np.maximum(mean[m], 0.0) / unit) ** power).mean() for m in classes])
+    for _ in range(GAIN_ROUNDS):
+        # Errors are in proportion to the variance; texture, which is in the light, weighs little.
+        weights = 1.0 / np.maximum(fitted, 1e-6 * found.max() + np.finfo(np.float64).tiny)
+        design = np.stack([np.ones(DARK_CLASSES), light], axis=1)
+        scaled = design * weights[:, np.newaxis]
+        (constant, slope), misfit = nnls(scaled, found * weights)
+        fitted = constant + slope * light
+    # By an error less steep: too little light in the dark makes outliers of what is below minus
+    # that, too much costs next to nothing.
+    covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
+    flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
+    constant += (slope - flatter) * float(np.average(light, weights=weights**2))
+    dark = FARTHEST
+    if constant < flatter * dark**power:
+        dark = (constant / flatter) ** (1.0 / power)
+    return float(max(unit * dark, least))
+
+
+def _tiled_noise(plane: Planes) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return the variance of the noise in each tile, by mixed differences, and the mean there."""
+    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
+    tiled = (height // TILE, TILE, width // TILE, TILE)
+    details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
+    variance = np.square(details).reshape(tiled).mean(axis=(1, 3)).ravel()
+    return variance, plane[:height, :width].reshape(tiled).mean(axis=(1, 3)).ravel()
 
 
 def _noisy(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
@@ -205,15 +264,9 @@ def _poisson_gain(plane: Planes) -> float:
         return 0.0
     # Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
     # are the darkest: the ratio of variance, by mixed differences, to mean, the median over tiles.
-    gain = 0.0
-    height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
-    if height and width:
-        details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0
-        tiled = (height // TILE, TILE, width // TILE, TILE)
-        variance = np.square(details).reshape(tiled).mean(axis=(1, 3))
-        mean = plane[:height, :width].reshape(tiled).mean(axis=(1, 3))
-        light = mean > 0
-        gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
+    variance, mean = _tiled_noise(plane)
+    light = mean > 0
+    gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
     # Texture weighs more than that: the gain by which the transform has noise 1.
@@ -227,8 +280,12 @@ def _poisson_gain(plane: Planes) -> float:
 
 
 def denoise_speckle(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes, 0 being no light, whose noise multiplies the intensity."""
-    logs = np.stack([log_of_speckle(plane) for plane in planes])
+    """Denoise planes, 0 being no light, whose noise multiplies the intensity.
+
+    Where values are negative there is other noise in the dark beside it, which is measured.
+    """
+    darks = [_dark_light(plane, 2) for plane in planes]
+    logs = np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
     if sigma is None:
         scale = float(np.ptp(logs) or 1.0) / SCALE
         scaled = ((logs - logs.min()) / scale).astype(np.float32)
@@ -243,7 +300,9 @@ def denoise_speckle(planes: Planes, sigma: float | None, options: Options) -> tu
     level = float(np.sqrt(np.mean(np.square(deviations)))) * unit
     scaled = ((lifted - darkest) * unit).astype(np.float32)
     cleaned = denoise_gaussian(scaled, level, options)[0] / unit + darkest
-    light = [speckle_from_log(p, s) for p, s in zip(cleaned, relative, strict=True)]
+    light = [
+        speckle_from_log(p, s, dark) for p, s, dark in zip(cleaned, relative, darks, strict=True)
+    ]
     return np.stack(light).astype(np.float32), relative
 
 
@@ -281,9 +340,15 @@ def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(np.maximum(counts, 0.0) + below)
 
 
-def log_of_speckle(intensity: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark."""
+def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArray[np.float64]:
+    """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark.
+
+    With noise of its own in the dark, as strong as that of the intensity `dark`, it is the
+    generalised logarithm, which is odd: negative values stay apart.
+    """
     values = np.asarray(intensity, np.float64)
+    if dark > 0:
+        return np.asarray(np.arcsinh(values / dark) + np.log(dark / 2))
     smallest = max(DARKEST * float(np.mean(np.abs(values))), float(np.finfo(np.float32).tiny))
     return np.asarray(np.log(np.maximum(values, smallest)))
 
@@ -298,9 +363,16 @@ def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floa
     return np.asarray(np.maximum(logs, others - SPECK * deviation))
 
 
-def speckle_from_log(values: NDArray[np.floating], sigma: float) -> NDArray[np.float64]:
+def speckle_from_log(
+    values: NDArray[np.floating], sigma: float, dark: float = 0.0
+) -> NDArray[np.float64]:
     """Return intensities from denoised logarithms, without the bias of the logarithm."""
-    return np.exp(np.asarray(values, np.float64) - speckle_log_moments(sigma)[0])
+    logs, bias = np.asarray(values, np.float64), speckle_log_moments(sigma)[0]
+    if dark > 0:
+        # The bias is half the variance times the curvature, which falls to 0 with the intensity.
+        logs = logs - np.log(dark / 2)
+        return np.asarray(dark * np.sinh(logs - bias * np.tanh(logs)))
+    return np.asarray(np.exp(logs - bias))
 
 
 def speckle_log_moments(sigma: float) -> tuple[float, float]:

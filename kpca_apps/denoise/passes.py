@@ -79,7 +79,7 @@ STRIDES = {
 ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
 SMOOTH_IN_PILOT = np.float32(0.6)  # weight of B in A
 
-STRIP_SAMPLES = 12_000_000  # pixels times channels worked on at once, margins not counted: 800 MB
+STRIP_SAMPLES = 6_000_000  # pixels times channels worked on at once, margins not counted: 400 MB
 GRID_ROWS_A_BAND = 6
 MARGINS = ((0, 0), (RADIUS, LANES))  # beside the image matched in: zeros, never chosen
 
@@ -117,6 +117,10 @@ class PassSettings:
     tie: float  # candidates nearer than so many times what noise explains are drawn at random
     stride: int  # pixels between references
     soft: bool = False
+
+    def shape(self, image: tuple[int, ...]) -> tuple[int, int]:
+        """Return height and width of the patches of an image, which may be smaller than they."""
+        return min(self.size, image[0]), min(self.size, image[1])
 
 
 @dataclass(frozen=True)
@@ -212,52 +216,113 @@ def _denoise_scale(
 
     `work` is the share of all work that is done before, and that of this scale.
     """
-    channels, height, width = planes.shape
-    # The patches over a pixel belong to references up to a radius away, and those compare with
-    # patches a radius further on: so many pixels on either side decide what a pass makes of one.
-    margin = sum(2 * RADIUS + settings.size for settings in plan.passes)
+    channels, _, width = planes.shape
+    margin = sum(map(_reach, plan.passes))
     (start, stop), (left, right) = wanted
-    before, after = max(0, left - margin), min(width, right + margin)
-    # At least two margins, so that in very wide images too no more is thrown away than kept.
-    rows = max(2 * margin, STRIP_SAMPLES // (channels * (after - before)))
-    s2, one = variances[:, None, None], np.float32(1)
+    samples = channels * (min(width, right + margin) - max(0, left - margin))
+    # At least two margins, so that in very wide images too more is kept than done twice.
+    rows = max(2 * margin, STRIP_SAMPLES // samples)
+    # Of one height, for the last is as large as the others in memory.
+    rows = -(-(stop - start) // -(-(stop - start) // rows))
     result = planes.copy()
+    carried: list[tuple[Planes, Planes]] = []
     for top in range(start, stop, rows):
         bottom = min(top + rows, stop)
-        first, last = max(0, top - margin), min(height, bottom + margin)
-        noisy = np.ascontiguousarray(planes[:, first:last, before:after])
-        place: Any = ((first, last), (before, after)), (height, width)
-        pilot, leverage, t = noisy, np.ones_like(noisy), one
-        smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
         done = work[0] + work[1] * (top - start) / (stop - start)
-        each = work[1] * (bottom - top) / (stop - start) / len(plan.passes)
-        for number, settings in enumerate(plan.passes):
-            shared: Any = {
-                "bandwidth": plan.bandwidth,
-                "excess": excess,
-                "n_jobs": n_jobs,
-                "work": (done + number * each, each),
-            }
-            if settings.soft:
-                smooth, left_over = run_pass(
-                    noisy, pilot[0], s2, settings, *place, pilot=pilot, **shared
-                )
-                share = SMOOTH_IN_PILOT
-                continue
-            mixed = share * smooth + (one - share) * pilot
-            leverage = share * left_over + (one - share) * leverage
-            added = mixed + t * (noisy - mixed)
-            variance = s2 * (t * t + (one - t * t) * leverage)
-            guide_variance = variances[0] * leverage[0]
-            pilot, leverage = run_pass(
-                added, mixed[0], variance, settings, *place, left=guide_variance, **shared
-            )
-            t = ADDED_BACK
-        share = np.float32(plan.smooth)
-        estimate = share * smooth + (one - share) * pilot
-        inner = np.s_[:, top - first : bottom - first, left - before : right - before]
-        result[:, top:bottom, left:right] = estimate[inner]
+        share = work[1] * (bottom - top) / (stop - start)
+        inner = ((top, bottom), (left, right))
+        result[:, top:bottom, left:right], carried = _denoise_strip(
+            planes, variances, plan, inner, excess, n_jobs, (done, share), carried
+        )
     return result
+
+
+def _reach(settings: PassSettings) -> int:
+    """Return how many pixels on either side decide what a pass makes of one.
+
+    The patches over a pixel belong to references up to a radius away, and those compare with
+    patches a radius further on.
+    """
+    return 2 * RADIUS + settings.size
+
+
+def _denoise_strip(
+    planes: Planes,
+    variances: Planes,
+    plan: Plan,
+    wanted: Window,
+    excess: float,
+    n_jobs: int | None,
+    work: tuple[float, float],
+    carried: list[tuple[Planes, Planes]],
+) -> tuple[Planes, list[tuple[Planes, Planes]]]:
+    """Run the passes over a window with a margin; return the window, which all of them reach.
+
+    Returned too is what each pass made of the rows around the lower end, which the strip below
+    needs again; `carried` is that of the strip above, or nothing. What is not needed any more is
+    freed at once: these arrays take most of the memory.
+    """
+    (top, bottom), (left, right) = wanted
+    height, width = planes.shape[1:]
+    margin = sum(map(_reach, plan.passes))
+    first, last = max(0, top - margin), min(height, bottom + margin)
+    before, after = max(0, left - margin), min(width, right + margin)
+    noisy = np.ascontiguousarray(planes[:, first:last, before:after])
+    piece, whole = ((first, last), (before, after)), (height, width)
+    s2, one = variances[:, None, None], np.float32(1)
+    pilot, leverage, t = noisy, np.ones_like(noisy), one
+    smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
+    each = work[1] / len(plan.passes)
+    kept: list[tuple[Planes, Planes]] = []
+
+    def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:
+        """Fill in what the strip above made of its last rows, and keep what this one did."""
+        ends = [
+            slice(max(0, row - margin) - first, min(height, row + margin) - first)
+            for row in (top, bottom)
+        ]
+        if carried:
+            for values, above in zip(made, carried[number], strict=True):
+                values[:, ends[0]] = above
+        kept.append((made[0][:, ends[1]].copy(), made[1][:, ends[1]].copy()))
+
+    for number, settings in enumerate(plan.passes):
+        margin -= _reach(settings)
+        # What later passes reach, and no more; what the strip above has is not done again.
+        upper = top + margin if carried else top - margin
+        needed = ((upper, bottom + margin), (left - margin, right + margin))
+        part = (work[0] + number * each, each)
+        if settings.soft:
+            smooth, left_over = run_pass(
+                noisy, pilot[0], s2, settings, piece, whole,
+                pilot=pilot, wanted=needed, n_jobs=n_jobs, work=part,
+            )  # fmt: skip
+            share = SMOOTH_IN_PILOT
+            join((smooth, left_over), number, margin)
+            continue
+        leverage = share * left_over + (one - share) * leverage
+        mixed = share * smooth + (one - share) * pilot
+        guide, left_in_guide = mixed[0].copy(), variances[0] * leverage[0]
+        added = np.subtract(noisy, mixed)
+        added *= t
+        added += mixed
+        pilot = mixed = added
+        if number + 1 == len(plan.passes):
+            noisy = left_over = added
+        leverage *= one - t * t
+        leverage += t * t
+        leverage *= s2
+        pilot, leverage = run_pass(
+            added, guide, leverage, settings, piece, whole,
+            left=left_in_guide, wanted=needed, bandwidth=plan.bandwidth, excess=excess,
+            n_jobs=n_jobs, work=part,
+        )  # fmt: skip
+        join((pilot, leverage), number, margin)
+        t = ADDED_BACK
+    inner = np.s_[:, top - first : bottom - first, left - before : right - before]
+    share = np.float32(plan.smooth)
+    estimate: Planes = share * smooth[inner] + (one - share) * pilot[inner]
+    return estimate, kept
 
 
 def run_pass(
@@ -270,6 +335,7 @@ def run_pass(
     *,
     pilot: Planes | None = None,
     left: Planes | None = None,
+    wanted: Window | None = None,
     bandwidth: float | None = None,
     excess: float = 1.0,
     n_jobs: int | None = None,
@@ -281,30 +347,37 @@ def run_pass(
     `whole` image, of which height and width are given. `variance` (c, h, w) is that of their noise.
     With a `pilot` (c, h, w), a first estimate of the planes, the cut is soft, and `variance` one
     value a plane, (c, 1, 1). For the hard cut `left` (h, w) is the variance of the noise in the
-    guide, and `excess` is from `noise_excess`. The leverage is the variance of the estimate over
-    the noise's. `work` is the share of all work that is done before, and that of this pass.
+    guide, and `excess` is from `noise_excess`. Outside the part of the whole that is `wanted` the
+    estimate may hold anything. The leverage is the variance of the estimate over the noise's.
+    `work` is the share of all work that is done before, and that of this pass.
     """
     (first, _), (first_column, _) = piece
-    shape = tall, wide = tuple(min(settings.size, side) for side in whole)
+    shape = tall, wide = settings.shape(whole)
+    (top_most, lowest), (left_most, right_most) = wanted or piece
     window = np.outer(np.kaiser(tall, 2.0), np.kaiser(wide, 2.0)).astype(np.float32)
     tie = np.zeros((1, 1), np.float32)
     if left is not None:
-        tie = patch_means(left, shape) * np.float32(settings.tie * 2 * window.size)
         variance = patch_means(variance, shape)
+        tie = patch_means(left, shape) * np.float32(settings.tie * 2 * window.size)
     height, width = planes.shape[1:]
-    columns = patch_grid(whole[1], wide, settings.stride) - first_column
-    columns = columns[(columns >= 0) & (columns + wide <= width)]
-    # The whole image's bands of references, as far as they lie in the piece, and the rows each
-    # can reach.
-    grid, bands = patch_grid(whole[0], tall, settings.stride) - first, []
+
+    def within(corners: Rows, begin: int, length: int, size: int, low: int, high: int) -> Rows:
+        """Return corners in the piece whose groups reach what is wanted."""
+        inside = (corners >= begin) & (corners + size <= begin + length)
+        inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)
+        return corners[inside] - begin
+
+    columns = patch_grid(whole[1], wide, settings.stride)
+    columns = within(columns, first_column, width, wide, left_most, right_most)
+    # The whole image's bands of references, as far as they are needed, and the rows each can reach.
+    grid, bands = patch_grid(whole[0], tall, settings.stride), []
     for start in range(0, len(grid), GRID_ROWS_A_BAND):
-        rows = grid[start : start + GRID_ROWS_A_BAND]
-        rows = rows[(rows >= 0) & (rows + tall <= height)]
+        rows = within(grid[start : start + GRID_ROWS_A_BAND], first, height, tall, top_most, lowest)
         if len(rows):
             top, end = max(0, rows[0] - RADIUS), min(height, rows[-1] + tall + RADIUS)
             bands.append((rows, int(top), int(end - top)))
     padded, points = np.pad(guide, MARGINS), planes if pilot is None else pilot
-    sums = np.zeros((len(planes), 3, height, width), np.float32)
+    totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
     parts = parallel(
         delayed(denoise_band)(
@@ -315,10 +388,12 @@ def run_pass(
     )  # fmt: skip
     listener = LISTENER.get()
     for number, ((_, top, high), part) in enumerate(zip(bands, parts, strict=True), 1):
-        sums[:, :, top : top + high] += part
+        for sums, its_own in zip(
+            (totals, weights, leverages), np.moveaxis(part, 1, 0), strict=True
+        ):
+            sums[:, top : top + high] += its_own
         if listener is not None:
             listener(min(work[0] + work[1] * number / len(bands), 1.0))
-    totals, weights, leverages = sums[:, 0], sums[:, 1], sums[:, 2]
     # Pixels no patch covers stay as they are.
     bare = weights == 0
     weights[bare] = np.float32(1)
@@ -326,7 +401,7 @@ def run_pass(
     leverages /= weights
     totals[bare] = planes[bare]
     leverages[bare] = np.float32(1)
-    return totals.copy(), leverages.copy()
+    return totals, leverages
 
 
 def patch_grid(length: int, size: int, stride: int) -> Rows:

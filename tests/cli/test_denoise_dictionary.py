@@ -61,6 +61,21 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50, "--force").code == 0
 
 
+def test_a_model_is_loaded_once(
+    kpca: Run, digits: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kpca("fit", "clean", *MODEL, "--sigma", 50).code == 0
+    load, loaded = DictionaryDenoiser.load, []
+
+    def counted(path: Path) -> DictionaryDenoiser:
+        loaded.append(path)
+        return load(path)
+
+    monkeypatch.setattr(DictionaryDenoiser, "load", counted)
+    assert kpca("run", "noisy", *MODEL, "--jobs", 1).code == 0
+    assert loaded == [Path("digits.kpca")]
+
+
 def test_impulses_are_taken_out_with_a_model(kpca: Run, digits: np.ndarray) -> None:
     """What Mika et al. (1998) call speckle: pixels set to an end of the range."""
     assert kpca("fit", "clean", *MODEL, "--sigma", 60, "-q").code == 0

@@ -1,17 +1,20 @@
 """The door: dtypes, ranges, shapes, units and refusals; then decibels."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
 from skimage.util import random_noise
 
 from kpca_apps.cli.denoise import options as denoise_options
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.denoiser import clean_image, denoise_kpca, denoise_with_info
+from kpca_apps.denoise.options import Options, Window
 from kpca_apps.errors import ConfigError, InputError
 
 GREY = data.camera()[100:164, 200:264]
@@ -51,6 +54,36 @@ def test_float64_stays_float64_and_units_do_not_matter() -> None:
     unit = denoise_kpca(image / 255, sigma=20 / 255, data_range=1, quality="fast")
     assert out.dtype == np.float64
     np.testing.assert_allclose(unit * 255, out, atol=0.05)
+
+
+RANGES = {  # image of GREY in its units: the unit of one grey value, and what is black
+    "floats around 0 to 1": (np.float32, 1 / 255, 0.0),
+    "floats above 1": (np.float64, 40.0, 0.0),
+    "floats less a background": (np.float64, 1.0, -20.0),
+    "int16 less a background": (np.int16, 100.0, -2000.0),
+    "uint8": (np.uint8, 1.0, 0.0),
+    "uint16": (np.uint16, 257.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera"])
+@pytest.mark.parametrize("values", RANGES)
+def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
+    noise: str, values: str
+) -> None:
+    """Half the image is so dark that noise reaches beyond the least value: its mean stays."""
+    dtype, unit, black = RANGES[values]
+    clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
+    noisy = clean + 6 * unit * NOISE[..., 0]
+    if integer := np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        noisy = np.clip(np.rint(noisy), limits.min, limits.max)
+    image = noisy.astype(dtype)
+    out = denoise_kpca(image, noise=noise, quality="fast", data_range=255 * unit)
+    dark = np.s_[4:-4, 4:26]
+    assert abs(out[dark].mean() - noisy[dark].mean()) < 0.5 * unit
+    assert (out[dark] < 0).mean() > 0.2 or (integer and limits.min == 0)
+    assert not integer or (out.min() >= limits.min and out.max() <= limits.max)
 
 
 def test_sixteen_bits_are_scaled_by_their_own_range() -> None:
@@ -172,6 +205,51 @@ def test_colour_is_denoised_a_decibel_better_than_by_non_local_means() -> None:
     )
     ours = denoise_kpca(image, sigma=20, data_range=255, channel_axis=-1)
     assert db(ours, COLOUR) > db(rival, COLOUR) + 1
+
+
+@st.composite
+def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
+    """Draw an image longer than any pass reaches, and a crop of it."""
+    sides = [draw(st.integers(30, 40)), draw(st.integers(300, 480))]
+    ends = [sorted(draw(st.tuples(st.integers(0, n - 1), st.integers(1, n)))) for n in sides]
+    rows, columns = ((low, max(high, low + 1)) for low, high in ends)
+    turned = draw(st.booleans())
+    shape = (sides[1], sides[0]) if turned else (sides[0], sides[1])
+    return shape, (columns, rows) if turned else (rows, columns)
+
+
+# Few, and without looking for a simpler one: each takes half a second or more.
+@settings(max_examples=12, deadline=None, phases=[Phase.generate])
+@given(
+    crops(),
+    st.sampled_from(["gaussian", "poisson", "speckle", "impulse", "camera"]),
+    st.sampled_from(["fast", "fast", "balanced", "high"]),
+    st.sampled_from(["photo", "photo", "text"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_crop_is_that_of_the_whole_to_the_last_bit(
+    drawn: tuple[tuple[int, int], Window],
+    noise: str,
+    quality: str,
+    content: str,
+    colour: bool,
+    given_sigma: bool,
+) -> None:
+    """Whatever a pass reaches for: groups, low frequencies, levels and ends of the whole."""
+    (height, width), window = drawn
+    texture = np.resize(COLOUR, (height, width, 3)).astype(float)
+    texture += 20 * np.random.default_rng(height * width).standard_normal(texture.shape)
+    image = texture if colour else texture[..., 1]
+    # The RBF kernel of text takes long; its reach is that of the linear one.
+    options = Options(noise=noise, quality=quality, content=content, kernel="linear")
+    sigma = (0.2 if noise == "speckle" else 20.0) if given_sigma else None
+    known = {"sigma": sigma, "data_range": 255.0, "channel_axis": -1 if colour else None}
+    whole = clean_image(image, options, **known).at(1.0)
+    piece = clean_image(image, replace(options, wanted=window), **known).at(1.0)
+    (top, bottom), (left, right) = window
+    inner = np.s_[top:bottom, left:right]
+    np.testing.assert_array_equal(piece[inner], whole[inner])
 
 
 def test_estimated_level_does_about_as_well_as_the_true_one() -> None:

@@ -40,15 +40,8 @@ def run(
 
     Half a minute for a megapixel and channel at --quality balanced on one processor.
     """
-    from kpca_apps.cli.denoise.run import (
-        chosen_denoiser,
-        plan_batch,
-        print_plan,
-        run_trial,
-        run_whole,
-    )
+    from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 
-    chosen_denoiser(context, options)
     batch = plan_batch(context, inputs, options)
     if options.dry_run:
         print_plan(batch)

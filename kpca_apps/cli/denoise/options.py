@@ -41,7 +41,8 @@ class RunOptions(Options):
     )
     data_range: float | None = _noise(
         "Largest value an image can take less the smallest, where the type of its values does not "
-        "say it: floats, 12 bits kept in 16.",
+        "say it: floats, 12 bits kept in 16. Nothing is clipped to it: floats are never clipped, "
+        "integers only at the range of their type.",
         "R",
     )
     quality: QualityName = _how(
@@ -101,7 +102,9 @@ class RunOptions(Options):
     force: bool = files("Replace files that stand in the way.", default=False)
     preview: bool = talk(
         "Denoise one crop of the first image at three strengths and stop, to choose by; the page "
-        "is preview/report.html in --out, or without that kpca-preview-NAME/report.html here.",
+        "is preview/report.html in --out, or without that kpca-preview-NAME/report.html here. The "
+        "crop is as in the whole image, to the last bit; only camera and impulse noise take the "
+        "time of the whole for it.",
         default=False,
     )
     jobs: int | None = talk(

@@ -58,6 +58,16 @@ class Batch:
     inputs: tuple[str, ...]  # as given, without the output folder itself
     planned: tuple[Planned, ...]
     rivals: tuple[str, ...]
+    denoiser: GroupDenoiser | ExampleDenoiser
+
+    def by_threads(self, n_jobs: int) -> GroupDenoiser | ExampleDenoiser:
+        """Return the denoiser for so many threads; a dictionary is loaded once for all."""
+        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+
+        if isinstance(self.denoiser, GroupDenoiser):
+            return replace(self.denoiser, options=replace(self.denoiser.options, n_jobs=n_jobs))
+        self.denoiser.model.n_jobs = n_jobs
+        return self.denoiser
 
     @property
     def images(self) -> Path:
@@ -92,9 +102,7 @@ def check_jobs(jobs: int | None) -> None:
         raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
 
 
-def chosen_denoiser(
-    context: typer.Context, options: RunOptions, n_jobs: int | None = None
-) -> GroupDenoiser | ExampleDenoiser:
+def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
     sigma, data_range = parse_sigma(options.sigma), options.data_range
     check_range(data_range)
@@ -103,8 +111,7 @@ def chosen_denoiser(
         from kpca_apps.denoise.options import Options
 
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
-        chosen = Options(**given, n_jobs=n_jobs)
-        return GroupDenoiser(chosen, sigma=sigma, data_range=data_range)
+        return GroupDenoiser(Options(**given), sigma=sigma, data_range=data_range)
     for name in (*_SETTINGS, "preview"):
         if is_given(context, name):
             raise ConfigError(
@@ -119,7 +126,7 @@ def chosen_denoiser(
     from kpca_apps.denoise.batch.manifest import hash_file
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-    model = DictionaryDenoiser.load(options.model, n_jobs=n_jobs)
+    model = DictionaryDenoiser.load(options.model)
     sha256 = hash_file(options.model) or ""
     noise = "impulse" if options.noise == "impulse" else "gaussian"
     return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
@@ -129,6 +136,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     """List the images of a run, and refuse what cannot be, before any work."""
     from kpca_apps.denoise.batch.inputs import plan_outputs
 
+    denoiser = chosen_denoiser(context, options)
     rivals: tuple[str, ...] = ()
     if options.compare:
         if options.reference is None:
@@ -147,7 +155,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
             "be taken for inputs later; choose another with --out"
         )
     planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
-    return Batch(context, options, Console(options.quiet), inputs, planned, rivals)
+    return Batch(context, options, Console(options.quiet), inputs, planned, rivals, denoiser)
 
 
 def print_plan(batch: Batch) -> None:
@@ -164,6 +172,7 @@ def print_plan(batch: Batch) -> None:
 
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
     from kpca_apps.denoise.batch.run import make_folder
 
     clock, place = Clock(), batch.options.out
@@ -183,11 +192,11 @@ def run_whole(batch: Batch) -> int:
         result = denoise_batch(batch, samples, jobs)
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
-        if model := batch.options.model:
+        if isinstance(batch.denoiser, ExampleDenoiser) and batch.options.model is not None:
             from kpca_apps.denoise.batch.previews import view_dictionary
-            from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-            dictionary = view_dictionary(DictionaryDenoiser.load(model), model.name, result.images)
+            name = batch.options.model.name
+            dictionary = view_dictionary(batch.denoiser.model, name, result.images)
             result = replace(result, dictionary=dictionary)
         try:
             _write_report(result, folder, clock)
@@ -258,7 +267,7 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
-    denoiser = chosen_denoiser(batch.context, options, sum(_processors(options.jobs, [1])) - 1)
+    denoiser = batch.by_threads(sum(_processors(options.jobs, [1])) - 1)
     image = read_image(first.source, label=first.name)
     warm(batch, (1, 1))
     clock.lap("starting")
@@ -296,7 +305,7 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser
     from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
 
-    denoiser = chosen_denoiser(batch.context, batch.options)
+    denoiser = batch.denoiser
     is_linear = not isinstance(denoiser, GroupDenoiser) or denoiser.options.is_linear
     if is_kept():
         announcement = "Compiling for this machine, once; about a minute."
@@ -337,7 +346,7 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     >>> share_processors(8, [250_000] * 3, 64 * 10**9)
     (3, 2)
     >>> share_processors(8, [36_000_000] * 100, 8 * 10**9)
-    (3, 2)
+    (4, 2)
     >>> share_processors(8, [1_000] * 20, 64 * 10**9)
     (1, 8)
     """
@@ -359,7 +368,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
     from kpca_apps.denoise.batch.run import run_batch
 
     options = batch.options
-    denoiser = chosen_denoiser(batch.context, options, jobs[1])
+    denoiser = batch.by_threads(jobs[1])
     n_done = 0
     weights = {one.name: size for one, size in zip(batch.planned, samples, strict=True)}
     try:

@@ -80,16 +80,25 @@ def _rival(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray
             scaled, sigma=[level] * 3 if axis else level, rescale_sigma=True, channel_axis=axis
         )
     result = result * span
-    return np.asarray(np.clip(np.rint(result), 0, span) if noisy.dtype.kind in "ui" else result)
+    if noisy.dtype.kind not in "ui":
+        return np.asarray(result)
+    limits = np.iinfo(noisy.dtype)
+    return np.asarray(np.clip(np.rint(result), limits.min, limits.max))
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     """Measure what was taken out: detail, unlike noise, makes neighbours at edges alike."""
-    difference = noisy.astype(np.float64) - denoised
-    sd = float(np.std(difference))
-    grey = difference.mean(axis=2) if difference.ndim == 3 else difference
-    guide = denoised.astype(np.float64)
-    guide = guide.mean(axis=2) if guide.ndim == 3 else guide
+    # One channel at a time, and then in single precision: large images would take gigabytes.
+    before, after = (p[..., np.newaxis] if p.ndim == 2 else p for p in (noisy, denoised))
+    grey, guide = (np.zeros(before.shape[:2], np.float32) for _ in range(2))
+    means, squares, n = [], [], before.shape[2]
+    for channel in range(n):
+        difference = np.subtract(before[..., channel], after[..., channel], dtype=np.float64)
+        means.append(difference.mean())
+        grey += difference / n
+        squares.append(np.square(difference, out=difference).mean())
+        guide += after[..., channel] / np.float32(n)
+    sd = float(np.sqrt(max(np.mean(squares) - np.mean(means) ** 2, 0.0)))
     if min(grey.shape) < 4 * _BLOCK or sd == 0:
         return Residual(sd, 0.0, 0.0, structured=False)
     slopes = np.zeros_like(guide)
@@ -106,10 +115,10 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     return Residual(sd, edge, flat, structured=edge - flat > _MORE_CORRELATED)
 
 
-def _block_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _block_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:
     down, across = (size // _BLOCK for size in values.shape)
     blocks = values[: down * _BLOCK, : across * _BLOCK].reshape(down, _BLOCK, across, _BLOCK)
-    return np.asarray(blocks.sum(axis=(1, 3)))
+    return np.asarray(blocks.sum(axis=(1, 3), dtype=np.float64))
 
 
 def _ratio(

@@ -107,8 +107,9 @@ class ExampleDenoiser:
 def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
 
-    It is cut from the image denoised as a whole, or, where the noise allows, as far as it depends
-    on it: correlated noise takes twice as long as the image.
+    It is as in the image denoised as a whole, to the last bit. What it depends on is denoised, as
+    far as the passes reach; of camera noise that is the whole image, twice, and of impulses too,
+    for whitening and guesses reach everywhere.
     """
     pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
     upright = turned(pixels, orientation)

@@ -54,6 +54,14 @@ def test_rivals_denoise(colour: bool) -> None:
         assert quality.psnr > found.noisy.psnr + 3
 
 
+def test_rivals_keep_what_is_negative() -> None:
+    clean = CAMERA[:64, :64].astype(np.int16) * 100 - 12000
+    image = (clean + 2000 * np.random.default_rng(0).standard_normal(clean.shape)).astype(np.int16)
+    found = compare(image, image, clean, sigma=2000, span=65535.0, rivals=RIVALS)
+    for quality in found.rivals.values():
+        assert quality.psnr > found.noisy.psnr + 3
+
+
 def test_without_noise_rivals_change_nothing() -> None:
     found = compare(CAMERA, CAMERA, CAMERA, sigma=0, span=255.0, rivals=RIVALS)
     assert {quality.psnr for quality in found.rivals.values()} == {np.inf}

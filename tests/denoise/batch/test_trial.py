@@ -29,7 +29,7 @@ def with_detail(folder: Path, shape: tuple[int, int], top: int, left: int) -> Im
     return read_image(save(folder, "a.png", noisy), label="a.png")
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "speckle", "impulse", "camera"])
+@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera"])
 def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
     noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
