@@ -14,10 +14,11 @@ from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
 from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image, value_range
+from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
-from kpca_apps.errors import InputError
-from kpca_apps.files.images.types import ImageFile
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.images.types import ImageFile, Mosaic
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
@@ -55,6 +56,20 @@ class GroupDenoiser:
                 data_range=self.data_range,
                 channel_axis=channel_axis,
             )
+
+    def denoise_mosaic(self, mosaic: Mosaic) -> tuple[NDArray[np.float32], DenoiseInfo]:
+        """Denoise what a camera's sensor saw."""
+        for name, value, usual in (
+            ("noise", self.options.noise, "auto"),
+            ("sigma", self.sigma, None),
+            ("data_range", self.data_range, None),
+        ):
+            if value != usual:
+                raise ConfigError(
+                    f"{name} means nothing for a raw file, whose noise stands in it or is "
+                    "measured; leave it out, and give luma and chroma above 1 to smooth more"
+                )
+        return clean_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise, self.options)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -110,6 +125,11 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     It is cut from the image denoised as a whole, or, where the noise allows, as far as it depends
     on it: correlated noise takes twice as long as the image.
     """
+    if image.mosaic is not None:
+        raise InputError(
+            f"{image.label}: strengths are not tried on a raw file; denoise it as it is, or cut "
+            "--luma and --chroma from 1 to 0.8"
+        )
     pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
     upright = turned(pixels, orientation)
     top, left = _most_detailed(upright)
