@@ -25,6 +25,7 @@ R. R. Coifman, D. L. Donoho (1995), "Translation-invariant de-noising", in Wavel
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -71,8 +72,8 @@ CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
 # Above the line a logarithm of variance counts by its distance, from this on, and below by its
 # square: texture only adds.
 ABOVE = 0.02
-# Least share of the variance at the mean light that light has in it: keeps the transform finite.
-LEAST_LIGHT = 1e-6
+# Least variance of photons at the mean light, and of readout, in terms of the noisiest colour's.
+LEAST = 1e-6
 
 Mosaic = NDArray[np.float32]
 Curves = NDArray[np.float64]  # (3, 2): a and b of red, green and blue
@@ -158,7 +159,7 @@ def denoise_mosaic(
     curves = None if noise is None else _checked(noise)
     limit = np.inf if white is None else white - black
     cleaned, _ = clean_mosaic(light, pattern, limit, curves, options)
-    return cleaned + np.float32(black)
+    return np.asarray(light + np.float32(strength) * (cleaned - light) + np.float32(black))
 
 
 def _checked(noise: ArrayLike) -> Curves:
@@ -179,38 +180,36 @@ def clean_mosaic(
 ) -> tuple[Mosaic, DenoiseInfo]:
     """Denoise a mosaic (h, w) whose black is 0; its noise is measured where no curves are given.
 
-    The level in the info is the root of the mean variance; its range ends at white.
+    The strength is left to the caller, unless it is 0. The level in the info is the root of the
+    mean variance; its range ends at white.
     """
     info, curves = measure_mosaic(light, pattern, white, curves)
     if not curves.any() or options.strength == 0:
         return light.copy(), info
-    places = {(y, x): "RGB".index(pattern[2 * y + x]) for y in (0, 1) for x in (0, 1)}
-    lines = {
-        place: (max(a, LEAST_LIGHT * (a + b / _typical(light))), b)
-        for place, (a, b) in ((place, curves[colour]) for place, colour in places.items())
-    }
+    options = replace(options, wanted=None)  # of the picture, not of the planes
+    # The transform of each colour is finite for noise without light, and for hardly any noise.
+    typical = float(np.mean(np.maximum(light, 0))) or 1.0
+    least = LEAST * float(np.max(curves @ [typical, 1]))
+    gains, readouts = np.maximum(curves, [least / typical, least]).T
+    letters = {place: "RGB".index(pattern[2 * place[0] + place[1]]) for place in np.ndindex(2, 2)}
+    added = readouts / gains**2
+    darkest = anscombe(added)  # of no light: 0 in all colours, so that they are alike
     stable = np.empty_like(light)
-    for (y, x), (a, b) in lines.items():
-        stable[y::2, x::2] = anscombe(light[y::2, x::2] / a + b / a**2)
+    for (y, x), c in letters.items():
+        stable[y::2, x::2] = anscombe(light[y::2, x::2] / gains[c] + added[c]) - darkest[c]
     unit = SCALE / float(np.ptp(stable) or 1.0)
-    lowest = stable.min()
-    stable = (stable - lowest) * np.float32(unit)
     total = np.zeros_like(stable)
     phases = PHASES[options.quality]
     for number, phase in enumerate(phases):
         with part(number, len(phases)):
-            total += _denoised_phase(stable, pattern, phase, unit, options)
-    stable = total / np.float32(unit * len(phases)) + lowest
+            total += _denoised_phase(stable * np.float32(unit), pattern, phase, unit, options)
     cleaned = np.empty_like(light)
-    for (y, x), (a, b) in lines.items():
-        cleaned[y::2, x::2] = a * (inverse_anscombe(stable[y::2, x::2]) - b / a**2)
+    for (y, x), c in letters.items():
+        roots = total[y::2, x::2] / (unit * len(phases)) + darkest[c]
+        cleaned[y::2, x::2] = gains[c] * (inverse_anscombe(roots) - added[c])
     # Of what lies above white nothing is known, and denoised highlights would have a tint.
     np.copyto(cleaned, light, where=light >= white)
-    return light + np.float32(options.strength) * (cleaned - light), info
-
-
-def _typical(light: Mosaic) -> float:
-    return float(np.mean(np.maximum(light, 0))) or 1.0
+    return cleaned, info
 
 
 def _denoised_phase(
@@ -274,6 +273,8 @@ def measure_mosaic(
 
 def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.float64]:
     """Measure a and b of the variance a x + b of the noise at the light x."""
+    if not np.ptp(light):
+        return np.zeros(2)
     height, width = (side // 2 * 2 for side in light.shape)
     red, green, other, blue = (light[y:height:2, x:width:2] for y, x in _places(pattern))
     # Pixels that were cut off, at white or at black, have less noise.

@@ -30,6 +30,20 @@ WEAKER, STRONGER = 0.6, 1.3
 
 
 @dataclass(frozen=True)
+class CleanedMosaic:
+    """A mosaic denoised, whose picture is to be had at any strength."""
+
+    mosaic: Mosaic
+    light: NDArray[np.float32]
+    info: DenoiseInfo
+
+    def at(self, strength: float) -> NDArray[np.uint16]:
+        """Return the picture developed at a strength from 0, as given, to 1, denoised."""
+        given = self.mosaic.light
+        return self.mosaic.developed(given + np.float32(strength) * (self.light - given))
+
+
+@dataclass(frozen=True)
 class GroupDenoiser:
     """Denoise by kernel PCA on groups of similar patches of an image; see `denoise_kpca`."""
 
@@ -57,19 +71,19 @@ class GroupDenoiser:
                 channel_axis=channel_axis,
             )
 
-    def denoise_mosaic(self, mosaic: Mosaic) -> tuple[NDArray[np.float32], DenoiseInfo]:
-        """Denoise what a camera's sensor saw."""
-        for name, value, usual in (
-            ("noise", self.options.noise, "auto"),
-            ("sigma", self.sigma, None),
-            ("data_range", self.data_range, None),
-        ):
-            if value != usual:
+    def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
+        """Denoise what a camera's sensor saw, to be had at any strength."""
+        given = (self.options.noise != "auto", self.sigma is not None, self.data_range is not None)
+        for name, is_given in zip(("noise", "sigma", "data_range"), given, strict=True):
+            if is_given:
                 raise ConfigError(
-                    f"{name} means nothing for a raw file, whose noise stands in it or is "
-                    "measured; leave it out, and give luma and chroma above 1 to smooth more"
+                    f"{name} means nothing for a raw file, whose noise is known or measured; "
+                    "leave it out, and give luma and chroma above 1 to smooth more"
                 )
-        return clean_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise, self.options)
+        cleaned = clean_mosaic(
+            mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise, self.options
+        )
+        return CleanedMosaic(mosaic, *cleaned)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -123,26 +137,24 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
 
     It is cut from the image denoised as a whole, or, where the noise allows, as far as it depends
-    on it: correlated noise takes twice as long as the image.
+    on it: correlated noise, and a raw file, take twice as long as the image.
     """
-    if image.mosaic is not None:
-        raise InputError(
-            f"{image.label}: strengths are not tried on a raw file; denoise it as it is, or cut "
-            "--luma and --chroma from 1 to 0.8"
-        )
     pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
     upright = turned(pixels, orientation)
     top, left = _most_detailed(upright)
     cut = np.s_[top : top + CROP, left : left + CROP]
     piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
     axis = -1 if pixels.ndim == 3 else None
+    mosaic = None if image.mosaic is None else image.mosaic()
     found: list[tuple[Trial, Preview, DenoiseInfo]] = []
-    cleaned, like = None, None
+    cleaned: Cleaned | CleanedMosaic | None = None
+    like = None
     for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
         # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
-            cleaned, like = replace(denoiser, options=whole).clean(pixels, channel_axis=axis), whole
+            way, like = replace(denoiser, options=whole), whole
+            cleaned = way.clean(pixels, axis) if mosaic is None else way.clean_mosaic(mosaic)
         denoised = cleaned.at(options.strength)
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)

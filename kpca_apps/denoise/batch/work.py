@@ -224,14 +224,14 @@ def _denoised(image: ImageFile, run: Run) -> tuple[list[NDArray[Any]], list[Deno
 
 def _denoised_raw(mosaic: Mosaic, run: Run) -> tuple[list[NDArray[Any]], list[DenoiseInfo]]:
     """Return the picture of a mosaic that is denoised before it is developed."""
-    denoise = getattr(run.denoise, "denoise_mosaic", None)
-    if denoise is None:
+    denoiser: Any = run.denoise
+    if not hasattr(denoiser, "clean_mosaic"):
         raise InputError(
             "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
             "develop it to a 16-bit TIFF first"
         )
-    light, info = denoise(mosaic)
-    return [mosaic.developed(light)], [info]
+    cleaned = denoiser.clean_mosaic(mosaic)
+    return [cleaned.at(denoiser.options.strength)], [cleaned.info]
 
 
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,30 +151,32 @@ def _read_mosaic(data: bytes, label: str) -> Mosaic:
         values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:2, :2]
         black = np.array(raw.black_level_per_channel)[colours]
         white, desc = int(raw.white_level), raw.color_desc.decode()
-    top = int(values.max())
-    span = white - int(black.min())
-    profile = _noise_profile(data)
-    noise = (
-        None if profile is None else np.stack([profile[:, 0] * span, profile[:, 1] * span**2], 1)
-    )
-    reached = top - black.min() > _SATURATED * span
+    top, lowest = int(values.max()), int(black.min())
+    span = white - lowest
+    reached = top - lowest > _SATURATED * span
     if reached and top < white and np.count_nonzero(values == top) >= _PIXELS:
         white = top
     if white <= black.max():
         raise InputError(f"{label}: its white is not above its black; fetch the file again.")
-    light = values.astype(np.float32)
+    light, scale = values.astype(np.float32), np.float32(65535 / (white - black.max()))
     for y, x in np.ndindex(2, 2):
         light[y::2, x::2] -= black[y, x]
+    light *= scale
+    profile = _noise_profile(data)
+    whole = float(span * scale)
     return Mosaic(
         light=light,
         pattern="".join(desc[colour] for colour in colours.ravel()),
-        white=float(white - black.max()),
-        noise=noise,
-        developed=partial(_develop, data, label, white),
+        # As the pixels were computed, to the last bit.
+        white=float(np.float32(white - black.max()) * scale),
+        noise=None if profile is None else profile * [whole, whole**2],
+        developed=partial(_develop, data, label, white, scale),
     )
 
 
-def _develop(data: bytes, label: str, white: int, light: NDArray[Any] | None) -> NDArray[np.uint16]:
+def _develop(
+    data: bytes, label: str, white: int, scale: np.float32, light: NDArray[np.float32] | None
+) -> NDArray[np.uint16]:
     """Develop a mosaic in place of the file's own, or that for None."""
     with _opened(data, label) as raw:
         visible, colours = raw.raw_image_visible, raw.raw_colors_visible
@@ -184,7 +186,7 @@ def _develop(data: bytes, label: str, white: int, light: NDArray[Any] | None) ->
         finer = max(1, 65535 // max(int(visible.max()), white))
         for y, x in np.ndindex(2, 2):
             own, level = visible[y::2, x::2], black[colours[y, x]]
-            above = own - level if light is None else light[y::2, x::2]
+            above = own - level if light is None else light[y::2, x::2] / scale
             own[...] = np.clip(np.rint(level + finer * above), 0, 65535)
         picture = raw.postprocess(
             use_camera_wb=True,
@@ -192,7 +194,8 @@ def _develop(data: bytes, label: str, white: int, light: NDArray[Any] | None) ->
             no_auto_bright=True,
             # LibRaw's white would depend on the brightest pixel.
             adjust_maximum_thr=0.0,
-            user_sat=lowest + finer * (white - lowest),
+            user_sat=finer * (white - lowest),  # above black
+            gamma=(2.4, 12.92),  # sRGB's
         )
     return np.asarray(picture)
 

@@ -164,11 +164,11 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Mosaic:
-    """What a camera's sensor saw, one colour a pixel, in its own counts above black."""
+    """What a camera's sensor saw, one colour a pixel, from 0 at black to 65535 at white."""
 
     light: NDArray[np.float32]  # (h, w), not turned
     pattern: str  # colours of the first two pixels of the first row, then of the second
-    white: float  # where pixels saturate
+    white: float  # where pixels saturate: 65535, as rounded as they are
     # a and b of the noise's variance a x + b in red, green and blue (3, 2), if the file gives them.
     noise: NDArray[np.float64] | None
     # Makes a picture, upright, of a mosaic like this one, or of this one for None.
