@@ -5,9 +5,9 @@ with light, a x + b, by photons and readout. Demosaicking, white balance and gam
 `noise="camera"` of it, come after.
 
 The generalised Anscombe transform makes that noise white, of deviation 1. Each quad of pixels, red,
-two greens and blue, is a pixel of four planes at half the resolution; orthonormal sums and
-differences of them, luminance first, are denoised as the planes of any image. Quads may begin at
-any of four pixels, and the mean over several such phases shows no trace of where they did.
+two greens and blue, is a pixel of four planes at half the resolution, whose principal components,
+luminance first, are denoised as the planes of any image. Quads may begin at any of four pixels, and
+the mean over several such phases shows no trace of where they did.
 
 The line is measured where a mosaic has least texture: in classes of brightness, the variance of the
 upper frequencies in the patches whose lower ones are weakest, and of all of these the lower
@@ -34,6 +34,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
+from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise.models import SCALE, anscombe, inverse_anscombe
 from kpca_apps.denoise.noise import (
     COSINES,
@@ -50,14 +51,10 @@ from kpca_apps.errors import ConfigError, InputError
 __all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
 
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
-# Of a quad: luminance, red against blue, one green against the other, green against both.
-# Orthonormal, so that white noise stays white.
-QUAD = np.array([[1.0, 1, 1, 1], [1, 0, 0, -1], [0, 1, -1, 0], [1, -1, -1, 1]])
-QUAD /= np.linalg.norm(QUAD, axis=1, keepdims=True)
 # Where the first quad begins, row and column, in each phase.
 PHASES = {
     "fast": ((0, 0), (1, 1)),
-    "balanced": ((0, 0), (1, 1), (0, 1), (1, 0)),
+    "balanced": ((0, 0), (1, 1)),
     "high": ((0, 0), (1, 1), (0, 1), (1, 0)),
 }
 
@@ -67,11 +64,11 @@ FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
 OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
 # Classes of brightness in each plane, and the share and least number of the quietest patches in
 # each. On mosaics made of photographs of BSDS500's training part, from 100 photons at white to
-# 2,000, these gave the deviations nearest to the truth.
+# 1,600, these and ABOVE gave the deviations nearest to the truth, those below it counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# Above the line a logarithm of variance counts by its distance, from this on, and below by its
-# square: texture only adds.
-ABOVE = 0.02
+# Above the line a logarithm of variance counts by its distance, from so many deviations on, and
+# below by its square: texture only adds.
+ABOVE = 0.3
 # Least variance of photons at the mean light, and of readout, in terms of the noisiest colour's.
 LEAST = 1e-6
 
@@ -175,6 +172,7 @@ def _checked(noise: ArrayLike) -> Curves:
     return curves
 
 
+@one_blas_thread()
 def clean_mosaic(
     light: Mosaic, pattern: str, white: float, curves: Curves | None, options: Options
 ) -> tuple[Mosaic, DenoiseInfo]:
@@ -223,9 +221,12 @@ def _denoised_phase(
     )
     places = _places(pattern, phase)
     planes = np.stack([quads[y::2, x::2] for y, x in places])
-    mixing = QUAD.astype(np.float32)
+    # Their principal components, strongest first: what the colours share, which is most, is in one.
+    # Rows are orthonormal, so that white noise stays white.
+    centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
+    mixing = np.linalg.eigh(centred @ centred.T)[1].T[::-1]
     mixed = np.einsum("pq,qhw->phw", mixing, planes)
-    cleaned = denoise_planes(mixed, np.full(len(QUAD), unit), options)
+    cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
     for (y, x), plane in zip(places, np.einsum("pq,phw->qhw", mixing, cleaned), strict=True):
         quads[y::2, x::2] = plane
     return quads[down : down + height, across : across + width]
@@ -241,6 +242,7 @@ def _places(pattern: str, phase: tuple[int, int] = (0, 0)) -> list[tuple[int, in
     return sorted(where, key=lambda place: "RGB".index(where[place]))
 
 
+@one_blas_thread()
 def measure_mosaic(
     light: Mosaic, pattern: str, white: float, curves: Curves | None = None
 ) -> tuple[DenoiseInfo, Curves]:
@@ -292,7 +294,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
             f"mosaic of {light.shape[0]} x {light.shape[1]} pixels is too small, or too much of it "
             "is black or white, to measure its noise in: give noise"
         )
-    brightness, variance = np.array(points).T
+    brightness, variance, spread = np.array(points).T
     if not variance.any():
         return np.zeros(2)
     variance = np.maximum(variance, np.finfo(np.float32).eps * variance.max())
@@ -300,6 +302,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 
     def misfit(line: NDArray[np.float64]) -> Any:
         excess = logs - np.log(np.exp(line[0]) * brightness + np.exp(line[1]))
+        excess /= spread
         above = ABOVE * np.sqrt(2 * (np.sqrt(1 + (excess / ABOVE) ** 2) - 1))
         return np.where(excess > 0, above, excess)
 
@@ -311,8 +314,10 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
     return np.asarray(np.exp(min(fits, key=lambda fit: float(fit.cost)).x))
 
 
-def _points(plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """Return the light and the variance of the noise in classes of brightness of a plane.
+def _points(
+    plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
+) -> list[tuple[float, float, float]]:
+    """Return light, variance of the noise and its relative error, by brightness, of a plane.
 
     The guide shows brightness and texture.
     """
@@ -335,5 +340,6 @@ def _points(plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]) -> list[tuple[
         few = max(FEWEST_QUIET, round(QUIET * len(members)))
         flat = members[np.argsort(texture[members], kind="stable")[:few]]
         power = np.square(patches[flat] @ COSINES[:, FINEST]).mean(dtype=np.float64)
-        points.append((max(float(brightness[flat].mean()), 0.0), float(power)))
+        spread = np.sqrt(2 / (few * np.count_nonzero(FINEST)))
+        points.append((max(float(brightness[flat].mean()), 0.0), float(power), float(spread)))
     return points
