@@ -154,7 +154,8 @@ def denoise_mosaic(
             "pixels first"
         )
     curves = None if noise is None else _checked(noise)
-    limit = np.inf if white is None else white - black
+    # As the pixels were computed, to the last bit.
+    limit = np.inf if white is None else float(np.subtract(white, black, dtype=np.float32))
     cleaned, _ = clean_mosaic(light, pattern, limit, curves, options)
     return np.asarray(light + np.float32(strength) * (cleaned - light) + np.float32(black))
 

@@ -118,6 +118,8 @@ def test_saturated_pixels_stay_saturated(light: NDArray[np.float64]) -> None:
     burnt = noisy >= 0.7
     assert 0.02 < burnt.mean() < 0.9
     np.testing.assert_array_equal(found[burnt], noisy[burnt].astype(np.float32))
+    shifted = denoise_mosaic(noisy + 0.1, black=0.1, white=0.7 + 0.1, noise=(A, B), quality="fast")
+    np.testing.assert_array_equal(shifted[burnt], np.float32(0.7 + 0.1))
     rest = ~burnt
     assert error(found[rest], seen[rest]) < 0.7 * error(noisy[rest], seen[rest])
     # Cut-off noise is not taken for the noise of all.
