@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 from skimage.data import astronaut, coffee
 
 from kpca_apps import denoise_mosaic
-from kpca_apps.denoise.mosaic import PATTERNS, clean_mosaic, measure_mosaic
+from kpca_apps.denoise.mosaic import (
+    PATTERNS,
+    clean_mosaic,
+    generalised_anscombe,
+    inverse_generalised_anscombe,
+    measure_mosaic,
+)
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
 from tests.files.images.dng import NEUTRAL, exposed, mosaic_of
@@ -49,6 +55,19 @@ def test_a_mosaic_may_begin_and_end_at_any_pixel(
     whole = denoise_mosaic(noisy, **options)[cut]
     part = denoise_mosaic(noisy[cut], pattern=pattern, **options)
     assert error(part, seen[cut]) == pytest.approx(error(whole, seen[cut]), rel=0.05)
+
+
+@pytest.mark.parametrize("added", [0.0, 1.0, 4.0, 100.0, 1e4])
+def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None:
+    for mean in (0.0, 0.7, 3.0, 20.0, 300.0):
+        rng = np.random.default_rng(0)
+        counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
+        roots = generalised_anscombe(counts, added)
+        deviation = float(np.std(roots))
+        # Weaker where hardly anything is there to be counted; never stronger.
+        assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03
+        back = float(inverse_generalised_anscombe(roots.mean(), added))
+        assert back == pytest.approx(mean, abs=4 * np.sqrt((mean + added) / 4e5) + 0.02)
 
 
 @pytest.mark.parametrize("photons", [0.5, 3.0, 30.0])

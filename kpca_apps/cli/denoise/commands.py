@@ -39,7 +39,7 @@ def run(
     batch that was stopped goes on where it was when the same command is run again.
 
     Raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and written as
-    16-bit TIFF; they need the extra kpca-apps[raw].
+    16-bit TIFF; they need the extra "raw".
 
     Half a minute for a megapixel and channel at --quality balanced on one processor.
     """
@@ -102,6 +102,8 @@ def noise(
 
     The level is in the units of the image, and what kpca denoise run takes out unless it is told
     another. Marked "?", it may be texture rather than noise: the image would be left as it is.
+
+    Of a raw file it is that of the sensor, on a scale from 0 without light to 65,535 at white.
 
     shared: neighbouring pixels, or the colours, share their noise, as in photographs from a camera;
     kpca denoise run takes it as --noise camera.
