@@ -198,23 +198,24 @@ def clean_mosaic(
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))
     gains, readouts = np.maximum(curves, [least / typical, least]).T
-    letters = {place: "RGB".index(pattern[2 * place[0] + place[1]]) for place in np.ndindex(2, 2)}
+    colours = {place: "RGB".index(pattern[2 * place[0] + place[1]]) for place in np.ndindex(2, 2)}
     added = readouts / gains**2
     darkest = [float(generalised_anscombe(np.zeros(1), one)[0]) for one in added]
     stable = np.empty_like(light)
-    for (y, x), c in letters.items():
+    for (y, x), c in colours.items():
         # Black is 0 in all colours, so that they are alike.
         stable[y::2, x::2] = (
             generalised_anscombe(light[y::2, x::2] / gains[c], added[c]) - darkest[c]
         )
     unit = SCALE / float(np.ptp(stable) or 1.0)
+    stable *= np.float32(unit)
     total = np.zeros_like(stable)
     phases = PHASES[options.quality]
     for number, phase in enumerate(phases):
         with part(number, len(phases)):
-            total += _denoised_phase(stable * np.float32(unit), pattern, phase, unit, options)
+            total += _denoised_phase(stable, pattern, phase, unit, options)
     cleaned = np.empty_like(light)
-    for (y, x), c in letters.items():
+    for (y, x), c in colours.items():
         roots = total[y::2, x::2] / np.float64(unit * len(phases)) + darkest[c]
         cleaned[y::2, x::2] = gains[c] * inverse_generalised_anscombe(roots, added[c])
     # Of what lies above white nothing is known, and denoised highlights would have a tint.
@@ -264,15 +265,20 @@ def _denoised_phase(
     )
     places = _places(pattern, phase)
     planes = np.stack([quads[y::2, x::2] for y, x in places])
-    # Their principal components, strongest first: what the colours share, which is most, is in one.
-    # Rows are orthonormal, so that white noise stays white.
-    centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
-    mixing = np.linalg.eigh(centred @ centred.T)[1].T[::-1]
+    mixing = _principal_components(planes)
     mixed = np.einsum("pq,qhw->phw", mixing, planes)
+    del planes  # of a large mosaic, 100 MB
     cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
     for (y, x), plane in zip(places, np.einsum("pq,phw->qhw", mixing, cleaned), strict=True):
         quads[y::2, x::2] = plane
     return quads[down : down + height, across : across + width]
+
+
+def _principal_components(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the components (4, 4) of planes, strongest first: in one is what the colours share."""
+    # Rows are orthonormal, so that white noise stays white.
+    centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
+    return np.asarray(np.linalg.eigh(centred @ centred.T)[1].T[::-1])
 
 
 def _places(pattern: str, phase: tuple[int, int] = (0, 0)) -> list[tuple[int, int]]:
