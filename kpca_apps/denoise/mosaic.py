@@ -25,6 +25,7 @@ R. R. Coifman, D. L. Donoho (1995), "Translation-invariant de-noising", in Wavel
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -124,9 +125,15 @@ def denoise_mosaic(
     Raises
     ------
     kpca_apps.errors.InputError
-        A ValueError: the mosaic is not of two dimensions, has NaN, or is too small to measure.
+        A ValueError: the mosaic is not of two dimensions, or has NaN.
     kpca_apps.errors.ConfigError
         A ValueError: an option is out of its range.
+
+    Warns
+    -----
+    UserWarning
+        Too little of the mosaic is neither black nor white to measure its noise in: it is returned
+        as it is.
 
     Notes
     -----
@@ -164,7 +171,13 @@ def denoise_mosaic(
     curves = None if noise is None else _checked(noise)
     # As the pixels were computed, to the last bit.
     limit = np.inf if white is None else float(np.subtract(white, black, dtype=np.float32))
-    cleaned, _ = clean_mosaic(light, pattern, limit, curves, options)
+    cleaned, info = clean_mosaic(light, pattern, limit, curves, options)
+    if not info.established:
+        warnings.warn(
+            "No noise could be measured, for the mosaic is too small, or too much of it black or "
+            "white, and it is returned as it is: give noise.",
+            stacklevel=2,
+        )
     return np.asarray(light + np.float32(strength) * (cleaned - light) + np.float32(black))
 
 
@@ -302,8 +315,11 @@ def measure_mosaic(
     if pattern not in PATTERNS:
         raise ConfigError(f"pattern is {pattern!r}; give one of {', '.join(PATTERNS)}")
     estimated = curves is None
+    established = True
     if curves is None:
-        curves = np.tile(_measured_curve(light, pattern, white), (3, 1))
+        measured = _measured_curve(light, pattern, white)
+        established = measured is not None
+        curves = np.tile(np.zeros(2) if measured is None else measured, (3, 1))
     variances = []
     for letter, (a, b) in zip("RGB", curves, strict=True):
         own = [light[y::2, x::2] for y, x in _places(pattern) if pattern[2 * y + x] == letter]
@@ -318,12 +334,13 @@ def measure_mosaic(
         correlated=False,
         whiteness=1.0,
         data_range=white if np.isfinite(white) else float(np.ptp(light)) or 1.0,
+        established=established,
     )
     return info, curves
 
 
-def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.float64]:
-    """Measure a and b of the variance a x + b of the noise at the light x."""
+def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.float64] | None:
+    """Measure a and b of the variance a x + b of the noise at the light x; None if it hides."""
     if not np.ptp(light):
         return np.zeros(2)
     height, width = (side // 2 * 2 for side in light.shape)
@@ -339,10 +356,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
     )
     points = [point for planes in measured for point in _points(*planes)]
     if not points:
-        raise InputError(
-            f"mosaic of {light.shape[0]} x {light.shape[1]} pixels is too small, or too much of it "
-            "is black or white, to measure its noise in: give noise"
-        )
+        return None
     brightness, variance, spread = np.array(points).T
     if not variance.any():
         return np.zeros(2)

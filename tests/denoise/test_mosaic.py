@@ -180,6 +180,15 @@ def test_small_mosaics_are_denoised_where_the_noise_is_given(shape: tuple[int, i
     assert np.std(found) <= np.std(noisy)
 
 
+def test_where_no_noise_can_be_measured_nothing_is_done(light: NDArray[np.float64]) -> None:
+    small = exposed(mosaic_of(light), A, B).astype(np.float32)[:12, :12]
+    burnt = np.full((96, 96), 1.0, np.float32)
+    burnt[::7, ::7] = 0.9
+    for mosaic, white in ((small, None), (burnt, 1.0)):
+        with pytest.warns(UserWarning, match="No noise could be measured"):
+            np.testing.assert_array_equal(denoise_mosaic(mosaic, white=white), mosaic)
+
+
 def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> None:
     mosaic = mosaic_of(light)
     holed = mosaic.copy()
@@ -189,7 +198,6 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
         (mosaic[:1], "shape"),
         (mosaic.astype(complex), "complex"),
         (holed, "row 3, column 5"),
-        (mosaic[:12, :12], "too small"),
     ):
         with pytest.raises(InputError, match=said):
             denoise_mosaic(wrong)

@@ -267,7 +267,12 @@ def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, t
 def _doubts(infos: list[DenoiseInfo]) -> tuple[str, ...]:
     """Say so where nothing was done for want of noise, or what was done is the wrong thing."""
     sentences = []
-    if any(info.estimated and not info.established for info in infos):
+    if any(info.noise == "raw" and not info.established for info in infos):
+        sentences.append(
+            "No noise could be measured in the image, which was left as it was: it is too small, "
+            "or too much of it is black or white."
+        )
+    elif any(info.estimated and not info.established for info in infos):
         page = "the image" if len(infos) == 1 else "at least one of the pages"
         sentences.append(
             f"No noise could be established in {page}, which was left as it was: what was measured "

@@ -72,6 +72,17 @@ def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> Non
     assert again.n_resumed == 3
 
 
+def test_a_frame_without_light_to_measure_is_left_as_it_is(tmp_path: Path) -> None:
+    black = np.full((96, 96), 256, np.uint16)
+    black[::7, ::7] = 300
+    path = write_dng(tmp_path / "black.dng", black)
+    outcome = run_batch([path], tmp_path / "out", FAST.settings, denoise=FAST).images[0]
+    assert outcome.status == "ok" and not outcome.established
+    assert outcome.notes[-1].startswith("No noise could be measured in the image")
+    kept = read_image(tmp_path / "out" / "black.tif").page(0)
+    np.testing.assert_array_equal(kept, read_image(path).page(0))
+
+
 def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> None:
     found = {}
     for strength in (0.0, 0.5, 1.0):
