@@ -65,7 +65,6 @@ def read_raw(data: bytes, label: str) -> ImageFile:
         )
     with _opened(data, label) as raw:
         sizes = raw.sizes
-        check_size(label, (sizes.height, sizes.width), 2, len(data), DEFLATE_RATIO)
         wrong, balanced = _wrong(raw), any(raw.camera_whitebalance[:3])
     if wrong:
         raise InputError(f"{label}: {wrong}.")
@@ -96,8 +95,11 @@ def _opened(data: bytes, label: str) -> Iterator[rawpy.RawPy]:
     try:
         with _without_stderr():
             raw = rawpy.imread(BytesIO(data))
-            raw.unpack()
         with raw:
+            promised = raw.sizes.raw_height, raw.sizes.raw_width
+            check_size(label, promised, 2, len(data), DEFLATE_RATIO)
+            with _without_stderr():
+                raw.unpack()
             yield raw
     except rawpy.LibRawFileUnsupportedError:
         version = ".".join(map(str, rawpy.libraw_version))

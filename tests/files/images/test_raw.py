@@ -213,6 +213,18 @@ def test_flipped_bytes_cost_no_more_than_one_line(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_promise_of_more_pixels_than_there_are_is_refused_before_they_are_read(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    path = write_dng(tmp_path / "a.dng", counts(seen))
+    for sides in ((60_000, 60_000), (16_000, 10_000)):
+        with tifffile.TiffFile(path, mode="r+b") as file:
+            for name, side in zip(("ImageLength", "ImageWidth"), sides, strict=True):
+                file.pages[0].tags[name].overwrite(side)
+        with pytest.raises(InputError, match=r"a\.dng: its header promises"):
+            read_image(path)
+
+
 def test_a_raw_file_under_the_name_of_a_tiff_is_named(
     tmp_path: Path, seen: NDArray[np.float64]
 ) -> None:
