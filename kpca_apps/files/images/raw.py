@@ -32,8 +32,8 @@ from kpca_apps.files.images.types import (
     Mosaic,
     Page,
     check_size,
+    damage_refused,
 )
-from kpca_apps.files.names import one_line
 
 if TYPE_CHECKING:
     import rawpy
@@ -92,27 +92,26 @@ def _opened(data: bytes, label: str) -> Iterator[rawpy.RawPy]:
     """Open a raw file with LibRaw, its pixels decoded, and refuse damage in one line."""
     import rawpy
 
-    try:
-        with _without_stderr():
-            raw = rawpy.imread(BytesIO(data))
-        with raw:
-            promised = raw.sizes.raw_height, raw.sizes.raw_width
-            check_size(label, promised, 2, len(data), DEFLATE_RATIO)
+    with damage_refused(label):
+        try:
             with _without_stderr():
-                raw.unpack()
-            yield raw
-    except rawpy.LibRawFileUnsupportedError:
-        version = ".".join(map(str, rawpy.libraw_version))
-        raise InputError(
-            f"{label}: is not a raw file that LibRaw {version} reads; convert it to DNG or develop "
-            "it to a 16-bit TIFF first."
-        ) from None
-    except rawpy.LibRawError as error:
-        reason = error.args[0].decode() if error.args else type(error).__name__
-        raise InputError(
-            f"{label}: its pixels are damaged or cut short ({one_line(reason, 100)}); fetch the "
-            "file again."
-        ) from None
+                raw = rawpy.imread(BytesIO(data))
+            with raw:
+                promised = raw.sizes.raw_height, raw.sizes.raw_width
+                check_size(label, promised, 2, len(data), DEFLATE_RATIO)
+                with _without_stderr():
+                    raw.unpack()
+                yield raw
+        except rawpy.LibRawFileUnsupportedError:
+            version = ".".join(map(str, rawpy.libraw_version))
+            raise InputError(
+                f"{label}: is not a raw file that LibRaw {version} reads; convert it to DNG or "
+                "develop it to a 16-bit TIFF first."
+            ) from None
+        except rawpy.LibRawError as error:
+            reason = error.args[0] if error.args else type(error).__name__
+            # LibRaw's own words are bytes.
+            raise ValueError(reason.decode() if isinstance(reason, bytes) else reason) from None
 
 
 @contextmanager
