@@ -25,7 +25,7 @@ A, B = 1 / 200, 1e-4  # of the noise: 200 photons at white
 @pytest.fixture(scope="module")
 def light() -> NDArray[np.float64]:
     """A photograph as light (h, w, 3), from 0 to 1."""
-    return np.asarray((astronaut()[:144, 140:300] / 255.0) ** 2.2 * NEUTRAL)
+    return np.asarray((astronaut()[:112, 140:268] / 255.0) ** 2.2 * NEUTRAL)
 
 
 def error(found: NDArray[np.floating], seen: NDArray[np.float64]) -> float:
