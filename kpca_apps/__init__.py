@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         measure_noise,
     )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
+    from kpca_apps.denoise.mosaic import denoise_mosaic
     from kpca_apps.engine.kernel_pca import KernelPCA
     from kpca_apps.errors import (
         ConfigError,
@@ -55,6 +56,7 @@ __all__ = [
     "Workers",
     "__version__",
     "denoise_kpca",
+    "denoise_mosaic",
     "denoise_with_info",
     "fit_model",
     "load_model",
@@ -84,6 +86,7 @@ _HOMES = {
     "StoppedError": "errors",
     "Workers": "parallel.workers",
     "denoise_kpca": "denoise.denoiser",
+    "denoise_mosaic": "denoise.mosaic",
     "denoise_with_info": "denoise.denoiser",
     "fit_model": "screening",
     "load_model": "novelty.screening.model",

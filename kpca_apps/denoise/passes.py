@@ -158,7 +158,7 @@ def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options
     They (c, h, w) are on the scale 0..255, not clipped, luminance first, which shows edges with
     less noise. Those without noise, or whose factor of `options` is 0, are returned as they are.
     """
-    factors = np.array([options.luma, options.chroma, options.chroma])[: len(noisy)]
+    factors = np.array([options.luma] + [options.chroma] * (len(noisy) - 1))
     levels = np.asarray(sigmas, np.float64) * factors
     levels[levels < NEGLIGIBLE] = 0.0
     if not levels.any():

@@ -26,8 +26,8 @@ def run(
         list[str],
         typer.Argument(
             metavar="IMAGES",
-            help="Images (PNG, TIFF, JPEG and more), folders with what is below them, quoted "
-            "patterns.",
+            help="Images (PNG, TIFF, JPEG, raw files of cameras and more), folders with what is "
+            "below them, quoted patterns.",
             show_default=False,
         ),
     ],
@@ -37,6 +37,9 @@ def run(
 
     Files keep their kind: type, size, format, colour profile, orientation tag, transparency. A
     batch that was stopped goes on where it was when the same command is run again.
+
+    Raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and written as
+    16-bit TIFF; they need the extra "raw".
 
     Half a minute for a megapixel and channel at --quality balanced on one processor.
     """
@@ -92,6 +95,8 @@ def noise(
 
     The level is in the units of the image, and what kpca denoise run takes out unless it is told
     another. Marked "?", it may be texture rather than noise: the image would be left as it is.
+
+    Of a raw file it is that of the sensor, on a scale from 0 without light to 65,535 at white.
 
     shared: neighbouring pixels, or the colours, share their noise, as in photographs from a camera;
     kpca denoise run takes it as --noise camera.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -276,7 +276,9 @@ def _try_strengths(batch: Batch, place: Path) -> None:
             raise TypeError("a dictionary has no strengths to try")
         result = try_strengths(image, denoiser)
     clock.lap("denoising")
-    result = replace(result, command=reproduce(batch.context), versions=library_versions())
+    result = replace(
+        result, command=reproduce(batch.context), versions=library_versions([result.noise])
+    )
     with folder as building:
         write_result(building, result, [(REPORT_FILE, render_trial(result))], {}, clock)
     if result.established:
@@ -404,7 +406,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
         notes=(*result.notes, *_notes(denoiser.sigma, result)),
         settings=_settings(denoiser.settings, batch),
         command=reproduce(batch.context),
-        versions=library_versions(),
+        versions=library_versions([image.noise for image in result.images]),
     )
 
 
@@ -419,11 +421,12 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     return listed
 
 
-def library_versions() -> dict[str, str]:
-    """Return the versions that may change a pixel."""
+def library_versions(noises: Iterable[str]) -> dict[str, str]:
+    """Return the versions that may change a pixel of images with these kinds of noise."""
     from importlib.metadata import version
 
-    names = ("kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow")
+    names = ["kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow"]
+    names += ["rawpy"] if "raw" in noises else []
     return {name: version(name) for name in names}
 
 

@@ -14,10 +14,11 @@ from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
 from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image, value_range
+from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
-from kpca_apps.errors import InputError
-from kpca_apps.files.images.types import ImageFile
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.images.types import ImageFile, Mosaic
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
@@ -26,6 +27,20 @@ CROP = 384  # pixels of the piece that is tried, wide and high
 # A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
 # blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
 WEAKER, STRONGER = 0.6, 1.3
+
+
+@dataclass(frozen=True)
+class CleanedMosaic:
+    """A mosaic denoised, whose picture is to be had at any strength."""
+
+    mosaic: Mosaic
+    light: NDArray[np.float32]
+    info: DenoiseInfo
+
+    def at(self, strength: float) -> NDArray[np.uint16]:
+        """Return the picture developed at a strength from 0, as given, to 1, denoised."""
+        given = self.mosaic.light
+        return self.mosaic.developed(given + np.float32(strength) * (self.light - given))
 
 
 @dataclass(frozen=True)
@@ -55,6 +70,20 @@ class GroupDenoiser:
                 data_range=self.data_range,
                 channel_axis=channel_axis,
             )
+
+    def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
+        """Denoise what a camera's sensor saw, to be had at any strength."""
+        given = (self.options.noise != "auto", self.sigma is not None, self.data_range is not None)
+        for name, is_given in zip(("noise", "sigma", "data_range"), given, strict=True):
+            if is_given:
+                raise ConfigError(
+                    f"{name} means nothing for a raw file, whose noise is known or measured; "
+                    "leave it out, and give luma and chroma above 1 to smooth more"
+                )
+        cleaned = clean_mosaic(
+            mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise, self.options
+        )
+        return CleanedMosaic(mosaic, *cleaned)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -108,8 +137,8 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
 
     It is as in the image denoised as a whole, to the last bit. What it depends on is denoised, as
-    far as the passes reach; of camera noise that is the whole image, twice, and of impulses too,
-    for whitening and guesses reach everywhere.
+    far as the passes reach; of camera noise and of a raw file that is the whole image, twice, and
+    of impulses too, for whitening and guesses reach everywhere.
     """
     pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
     upright = turned(pixels, orientation)
@@ -117,13 +146,16 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     cut = np.s_[top : top + CROP, left : left + CROP]
     piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
     axis = -1 if pixels.ndim == 3 else None
+    mosaic = None if image.mosaic is None else image.mosaic()
     found: list[tuple[Trial, Preview, DenoiseInfo]] = []
-    cleaned, like = None, None
+    cleaned: Cleaned | CleanedMosaic | None = None
+    like = None
     for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
         # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
-            cleaned, like = replace(denoiser, options=whole).clean(pixels, channel_axis=axis), whole
+            way, like = replace(denoiser, options=whole), whole
+            cleaned = way.clean(pixels, axis) if mosaic is None else way.clean_mosaic(mosaic)
         denoised = cleaned.at(options.strength)
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)

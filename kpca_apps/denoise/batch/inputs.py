@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.denoiser import measure_noise, value_range
+from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images.front_door import read_image
 from kpca_apps.files.images.types import (
@@ -25,6 +26,7 @@ from kpca_apps.files.images.types import (
     ImageFile,
     image_kind,
     is_image,
+    is_read,
     refusal,
 )
 from kpca_apps.files.names import one_line
@@ -51,20 +53,22 @@ def plan_outputs(
     found, notes = find_images(inputs, passed_over or out)
     names, heads = [name for name, _ in found], [_head_of(source) for _, source in found]
     kinds = [image_kind(head, name) for head, name in zip(heads, names, strict=True)]
+    # Of a camera's raw file a picture is developed.
+    formats = ["tiff" if (format, kind) == ("same", "raw") else format for kind in kinds]
     suffixes = [
-        SUFFIXES_OF[format][0] if format in SUFFIXES_OF else _misnamed(name, kind)
-        for name, kind in zip(names, kinds, strict=True)
+        SUFFIXES_OF[own][0] if own in SUFFIXES_OF else _misnamed(name, kind)
+        for name, kind, own in zip(names, kinds, formats, strict=True)
     ]
     outputs, renamed = _output_names(names, suffixes)
     if format == "same":
         renamed = tuple(
             f'"{one_line(name)}" holds another kind of image than its name says: its result is '
             f'called "{one_line(output)}".'
-            for name, output in zip(names, outputs, strict=True)
-            if name != output
+            for name, output, kind in zip(names, outputs, kinds, strict=True)
+            if name != output and kind != "raw"
         )
     planned = tuple(
-        Planned(source, name, output, refusal(kind) if head and kind not in SUFFIXES_OF else "")
+        Planned(source, name, output, "" if not head or is_read(kind) else refusal(kind))
         for (name, source), output, head, kind in zip(found, outputs, heads, kinds, strict=True)
     )
     sources = {_real(source): name for name, source in found}
@@ -317,10 +321,15 @@ def measure_file(path: str | Path, name: str, *, data_range: float | None = None
     """Measure the noise of an image file."""
     try:
         image = read_image(path, label=name)
-        pixels = colours_of(image.page(0))
-        info = measure_noise(
-            pixels, data_range=data_range, channel_axis=-1 if pixels.ndim == 3 else None
-        )
+        if image.mosaic is not None:
+            # As the sensor counts, where its noise is that of each pixel on its own.
+            mosaic = image.mosaic()
+            info, _ = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
+        else:
+            pixels = colours_of(image.page(0))
+            info = measure_noise(
+                pixels, data_range=data_range, channel_axis=-1 if pixels.ndim == 3 else None
+            )
     except KpcaError as error:
         reason = str(error)
         named = reason if reason.startswith(name) else f"{one_line(name)}: {reason}"

@@ -28,7 +28,7 @@ from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images.front_door import encode_image, read_image, target_format
-from kpca_apps.files.images.types import ImageFile
+from kpca_apps.files.images.types import ImageFile, Mosaic
 from kpca_apps.files.names import one_line
 
 BUG = "a bug in kpca"
@@ -204,6 +204,8 @@ def _writing_to(target: Path) -> Iterator[None]:
 
 def _denoised(image: ImageFile, run: Run) -> tuple[list[NDArray[Any]], list[DenoiseInfo]]:
     """Return each page denoised, in the type it was stored in; alpha stays as it is."""
+    if image.mosaic is not None:
+        return _denoised_raw(image.mosaic(), run)
     pages, infos = [], []
     for number, page in enumerate(image.pages):
         pixels = image.page(number)
@@ -218,6 +220,18 @@ def _denoised(image: ImageFile, run: Run) -> tuple[list[NDArray[Any]], list[Deno
         pages.append(stored)
         infos.append(info)
     return pages, infos
+
+
+def _denoised_raw(mosaic: Mosaic, run: Run) -> tuple[list[NDArray[Any]], list[DenoiseInfo]]:
+    """Return the picture of a mosaic that is denoised before it is developed."""
+    denoiser: Any = run.denoise
+    if not hasattr(denoiser, "clean_mosaic"):
+        raise InputError(
+            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
+            "develop it to a 16-bit TIFF first"
+        )
+    cleaned = denoiser.clean_mosaic(mosaic)
+    return [cleaned.at(denoiser.options.strength)], [cleaned.info]
 
 
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -253,7 +267,12 @@ def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, t
 def _doubts(infos: list[DenoiseInfo]) -> tuple[str, ...]:
     """Say so where nothing was done for want of noise, or what was done is the wrong thing."""
     sentences = []
-    if any(info.estimated and not info.established for info in infos):
+    if any(info.noise == "raw" and not info.established for info in infos):
+        sentences.append(
+            "No noise could be measured in the image, which was left as it was: it is too small, "
+            "or too much of it is black or white."
+        )
+    elif any(info.estimated and not info.established for info in infos):
         page = "the image" if len(infos) == 1 else "at least one of the pages"
         sentences.append(
             f"No noise could be established in {page}, which was left as it was: what was measured "
@@ -283,8 +302,10 @@ def _examined(
         pages = []
         for number, sigma in enumerate(outcome.page_sigmas):
             noisy, found, sought = (colours_of(f.page(number)) for f in (image, stored, reference))
-            # A speckle level is relative to the intensity.
+            # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
             level = sigma * float(np.mean(noisy)) if outcome.noise == "speckle" else sigma
+            if outcome.noise == "raw":
+                level = measure_residual(noisy, found).sd
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, rivals=run.rivals))
         comparison = mean_comparison(pages)

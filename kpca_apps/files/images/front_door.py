@@ -16,6 +16,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
 from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
 from kpca_apps.files.images.png import carry_metadata, read_png, write_png
+from kpca_apps.files.images.raw import read_raw
 from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
 from kpca_apps.files.images.types import HEAD, ImageFile, image_kind, refusal
 from kpca_apps.files.limits import opening, require_memory
@@ -29,6 +30,7 @@ _READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
     "png": read_png,
     "tiff": read_tiff,
     "jpeg": read_jpeg,
+    "raw": read_raw,
     **{kind: partial(read_other, kind) for kind in OTHER_KINDS},
 }
 
@@ -98,7 +100,9 @@ def target_format(like: ImageFile, format: str) -> str:
         what = "has colours multiplied by their transparency"
     if format == "png" and what:
         raise ConfigError(f"{like.label}: {what}, which PNG cannot hold; leave out --format.")
-    return like.format if format == "same" else format
+    # What is developed from a raw file cannot be one again.
+    own = "tiff" if like.format == "raw" else like.format
+    return own if format == "same" else format
 
 
 def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:

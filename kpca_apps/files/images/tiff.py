@@ -142,8 +142,8 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
         for directory in directories
     ):
         wrong = (
-            "is a camera's RAW file, which is not read; develop it to a 16-bit TIFF first, without "
-            "its denoising"
+            "is a camera's raw file under the name of a TIFF; give it the suffix .dng, or that of "
+            "the camera's files"
         )
     elif slices > 1:
         wrong = (

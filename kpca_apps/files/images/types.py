@@ -26,15 +26,18 @@ __all__ = [
     "HEAD",
     "IMAGE_SUFFIXES",
     "MAX_PIXELS",
+    "RAW_SUFFIXES",
     "SUFFIXES_OF",
     "ImageFile",
     "Metadata",
+    "Mosaic",
     "Page",
     "Parts",
     "check_size",
     "damage_refused",
     "image_kind",
     "is_image",
+    "is_read",
     "refusal",
 ]
 
@@ -81,7 +84,6 @@ _NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]")
 _DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
 
 _NAMES = {
-    "raw": ("a camera's RAW file", "develop it to a 16-bit TIFF first, without its denoising"),
     "gif": ("a GIF", "animations and palettes of 256 colours are not denoised; save it as PNG"),
     "heic": ("a HEIC image", "convert it to 16-bit PNG or TIFF first"),
     "avif": ("an AVIF image", "convert it to 16-bit PNG or TIFF first"),
@@ -161,11 +163,24 @@ class Metadata:
 
 
 @dataclass(frozen=True)
+class Mosaic:
+    """What a camera's sensor saw, one colour a pixel, from 0 at black to 65535 at white."""
+
+    light: NDArray[np.float32]  # (h, w), not turned
+    pattern: str  # colours of the first two pixels of the first row, then of the second
+    white: float  # where pixels saturate: 65535, as rounded as they are
+    # a and b of the noise's variance a x + b in red, green and blue (3, 2), if the file gives them.
+    noise: NDArray[np.float64] | None
+    # Makes a picture, upright, of a mosaic like this one, or of this one for None.
+    developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
+
+
+@dataclass(frozen=True)
 class ImageFile:
     """An image file, checked as far as its headers go."""
 
     label: str  # as the user named it, fit for a one-line message
-    format: str  # by content, one of `SUFFIXES_OF`
+    format: str  # by content, one of `SUFFIXES_OF`, or "raw"
     pages: tuple[Page, ...]
     metadata: Metadata  # of the first page
     # Decodes a page, by its number from 0, in stored order; refuses damage.
@@ -174,6 +189,7 @@ class ImageFile:
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
     sha256: str = ""  # of the file's bytes
+    mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
 
 
 def check_size(
@@ -231,6 +247,11 @@ def image_kind(head: bytes, name: str = "") -> str | None:
 def is_image(head: bytes, name: str) -> bool:
     """Tell whether a file claims to be an image, read or not, by its suffix or its first bytes."""
     return PurePath(name).suffix.lower() in IMAGE_SUFFIXES or image_kind(head) not in _DOUBTFUL
+
+
+def is_read(kind: str | None) -> bool:
+    """Tell whether files of a kind are read."""
+    return kind == "raw" or kind in SUFFIXES_OF
 
 
 def refusal(kind: str | None) -> str:

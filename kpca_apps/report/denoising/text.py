@@ -36,6 +36,7 @@ KINDS = {
     "speckle": "speckle",
     "impulse": "impulse noise (salt and pepper)",
     "camera": "camera noise",
+    "raw": "noise of the sensor (photons and readout)",
 }
 MAX_NAMED = 3
 TELLING = 0.005  # dB; less is no difference in two decimals

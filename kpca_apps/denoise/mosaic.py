@@ -1,0 +1,408 @@
+"""Raw mosaics of camera sensors: denoised before colours are computed from them.
+
+There noise is what it should be: of every pixel on its own, with a variance that grows in a line
+with light, a x + b, by photons and readout. Demosaicking, white balance and gamma, which make
+`noise="camera"` of it, come after.
+
+The generalised Anscombe transform makes that noise white, of deviation 1. Each quad of pixels, red,
+two greens and blue, is a pixel of four planes at half the resolution, whose principal components,
+luminance first, are denoised as the planes of any image. Quads may begin at any of four pixels, and
+the mean over several such phases shows no trace of where they did.
+
+The line is measured where a mosaic has least texture: in classes of brightness, the variance of the
+upper frequencies in the patches whose lower ones are weakest, and of all of these the lower
+envelope.
+
+References
+----------
+A. Foi, M. Trimeche, V. Katkovnik, K. Egiazarian (2008), "Practical Poissonian-Gaussian noise
+modeling and fitting for single-image raw-data", IEEE Trans. Image Processing 17.
+M. Makitalo, A. Foi (2013), "Optimal inversion of the generalized Anscombe transformation for
+Poisson-Gaussian noise", IEEE Trans. Image Processing 22, eq. 10.
+R. R. Coifman, D. L. Donoho (1995), "Translation-invariant de-noising", in Wavelets and Statistics
+(the mean over phases).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import least_squares
+from scipy.stats import poisson
+
+from kpca_apps.blas import one_blas_thread
+from kpca_apps.denoise.models import SCALE, inverse_anscombe
+from kpca_apps.denoise.noise import (
+    COSINES,
+    MOST_PATCHES,
+    PIXELS,
+    WIDTH,
+    DenoiseInfo,
+)
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes import denoise_planes
+from kpca_apps.denoise.progress import part
+from kpca_apps.errors import ConfigError, InputError
+
+__all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
+
+PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
+# Where the first quad begins, row and column, in each phase.
+PHASES = {
+    "fast": ((0, 0), (1, 1)),
+    "balanced": ((0, 0), (1, 1)),
+    "high": ((0, 0), (1, 1), (0, 1), (1, 0)),
+}
+
+# Coefficients to measure, of high frequency both down and across, where texture is weakest, and
+# those that show texture.
+FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
+OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
+# Classes of brightness in each plane, and the share and least number of the quietest patches in
+# each. On mosaics made of photographs of BSDS500's training part, from 100 photons at white to
+# 1,600, these and ABOVE gave the deviations nearest to the truth, those below it counted twice.
+CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
+# Above the line a logarithm of variance counts by its distance, from so many deviations on, and
+# below by its square: texture only adds.
+ABOVE = 0.3
+# Deviations of readout above black from which on, downwards, the transform is a straight line: its
+# noise is then 1 in the dark too, within 2 %, and weaker only where hardly a photon was counted. As
+# it is usually written, it has a deviation of up to 1.13 there.
+BEND = -0.5
+# Variance of readout, in counts squared, from which on noise is nearly Gaussian without light too.
+MANY_ADDED = 400.0
+QUADRATURE = 80  # nodes of the mean over readout
+# Least variance of photons at the mean light, and of readout, in terms of the noisiest colour's.
+LEAST = 1e-6
+
+Mosaic = NDArray[np.float32]
+Curves = NDArray[np.float64]  # (3, 2): a and b of red, green and blue
+
+
+def denoise_mosaic(
+    mosaic: NDArray[Any],
+    *,
+    pattern: str = "RGGB",
+    black: float = 0.0,
+    white: float | None = None,
+    noise: ArrayLike | None = None,
+    quality: str = "balanced",
+    luma: float = 1.0,
+    chroma: float = 1.0,
+    strength: float = 1.0,
+    n_jobs: int | None = None,
+) -> NDArray[np.float32]:
+    """Denoise the raw mosaic of a camera's sensor, before demosaicking.
+
+    Parameters
+    ----------
+    mosaic : ndarray of shape (h, w)
+        One colour a pixel, in proportion to light above `black`; not changed.
+    pattern : {"RGGB", "BGGR", "GRBG", "GBRG"}
+        Colours of the first two pixels of the first row, then of the second.
+    black : float
+        The value without light.
+    white : float, optional
+        The value at which pixels saturate. Those that reach it are returned as they are. Default:
+        none does.
+    noise : array-like of shape (2,) or (3, 2), optional
+        a and b of the noise's variance, ``a * (value - black) + b``, in all colours or in red,
+        green and blue. Default: measured in the mosaic, one for all colours.
+    quality, luma, chroma, strength, n_jobs
+        As for `kpca_apps.denoise_kpca`.
+
+    Returns
+    -------
+    ndarray of shape (h, w), float32
+        In the units of the mosaic, not clipped.
+
+    Raises
+    ------
+    kpca_apps.errors.InputError
+        A ValueError: the mosaic is not of two dimensions, or has NaN.
+    kpca_apps.errors.ConfigError
+        A ValueError: an option is out of its range.
+
+    Warns
+    -----
+    UserWarning
+        Too little of the mosaic is neither black nor white to measure its noise in: it is returned
+        as it is.
+
+    Notes
+    -----
+    The method is that of Makitalo and Foi's generalised Anscombe transform around kernel PCA on
+    groups of similar patches; see the module's references.
+
+    Examples
+    --------
+    >>> light = np.kron([[100.0, 300.0], [50.0, 200.0]], np.ones((32, 32)))
+    >>> noisy = np.random.default_rng(0).poisson(light)
+    >>> denoised = denoise_mosaic(noisy, quality="fast")
+    >>> bool(np.std(denoised - light) < 0.3 * np.std(noisy - light))
+    True
+    """
+    options = Options(quality=quality, luma=luma, chroma=chroma, strength=strength, n_jobs=n_jobs)
+    mosaic = np.asarray(mosaic)
+    if mosaic.ndim != 2 or min(mosaic.shape) < 2 or mosaic.dtype.kind not in "uif":
+        raise InputError(
+            f"mosaic has shape {mosaic.shape} and dtype {mosaic.dtype}; give real numbers of two "
+            "dimensions, one colour a pixel"
+        )
+    for name, value in (("black", black), ("white", white)):
+        given: Any = value
+        if given is not None and not (isinstance(given, Real) and np.isfinite(float(given))):
+            raise ConfigError(f"{name} is {value!r}; give one number in the units of the mosaic")
+    if white is not None and white <= black:
+        raise ConfigError(f"white is {white:g}, not above black, {black:g}")
+    light = np.subtract(mosaic, black, dtype=np.float32)
+    if not np.isfinite(light).all():
+        row, column = np.argwhere(~np.isfinite(light))[0]
+        raise InputError(
+            f"mosaic holds {mosaic[row, column]} at row {row}, column {column}; replace such "
+            "pixels first"
+        )
+    curves = None if noise is None else _checked(noise)
+    # As the pixels were computed, to the last bit.
+    limit = np.inf if white is None else float(np.subtract(white, black, dtype=np.float32))
+    cleaned, info = clean_mosaic(light, pattern, limit, curves, options)
+    if not info.established:
+        warnings.warn(
+            "No noise could be measured, for the mosaic is too small, or too much of it black or "
+            "white, and it is returned as it is: give noise.",
+            stacklevel=2,
+        )
+    return np.asarray(light + np.float32(strength) * (cleaned - light) + np.float32(black))
+
+
+def _checked(noise: ArrayLike) -> Curves:
+    try:
+        curves = np.broadcast_to(np.asarray(noise, np.float64), (3, 2))
+    except (TypeError, ValueError):
+        curves = np.full((3, 2), np.nan)
+    if not (np.isfinite(curves) & (curves >= 0)).all():
+        raise ConfigError(
+            f"noise is {noise!r}; give a and b of the variance a * (value - black) + b, none below "
+            "0, or three such pairs for red, green and blue"
+        )
+    return curves
+
+
+@one_blas_thread()
+def clean_mosaic(
+    light: Mosaic, pattern: str, white: float, curves: Curves | None, options: Options
+) -> tuple[Mosaic, DenoiseInfo]:
+    """Denoise a mosaic (h, w) whose black is 0; its noise is measured where no curves are given.
+
+    The strength is left to the caller, unless it is 0. The level in the info is the root of the
+    mean variance; its range ends at white.
+    """
+    info, curves = measure_mosaic(light, pattern, white, curves)
+    if not curves.any() or options.strength == 0:
+        return light.copy(), info
+    options = replace(options, wanted=None)  # of the picture, not of the planes
+    # The transform of each colour is finite for noise without light, and for hardly any noise.
+    typical = float(np.mean(np.maximum(light, 0))) or 1.0
+    least = LEAST * float(np.max(curves @ [typical, 1]))
+    gains, readouts = np.maximum(curves, [least / typical, least]).T
+    colours = {place: "RGB".index(pattern[2 * place[0] + place[1]]) for place in np.ndindex(2, 2)}
+    added = readouts / gains**2
+    darkest = [float(generalised_anscombe(np.zeros(1), one)[0]) for one in added]
+    stable = np.empty_like(light)
+    for (y, x), c in colours.items():
+        # Black is 0 in all colours, so that they are alike.
+        stable[y::2, x::2] = (
+            generalised_anscombe(light[y::2, x::2] / gains[c], added[c]) - darkest[c]
+        )
+    unit = SCALE / float(np.ptp(stable) or 1.0)
+    stable *= np.float32(unit)
+    total = np.zeros_like(stable)
+    phases = PHASES[options.quality]
+    for number, phase in enumerate(phases):
+        with part(number, len(phases)):
+            total += _denoised_phase(stable, pattern, phase, unit, options)
+    cleaned = np.empty_like(light)
+    for (y, x), c in colours.items():
+        roots = total[y::2, x::2] / np.float64(unit * len(phases)) + darkest[c]
+        cleaned[y::2, x::2] = gains[c] * inverse_generalised_anscombe(roots, added[c])
+    # Of what lies above white nothing is known, and denoised highlights would have a tint.
+    np.copyto(cleaned, light, where=light >= white)
+    return cleaned, info
+
+
+def generalised_anscombe(counts: NDArray[np.floating], added: float) -> NDArray[np.float64]:
+    """Return the generalised Anscombe transform of counts with readout of the variance `added`."""
+    lowest = BEND * np.sqrt(added)
+    kept = np.maximum(counts, lowest)
+    constant = added + 0.375
+    slope = 1 / np.sqrt(lowest + constant)
+    return np.asarray(2 * np.sqrt(kept + constant) + slope * (counts - kept), np.float64)
+
+
+def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> NDArray[np.float64]:
+    """Return the mean count whose `generalised_anscombe` transform has the given mean.
+
+    The exact unbiased inverse; of many counts, or with much readout, in closed form.
+    """
+    many = inverse_anscombe(values) - added
+    if added > MANY_ADDED:
+        return many
+    readout, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
+    most = 30 + 10 * float(np.sqrt(added))
+    counts = np.arange(most + 10 * np.sqrt(most) + 20)
+    of_count = (
+        generalised_anscombe(counts[:, np.newaxis] + np.sqrt(added) * readout, added) @ weights
+    )
+    means = np.linspace(0, np.sqrt(most), 256) ** 2
+    found = poisson.pmf(counts, means[:, np.newaxis]) @ of_count / weights.sum()
+    few = np.interp(values, found, means)
+    # Below no light, which black may be taken for, it goes on in a line.
+    few += np.minimum(values - found[0], 0) * (means[1] / (found[1] - found[0]))
+    return np.where(values < found[-1], few, many)
+
+
+def _denoised_phase(
+    stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
+) -> Mosaic:
+    """Denoise a mosaic of one noise level as planes of quads that begin at a phase."""
+    (down, across), (height, width) = phase, stable.shape
+    # Beyond its border a mirrored mosaic goes on in the same colours.
+    quads = np.pad(
+        stable, ((down, (height + down) % 2), (across, (width + across) % 2)), mode="reflect"
+    )
+    places = _places(pattern, phase)
+    planes = np.stack([quads[y::2, x::2] for y, x in places])
+    mixing = _principal_components(planes)
+    mixed = np.einsum("pq,qhw->phw", mixing, planes)
+    del planes  # of a large mosaic, 100 MB
+    cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
+    for (y, x), plane in zip(places, np.einsum("pq,phw->qhw", mixing, cleaned), strict=True):
+        quads[y::2, x::2] = plane
+    return quads[down : down + height, across : across + width]
+
+
+def _principal_components(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the components (4, 4) of planes, strongest first: in one is what the colours share."""
+    # Rows are orthonormal, so that white noise stays white.
+    centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
+    return np.asarray(np.linalg.eigh(centred @ centred.T)[1].T[::-1])
+
+
+def _places(pattern: str, phase: tuple[int, int] = (0, 0)) -> list[tuple[int, int]]:
+    """Return row and column of red, the two greens and blue in a quad that begins at a phase."""
+    where = {
+        (y, x): pattern[2 * ((y + phase[0]) % 2) + (x + phase[1]) % 2]
+        for y in (0, 1)
+        for x in (0, 1)
+    }
+    return sorted(where, key=lambda place: "RGB".index(where[place]))
+
+
+@one_blas_thread()
+def measure_mosaic(
+    light: Mosaic, pattern: str, white: float, curves: Curves | None = None
+) -> tuple[DenoiseInfo, Curves]:
+    """Return what there is to say of the noise of a mosaic, and its curves, measured if not given.
+
+    Arguments are as in `clean_mosaic`.
+    """
+    if pattern not in PATTERNS:
+        raise ConfigError(f"pattern is {pattern!r}; give one of {', '.join(PATTERNS)}")
+    estimated = curves is None
+    established = True
+    if curves is None:
+        measured = _measured_curve(light, pattern, white)
+        established = measured is not None
+        curves = np.tile(np.zeros(2) if measured is None else measured, (3, 1))
+    variances = []
+    for letter, (a, b) in zip("RGB", curves, strict=True):
+        own = [light[y::2, x::2] for y, x in _places(pattern) if pattern[2 * y + x] == letter]
+        variances.append(b + a * float(np.mean([np.maximum(plane, 0).mean() for plane in own])))
+    levels = tuple(float(np.sqrt(variance)) for variance in variances)
+    info = DenoiseInfo(
+        noise="raw",
+        # Of the pixels of a mosaic half are green.
+        sigma=float(np.sqrt(np.average(variances, weights=(1, 2, 1)))),
+        channel_sigma=levels,
+        estimated=estimated,
+        correlated=False,
+        whiteness=1.0,
+        data_range=white if np.isfinite(white) else float(np.ptp(light)) or 1.0,
+        established=established,
+    )
+    return info, curves
+
+
+def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.float64] | None:
+    """Measure a and b of the variance a x + b of the noise at the light x; None if it hides."""
+    if not np.ptp(light):
+        return np.zeros(2)
+    height, width = (side // 2 * 2 for side in light.shape)
+    red, green, other, blue = (light[y:height:2, x:width:2] for y, x in _places(pattern))
+    # Pixels that were cut off, at white or at black, have less noise.
+    darkest = light.min()
+    bad = [(plane >= white) | (plane == darkest) for plane in (red, green, other, blue)]
+    # What to measure, and what shows brightness and texture: greens differ by little but noise.
+    measured = (
+        (red, red, bad[0]),
+        ((green - other) / np.float32(np.sqrt(2)), (green + other) / 2, bad[1] | bad[2]),
+        (blue, blue, bad[3]),
+    )
+    points = [point for planes in measured for point in _points(*planes)]
+    if not points:
+        return None
+    brightness, variance, spread = np.array(points).T
+    if not variance.any():
+        return np.zeros(2)
+    variance = np.maximum(variance, np.finfo(np.float32).eps * variance.max())
+    logs, mean = np.log(variance), float(np.median(brightness)) or 1.0
+
+    def misfit(line: NDArray[np.float64]) -> Any:
+        excess = logs - np.log(np.exp(line[0]) * brightness + np.exp(line[1]))
+        excess /= spread
+        above = ABOVE * np.sqrt(2 * (np.sqrt(1 + (excess / ABOVE) ** 2) - 1))
+        return np.where(excess > 0, above, excess)
+
+    starts = [
+        np.log([np.median(variance) * s / mean, np.median(variance) * (1 - s)])
+        for s in (0.1, 0.5, 0.9)
+    ]
+    fits = [least_squares(misfit, start) for start in starts]
+    return np.asarray(np.exp(min(fits, key=lambda fit: float(fit.cost)).x))
+
+
+def _points(
+    plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
+) -> list[tuple[float, float, float]]:
+    """Return light, variance of the noise and its relative error, by brightness, of a plane.
+
+    The guide shows brightness and texture.
+    """
+    if min(plane.shape) < WIDTH:
+        return []
+    stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))
+    views = [
+        sliding_window_view(one, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
+        for one in (plane, guide, bad)
+    ]
+    good = ~views[2].any(axis=1)
+    patches, guides = views[0][good], views[1][good]
+    n_classes = min(CLASSES, len(patches) // FEWEST_QUIET)
+    if not n_classes:
+        return []
+    brightness = guides.mean(axis=1)
+    texture = np.square(guides @ COSINES)[:, OTHERS].sum(axis=1)
+    points = []
+    for members in np.array_split(np.argsort(brightness, kind="stable"), n_classes):
+        few = max(FEWEST_QUIET, round(QUIET * len(members)))
+        flat = members[np.argsort(texture[members], kind="stable")[:few]]
+        power = np.square(patches[flat] @ COSINES[:, FINEST]).mean(dtype=np.float64)
+        spread = np.sqrt(2 / (few * np.count_nonzero(FINEST)))
+        points.append((max(float(brightness[flat].mean()), 0.0), float(power), float(spread)))
+    return points

@@ -1,0 +1,181 @@
+"""Raw mosaics with the noise of photons and readout: denoised before or after development.
+
+A photograph is taken for light (gamma 2.2), seen by a sensor through red, green and blue of unlike
+sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma; or, with
+``--libraw``, by LibRaw from a DNG of 14 bits. The truth is the same without noise. After
+development, noise is taken out by `denoise_kpca` with `noise="auto"` and `"camera"`, of which the
+better counts, chosen by the truth. On the mosaic, `denoise_mosaic` measures the noise, or is given
+it, as bm3d is: on the half-resolution planes, or on their principal components with blocks matched
+in the first, of which the better counts, after the same generalised Anscombe transform. bm3d is
+free for non-commercial use only, and is left out where it is not installed. The seconds are those
+of one photograph on all processors.
+
+    python tests/benchmarks/raw_noise.py
+    python tests/benchmarks/raw_noise.py --libraw
+    python tests/benchmarks/raw_noise.py --photographs FOLDER --number 10 --photons 100 400 1600
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from camera_noise import AROUND, BESIDE, GAMMA
+from photographs import photographs, psnr
+from PIL import Image
+from scipy.ndimage import convolve
+
+from kpca_apps import denoise_kpca, denoise_mosaic
+from kpca_apps.denoise.mosaic import generalised_anscombe, inverse_generalised_anscombe
+
+SENSITIVITY = (0.5, 1.0, 0.65)  # of red, green and blue
+PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
+
+
+def taken_from(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield so many photographs of a folder, the same each time, cut to a square in the middle."""
+    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".png", ".tif"))
+    chosen = np.random.default_rng(0).permutation(len(files))[:number]
+    for file in (files[place] for place in sorted(chosen)):
+        pixels = np.asarray(Image.open(file).convert("RGB"), np.float64)
+        top, left = (max(0, (side - size) // 2) for side in pixels.shape[:2])
+        yield file.stem, pixels[top : top + size, left : left + size]
+
+
+def seen_by_sensor(scene: np.ndarray) -> np.ndarray:
+    """Return the mosaic (h, w) of a scene (h, w, 3) in 0..255, from 0 to 1 at white."""
+    colours = (scene / 255) ** GAMMA * SENSITIVITY
+    seen = colours[..., 1].copy()
+    seen[0::2, 0::2], seen[1::2, 1::2] = colours[0::2, 0::2, 0], colours[1::2, 1::2, 2]
+    return seen
+
+
+def developed_simply(mosaic: np.ndarray) -> np.ndarray:
+    """Return the picture (h, w, 3), in 0..255, of a mosaic."""
+    here = np.zeros((3, *mosaic.shape))
+    for colour, (y, x) in zip((0, 1, 1, 2), PLACES, strict=True):
+        here[colour, y::2, x::2] = mosaic[y::2, x::2]
+    channels = [
+        convolve(plane, BESIDE if colour == 1 else AROUND, mode="mirror") / SENSITIVITY[colour]
+        for colour, plane in enumerate(here)
+    ]
+    return 255 * np.clip(np.stack(channels, axis=-1), 0, 1) ** (1 / GAMMA)
+
+
+def developed_by_libraw(mosaic: np.ndarray) -> np.ndarray:
+    """Return the picture (h, w, 3), in 0..255, that LibRaw makes of a mosaic."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from kpca_apps.files.images.front_door import read_image
+    from tests.files.images.dng import write_dng
+
+    counts = np.clip(np.rint(512 + 15000 * mosaic), 0, 15512).astype(np.uint16)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "mosaic.dng")
+        write_dng(path, counts, black=(512,), white=15512, neutral=SENSITIVITY)
+        return read_image(path).page(0) / 257
+
+
+def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
+    """Return the mosaic denoised by bm3d, on planes and on their principal components."""
+    import bm3d
+
+    height, width = (side // 2 * 2 for side in mosaic.shape)
+    planes = np.stack([mosaic[y:height:2, x:width:2] for y, x in PLACES], axis=-1)
+    roots = generalised_anscombe(planes / a, b / a**2)
+    found = []
+    components = np.linalg.eigh(np.cov(roots.reshape(-1, 4).T))[1].T[::-1]
+    for mixing in (np.eye(4), components):
+        mixed = roots @ mixing.T
+        if mixing is components:
+            cleaned = bm3d.bm3d(mixed, [1.0] * 4)
+        else:
+            cleaned = np.stack([bm3d.bm3d(mixed[..., i], 1.0) for i in range(4)], axis=-1)
+        result = mosaic.copy()
+        for i, (y, x) in enumerate(PLACES):
+            plane = inverse_generalised_anscombe((cleaned @ mixing)[..., i], b / a**2)
+            result[y:height:2, x:width:2] = a * plane
+        found.append(result)
+    return found
+
+
+def scores(
+    scene: np.ndarray,
+    photons: float,
+    readout: float,
+    quality: str,
+    developed: Callable[[np.ndarray], np.ndarray],
+) -> dict[str, float]:
+    """Return the decibels of each way, and its seconds."""
+    seen = seen_by_sensor(scene)
+    truth = developed(seen)
+    a, b = 1 / photons, (readout / photons) ** 2
+    rng = np.random.default_rng(1)
+    noisy = rng.poisson(seen / a) * a + np.sqrt(b) * rng.standard_normal(seen.shape)
+    picture = developed(noisy)
+
+    def after(noise: str) -> np.ndarray:
+        return denoise_kpca(picture, data_range=255, channel_axis=-1, noise=noise, quality=quality)
+
+    ways: dict[str, Callable[[], list[np.ndarray]]] = {
+        "noisy": lambda: [picture],
+        "developed, best": lambda: [after("auto"), after("camera")],
+        "mosaic, measured": lambda: [developed(denoise_mosaic(noisy, quality=quality))],
+        "mosaic, known": lambda: [developed(denoise_mosaic(noisy, noise=(a, b), quality=quality))],
+    }
+    if find_spec("bm3d"):
+        ways["bm3d, known"] = lambda: [developed(one) for one in by_bm3d(noisy, a, b)]
+    row = {}
+    for name, way in ways.items():
+        began = time.perf_counter()
+        row[name] = max(psnr(image, truth) for image in way())
+        row[f"{name}, s"] = time.perf_counter() - began
+    return row
+
+
+def main() -> None:
+    """Print a Markdown table of decibels, then the mean seconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--photographs", type=Path, help="a folder; else those of scikit-image")
+    parser.add_argument("--number", type=int, default=10, help="of the photographs of a folder")
+    parser.add_argument(
+        "--photons", type=float, nargs="+", default=[100, 400, 1600], help="at white"
+    )
+    parser.add_argument("--readout", type=float, default=2, help="electrons")
+    parser.add_argument("--size", type=int, default=256)
+    parser.add_argument("--quality", default="balanced")
+    parser.add_argument("--libraw", action="store_true", help="develop by LibRaw")
+    arguments = parser.parse_args()
+    if not find_spec("bm3d"):
+        print("bm3d is not installed, and left out: pip install bm3d\n")
+    folder, size = arguments.photographs, arguments.size
+    develop = developed_by_libraw if arguments.libraw else developed_simply
+    # Where a denoiser remarks on what it finds, its decibels say so too.
+    warnings.simplefilter("ignore")
+    # What is compiled at the first call is not timed.
+    denoise_mosaic(np.eye(32), noise=(1, 1), quality=arguments.quality)
+    rows: dict[tuple[str, float], dict[str, float]] = {}
+    for name, scene in taken_from(folder, arguments.number, size) if folder else photographs(size):
+        for photons in arguments.photons:
+            row = scores(scene, photons, arguments.readout, arguments.quality, develop)
+            ways = [way for way in row if not way.endswith(", s")]
+            if not rows:
+                print("|".join(["", "photograph", "photons", *ways, ""]))
+                print("|---" * (len(ways) + 2) + "|")
+            rows[name, photons] = row
+            print("|".join(["", name, f"{photons:g}", *(f"{row[w]:.2f}" for w in ways), ""]))
+    for photons in arguments.photons:
+        means = [np.mean([r[w] for (_, p), r in rows.items() if p == photons]) for w in ways]
+        print("|".join(["", "mean", f"{photons:g}", *(f"{mean:.2f}" for mean in means), ""]))
+    seconds = [np.mean([row[f"{way}, s"] for row in rows.values()]) for way in ways]
+    print("|".join(["", "seconds", "", *(f"{mean:.1f}" for mean in seconds), ""]))
+
+
+if __name__ == "__main__":
+    main()

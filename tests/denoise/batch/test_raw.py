@@ -1,0 +1,146 @@
+"""Raw files in a batch: denoised on the mosaic, developed, reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from skimage.data import astronaut
+
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
+from kpca_apps.denoise.batch.inputs import measure_file, plan_outputs
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.files.images.front_door import read_image
+from tests.files.images.dng import NEUTRAL, exposed, mosaic_of, write_dng
+
+pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
+
+A, B = 1 / 200, 1e-4
+FAST = GroupDenoiser(Options(quality="fast"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A noisy raw file, one turned, its clean development, a damaged one and a PNG."""
+    made = tmp_path_factory.mktemp("raw")
+    (made / "in").mkdir()
+    (made / "clean").mkdir()
+    seen = mosaic_of((astronaut()[:144, 140:300] / 255.0) ** 2.2 * NEUTRAL)
+
+    def counts(light: NDArray[np.float64]) -> NDArray[np.uint16]:
+        return np.clip(np.rint(256 + 3839 * light), 0, 4095).astype(np.uint16)
+
+    noisy = counts(exposed(seen, A, B))
+    write_dng(made / "in" / "a.dng", noisy, noise=(A, B))
+    write_dng(made / "in" / "turned.dng", noisy, orientation=6)
+    write_dng(made / "clean" / "a.dng", counts(seen))
+    (made / "in" / "cut.dng").write_bytes((made / "in" / "a.dng").read_bytes()[:9000])
+    Image.fromarray(astronaut()[:32, :32]).save(made / "in" / "b.png")
+    return made
+
+
+def batch(
+    folder: Path, out: Path, denoiser: GroupDenoiser = FAST, **options: object
+) -> DenoisingResult:
+    return run_batch([folder / "in"], out, denoiser.settings, denoise=denoiser, **options)  # type: ignore[arg-type]
+
+
+def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> None:
+    result = batch(folder, tmp_path / "out", reference=folder / "clean")
+    a, b, cut, turned = result.images
+    assert [one.status for one in result.images] == ["ok", "ok", "failed", "ok"]
+    assert (a.output, b.output, turned.output) == ("a.tif", "b.png", "turned.tif")
+    assert cut.reason.startswith("cut.dng: its pixels are damaged or cut short")
+    assert (a.format, a.dtype, a.shape, a.noise) == ("tiff", "uint16", (144, 160, 3), "raw")
+    assert turned.shape == (160, 144, 3) and turned.orientation == 1
+    assert a.comparison is not None
+    assert a.comparison.denoised.psnr > a.comparison.noisy.psnr + 4
+    # A noise profile of the file is believed; without one the noise is measured, and much the same.
+    assert (a.estimated, turned.estimated) == (False, True)
+    assert a.sigma is not None and a.data_range == pytest.approx(65535)
+    assert turned.sigma == pytest.approx(a.sigma, rel=0.1)
+    upright = read_image(tmp_path / "out" / "turned.tif").page(0).astype(float)
+    plain = np.rot90(read_image(tmp_path / "out" / "a.tif").page(0).astype(float), -1)
+    assert np.mean(np.abs(upright - plain)) < 0.02 * 65535
+    again = batch(folder, tmp_path / "out", reference=folder / "clean")
+    assert again.n_resumed == 3
+
+
+def test_a_frame_without_light_to_measure_is_left_as_it_is(tmp_path: Path) -> None:
+    black = np.full((96, 96), 256, np.uint16)
+    black[::7, ::7] = 300
+    path = write_dng(tmp_path / "black.dng", black)
+    outcome = run_batch([path], tmp_path / "out", FAST.settings, denoise=FAST).images[0]
+    assert outcome.status == "ok" and not outcome.established
+    assert outcome.notes[-1].startswith("No noise could be measured in the image")
+    kept = read_image(tmp_path / "out" / "black.tif").page(0)
+    np.testing.assert_array_equal(kept, read_image(path).page(0))
+
+
+def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> None:
+    found = {}
+    for strength in (0.0, 0.5, 1.0):
+        denoiser = GroupDenoiser(Options(quality="fast", strength=strength))
+        batch(folder, tmp_path / str(strength), denoiser)
+        found[strength] = read_image(tmp_path / str(strength) / "a.tif").page(0).astype(float)
+    given = read_image(folder / "in" / "a.dng").page(0)
+    np.testing.assert_array_equal(found[0.0], given)
+    changes = [np.mean(np.abs(found[strength] - given)) for strength in (0.5, 1.0)]
+    assert 0.3 * changes[1] < changes[0] < 0.8 * changes[1]
+
+
+def test_png_and_baselines_take_raw_files_too(folder: Path, tmp_path: Path) -> None:
+    result = batch(folder, tmp_path, reference=folder / "clean", rivals=("wavelet",), format="png")
+    a = result.images[0]
+    assert a.output == "a.png" and read_image(tmp_path / "a.png").page(0).dtype == np.uint16
+    assert a.comparison is not None
+    rival = a.comparison.rivals["wavelet"].psnr
+    assert a.comparison.noisy.psnr + 1 < rival < a.comparison.denoised.psnr
+
+
+def test_a_level_a_kind_of_noise_and_a_range_are_refused(folder: Path, tmp_path: Path) -> None:
+    for number, denoiser in enumerate(
+        (
+            replace(FAST, sigma=4.0),
+            replace(FAST, data_range=255.0),
+            replace(FAST, options=Options(quality="fast", noise="camera")),
+        )
+    ):
+        a = batch(folder, tmp_path / str(number), denoiser).images[0]
+        assert "means nothing for a raw file" in a.reason
+        assert a.status == "failed" and not a.bug
+
+
+def test_what_denoises_pictures_alone_is_refused(folder: Path, tmp_path: Path) -> None:
+    def denoise(pixels: NDArray[np.uint8], channel_axis: int | None) -> None:
+        raise AssertionError
+
+    a = run_batch([folder / "in" / "a.dng"], tmp_path, {}, denoise=denoise).images[0]  # type: ignore[arg-type]
+    assert "develop it to a 16-bit TIFF first" in a.reason and not a.bug
+
+
+def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
+    known, found = (measure_file(folder / "in" / name, name) for name in ("a.dng", "turned.dng"))
+    assert not known.reason and not found.reason
+    assert found.sigma == pytest.approx(known.sigma, rel=0.1)
+    assert len(found.channel_sigma) == 3 and found.data_range == pytest.approx(65535)
+    assert measure_file(folder / "in" / "cut.dng", "cut.dng").reason.startswith("cut.dng: ")
+
+
+def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
+    trial = try_strengths(read_image(folder / "in" / "turned.dng"), FAST)
+    weaker, asked, stronger = (one.residual_sd for one in trial.trials)
+    assert 0 < weaker < asked < stronger
+    assert (trial.noise, trial.width, trial.height) == ("raw", 144, 160)
+
+
+def test_results_of_raw_files_are_named_as_pictures(folder: Path) -> None:
+    planned, notes = plan_outputs([folder / "in"], folder / "out")
+    assert [one.output for one in planned] == ["a.tif", "b.png", "cut.tif", "turned.tif"]
+    assert not notes and not any(one.refused for one in planned)

@@ -1,0 +1,74 @@
+"""Raw files made for tests: a mosaic in a DNG, as TIFF's tags describe it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import tifffile
+from numpy.typing import NDArray
+
+# From the XYZ of a daylight to the camera's colours; LibRaw needs one.
+_MATRIX = np.array([[0.9, -0.2, -0.1], [-0.4, 1.3, 0.1], [-0.05, 0.2, 0.6]])
+NEUTRAL = (0.5, 1.0, 0.65)  # a grey, as the sensor sees it
+CFA, LINEAR, GREY = 32803, 34892, 1
+
+
+def write_dng(
+    path: Path,
+    mosaic: NDArray[np.uint16],
+    *,
+    pattern: str = "RGGB",
+    black: tuple[int, ...] = (256,),
+    white: int = 4095,
+    orientation: int = 1,
+    noise: tuple[float, ...] = (),
+    meaning: int = CFA,
+    byteorder: str = "<",
+    neutral: tuple[float, ...] = NEUTRAL,
+) -> Path:
+    """Write a mosaic (or a picture, by its photometric meaning) as a DNG, and return its path."""
+    side = int(len(pattern) ** 0.5)
+
+    def ratios(values: NDArray[np.float64]) -> tuple[int, ...]:
+        return tuple(n for value in values.ravel() for n in (round(float(value) * 10000), 10000))
+
+    tags = [
+        (271, 2, 0, b"Maker", True),
+        (272, 2, 0, b"Model", True),
+        (274, 3, 1, orientation, True),
+        (306, 2, 0, b"2026:01:02 03:04:05", True),
+        (50706, 1, 4, bytes([1, 4, 0, 0]), True),
+        (50708, 2, 0, b"Maker Model", True),
+        (50714, 3, len(black), black, True),
+        (50717, 3, 1, white, True),
+        (50721, 10, 9, ratios(_MATRIX), True),
+        (50778, 3, 1, 21, True),
+    ]
+    if neutral:
+        tags.append((50728, 5, 3, ratios(np.array(neutral)), True))
+    if meaning == CFA:
+        letters = bytes("RGB".index(letter) for letter in pattern)
+        tags += [(33421, 3, 2, (side, side), True), (33422, 1, len(letters), letters, True)]
+    if len(black) == 4:
+        tags.append((50713, 3, 2, (2, 2), True))
+    if noise:
+        tags.append((51041, 12, len(noise), noise, True))
+    with tifffile.TiffWriter(path, byteorder=byteorder) as file:
+        file.write(mosaic, photometric=meaning, extratags=tags, metadata=None, software=False)
+    return path
+
+
+def mosaic_of(light: NDArray[np.float64], pattern: str = "RGGB") -> NDArray[np.float64]:
+    """Return the one colour of each pixel (h, w) that a sensor sees of light (h, w, 3)."""
+    seen = np.empty(light.shape[:2])
+    for place, letter in enumerate(pattern):
+        cut = np.s_[place // 2 :: 2, place % 2 :: 2]
+        seen[cut] = light[..., "RGB".index(letter)][cut]
+    return seen
+
+
+def exposed(seen: NDArray[np.float64], a: float, b: float, seed: int = 0) -> NDArray[np.float64]:
+    """Return a mosaic with noise of variance a x + b: of photons, and of readout."""
+    rng = np.random.default_rng(seed)
+    return rng.poisson(seen / a) * a + np.sqrt(b) * rng.standard_normal(seen.shape)
