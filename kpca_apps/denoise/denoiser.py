@@ -46,6 +46,7 @@ def denoise_kpca(
     sigma: float | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
+    stack_axis: int | None = None,
     quality: str = "balanced",
     noise: str = "auto",
     kernel: str = "auto",
@@ -61,7 +62,7 @@ def denoise_kpca(
     Parameters
     ----------
     image : ndarray of shape (h, w), or with an axis of 1, 3 (RGB) or 4 (RGBA) channels
-        Any real dtype; not changed.
+        Any real dtype; not changed. With `stack_axis` it has an axis of pages, too.
     sigma : float, optional
         Standard deviation of the noise in the units of the image, the same in every channel. For
         ``noise="poisson"`` the deviation where the image is as bright as ``data_range``; for
@@ -76,8 +77,11 @@ def denoise_kpca(
         value minus the smallest. A scale only: nothing is clipped to it.
     channel_axis : int, optional
         The axis of the channels; None for a grey image. An alpha channel is returned as it is.
+    stack_axis : int, optional
+        The axis of the pages of a volume or film, which are denoised together, for
+        ``"gaussian"`` and ``"poisson"`` noise; one level of noise holds for all.
     quality : {"fast", "balanced", "high"}
-        Fewer or more passes.
+        Fewer or more passes; a stack has the same at each.
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
@@ -152,7 +156,12 @@ def denoise_kpca(
         n_jobs=n_jobs,
     )
     cleaned = clean_image(
-        image, options, sigma=sigma, data_range=data_range, channel_axis=channel_axis
+        image,
+        options,
+        sigma=sigma,
+        data_range=data_range,
+        channel_axis=channel_axis,
+        stack_axis=stack_axis,
     )
     # Who asks for the image alone learns it nowhere else.
     asked = strength > 0.0 and sigma != 0
@@ -177,13 +186,14 @@ def denoise_with_info(
     sigma: float | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
+    stack_axis: int | None = None,
     **options: Any,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
     """Denoise an image and say what noise was taken out.
 
     Parameters
     ----------
-    image, sigma, data_range, channel_axis
+    image, sigma, data_range, channel_axis, stack_axis
         As for `denoise_kpca`.
     **options
         The other options of `denoise_kpca`.
@@ -202,7 +212,12 @@ def denoise_with_info(
     """
     chosen = Options(**options)
     cleaned = clean_image(
-        image, chosen, sigma=sigma, data_range=data_range, channel_axis=channel_axis
+        image,
+        chosen,
+        sigma=sigma,
+        data_range=data_range,
+        channel_axis=channel_axis,
+        stack_axis=stack_axis,
     )
     return cleaned.at(chosen.strength), cleaned.info
 
@@ -219,10 +234,16 @@ class Picture:
     data_range: float  # in the units of the image, as `lowest`
     lowest: float
     unit: float  # how much of the scale 0..255 one unit of the image is
+    stack_axis: int | None = None  # of the pages, which lie one below the other in the planes
+    n_pages: int = 1
 
 
 def read_picture(
-    image: NDArray[Any], *, data_range: float | None = None, channel_axis: int | None = None
+    image: NDArray[Any],
+    *,
+    data_range: float | None = None,
+    channel_axis: int | None = None,
+    stack_axis: int | None = None,
 ) -> Picture:
     """Check an image and return its planes; the arguments are those of `denoise_kpca`."""
     if isinstance(image, np.ma.MaskedArray):
@@ -234,7 +255,15 @@ def read_picture(
         raise InputError(f"image has dtype {image.dtype}; give real numbers (integer or float)")
     if image.size == 0:
         raise InputError(f"image of shape {image.shape} has no pixels")
-    channels, axis = _channels_first(image, channel_axis)
+    n_pages = 1
+    if stack_axis is not None:
+        image, stack_axis, channel_axis = _pages_below(image, stack_axis, channel_axis)
+        n_pages, channel_axis_below = len(image), None if channel_axis is None else -1
+        image = image.reshape(-1, *image.shape[2:])
+    channels, axis = _channels_first(
+        image, channel_axis if stack_axis is None else channel_axis_below
+    )
+    height = channels.shape[1] // n_pages
     for number, plane in enumerate(channels if channels.dtype.kind == "f" else ()):
         # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -242,8 +271,9 @@ def read_picture(
                 continue
         row, column = np.argwhere(~np.isfinite(plane))[0]
         where = f", channel {number}" if len(channels) > 1 else ""
+        where += f", page {row // height}" if n_pages > 1 else ""
         raise InputError(
-            f"image holds {plane[row, column]} at row {row}, column {column}{where}; "
+            f"image holds {plane[row, column]} at row {row % height}, column {column}{where}; "
             "replace such pixels first"
         )
     colours, alpha = (channels[:3], channels[3]) if len(channels) == 4 else (channels, None)
@@ -269,7 +299,36 @@ def read_picture(
     planes = np.empty(colours.shape, np.float32)
     for plane, channel in zip(planes, colours, strict=True):
         np.multiply(channel - np.float64(lowest), SCALE / span, out=plane, casting="unsafe")
-    return Picture(planes, colours, alpha, axis, span, lowest, SCALE / span)
+    axis = axis if stack_axis is None else channel_axis
+    return Picture(planes, colours, alpha, axis, span, lowest, SCALE / span, stack_axis, n_pages)
+
+
+def _pages_below(
+    image: NDArray[Any], stack_axis: int, channel_axis: int | None
+) -> tuple[NDArray[Any], int, int | None]:
+    """Return pages first and channels last, and both axes as numbers from 0."""
+    expected = 3 + (channel_axis is not None)
+    if image.ndim != expected:
+        raise InputError(
+            f"image has shape {image.shape}: with stack_axis={stack_axis} and "
+            f"channel_axis={channel_axis} it has {expected} dimensions"
+        )
+    axes: dict[str, Any] = {"stack_axis": stack_axis, "channel_axis": channel_axis}
+    found: dict[str, int] = {}
+    for name, axis in axes.items():
+        if axis is None:
+            continue
+        if isinstance(axis, bool) or not isinstance(axis, Integral):
+            raise ConfigError(f"{name} is {axis!r}; give a whole number, or None")
+        if not -expected <= axis < expected:
+            raise ConfigError(f"{name} is {axis}; give {-expected} to {expected - 1}")
+        found[name] = int(axis) % expected
+    if len(set(found.values())) < len(found):
+        raise ConfigError(f"stack_axis and channel_axis are both {stack_axis}")
+    stack, channel = found["stack_axis"], found.get("channel_axis")
+    if channel is None:
+        return np.moveaxis(image, stack, 0), stack, None
+    return np.moveaxis(image, (stack, channel), (0, -1)), stack, channel
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
@@ -357,9 +416,15 @@ class Cleaned:
             np.copyto(channel, value, where=plane == before, casting="unsafe")
         if picture.alpha is not None:
             out[-1] = picture.alpha
-        if picture.channel_axis is None:
+        axis, stack = picture.channel_axis, picture.stack_axis
+        if stack is not None:
+            pages = out.reshape(channels, picture.n_pages, -1, out.shape[-1])
+            if axis is None:
+                return np.ascontiguousarray(np.moveaxis(pages[0], 0, stack))
+            return np.ascontiguousarray(np.moveaxis(pages, (1, 0), (stack, axis)))
+        if axis is None:
             return np.asarray(out[0])
-        return np.ascontiguousarray(np.moveaxis(out, 0, picture.channel_axis))
+        return np.ascontiguousarray(np.moveaxis(out, 0, axis))
 
 
 def clean_image(
@@ -369,13 +434,17 @@ def clean_image(
     sigma: float | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
+    stack_axis: int | None = None,
 ) -> Cleaned:
     """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0."""
-    picture = read_picture(image, data_range=data_range, channel_axis=channel_axis)
+    picture = read_picture(
+        image, data_range=data_range, channel_axis=channel_axis, stack_axis=stack_axis
+    )
+    options = replace(options, pages=picture.n_pages)
     planes, unit = picture.planes, picture.unit
     white, noise = measure_white(planes), options.noise
     if noise == "auto":
-        noise = "camera" if white.correlated else "gaussian"
+        noise = "camera" if white.correlated and options.pages == 1 else "gaussian"
     model = NOISE_MODELS[noise]
     level = None if sigma is None else _scaled_sigma(sigma, model.relative, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):

@@ -45,6 +45,7 @@ from kpca_apps.denoise.noise import DenoiseInfo, diagonal_deviation, estimate_no
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
+from kpca_apps.denoise.stack import denoise_pages
 
 Planes = NDArray[np.float32]
 Levels = tuple[float, ...]
@@ -156,13 +157,25 @@ def denoise_gaussian(
             return planes.copy(), levels
     deviations = np.asarray(levels)
     if len(planes) == 1:
-        return denoise_planes(planes, deviations, options), levels
-    cleaned = denoise_planes(to_opponent(planes), noise_in_opponent(deviations), options)
+        return _without_white_noise(planes, deviations, options), levels
+    opponent, deviations = to_opponent(planes), noise_in_opponent(deviations)
+    cleaned = _without_white_noise(opponent, deviations, options)
     cleaned = from_opponent(cleaned)
     # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
     flat = np.ptp(planes, axis=(1, 2)) == 0
     cleaned[flat] = planes[flat]
     return cleaned, levels
+
+
+def _without_white_noise(
+    planes: Planes, deviations: NDArray[np.float64], options: Options
+) -> Planes:
+    """Denoise one image, or the pages of a stack, which lie one below the other."""
+    if options.pages == 1:
+        return denoise_planes(planes, deviations, options)
+    channels, rows, width = planes.shape
+    stack = planes.reshape(channels, options.pages, rows // options.pages, width)
+    return denoise_pages(stack, deviations, options).reshape(planes.shape)
 
 
 def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:

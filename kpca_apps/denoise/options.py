@@ -36,6 +36,7 @@ NOISE_MODELS = {
     ),
 }
 NOISES = (*NOISE_MODELS, "auto")
+STACK_NOISES = ("auto", "gaussian", "poisson")
 QUALITIES = ("fast", "balanced", "high")
 KERNELS = ("auto", "linear", "rbf")
 CONTENTS = ("photo", "text")
@@ -66,6 +67,8 @@ class Options:
     # The part of the result that is wanted, as of a preview: it is as in the whole, to the last
     # bit, and the rest may hold anything. None wants all.
     wanted: Window | None = None
+    # Pages that the rows of the planes are, one below the other, denoised as one stack.
+    pages: int = 1
 
     def __post_init__(self) -> None:
         offers = {"noise": NOISES, "quality": QUALITIES, "kernel": KERNELS, "content": CONTENTS}
@@ -94,6 +97,14 @@ class Options:
             raise ConfigError(
                 f"n_jobs is {workers!r}; give a whole number of workers, -1 for all processors"
             )
+
+        if self.pages > 1 and self.noise not in STACK_NOISES:
+            raise ConfigError(
+                f"noise is {self.noise!r}, but a stack is denoised for {', '.join(STACK_NOISES)} "
+                "noise alone; denoise its pages one by one"
+            )
+        if self.pages > 1 and not self.is_linear:
+            raise ConfigError("the RBF kernel is not for stacks; leave kernel and content out")
 
     @property
     def is_linear(self) -> bool:

@@ -1,11 +1,16 @@
 """Pages that are one volume, or one film, denoised together.
 
-As in `kpca_apps.denoise.passes`, with patches that span four pages (as those of BM4D do: Maggioni,
-Katkovnik, Egiazarian, Foi 2013, IEEE Trans. Image Processing 22), in groups that are sought in the
-pages around, too, where the search follows what moves (Dabov, Foi, Egiazarian 2007, EUSIPCO: V-BM3D).
-Three passes: a hard cut X of Y, a soft cut B of Y learned on X, and a hard cut in small patches of
-what is between the two and Y. Long stacks are worked on a block of pages at a time, with pages
-around it that are cut off again.
+As in `kpca_apps.denoise.passes`, with patches that span two pages, in groups that are sought in the
+pages around, too, where the search follows what moves. Three passes: a hard cut X of Y, a soft cut
+B of Y learned on X, and a hard cut in small patches of what is between the two and Y. Long stacks
+are worked on a block of pages at a time, with pages around it that are cut off again.
+
+References
+----------
+M. Maggioni, V. Katkovnik, K. Egiazarian, A. Foi (2013), "Nonlocal transform-domain filter for
+volumetric data denoising and reconstruction", IEEE Trans. Image Processing 22 (BM4D: cubes).
+K. Dabov, A. Foi, K. Egiazarian (2007), "Video denoising by sparse 3D transform-domain
+collaborative filtering", EUSIPCO (V-BM3D: the search that follows).
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ from kpca_apps.denoise.progress import LISTENER
 
 Pages = NDArray[np.float32]
 
-DEEP = 4  # pages a patch spans
+DEEP = 2  # pages a patch spans
 AROUND = 4  # pages on either side of a block that are worked on with it
 FEWEST_PAGES = 4  # of a block
 SMOOTH = np.float32(0.2)  # weight of the soft cut in the result
@@ -51,10 +56,10 @@ class StackPass:
     soft: bool = False
 
 
-# Chosen at noise of 10, 25 and 50 on films cut from photographs of BSDS500/train and on volumes made
-# of random blobs and cells. Patches of one page are better by .1 dB where all moves four pixels a
-# page, and worse by 1 to 2 where nothing does.
-PASSES = (StackPass(5, 60, 4), StackPass(5, 120, 4, soft=True), StackPass(4, 48, 3))
+# Chosen at noise of 10, 25 and 50 on films cut from photographs of BSDS500/train and on volumes of
+# random blobs and cells. Four pages gain up to .8 dB where nothing moves, .15 on the volumes, and
+# lose .3 to .5 in films that move by some pixels a page; one page loses 1 to 2 dB.
+PASSES = (StackPass(6, 48, 5), StackPass(7, 100, 5, soft=True), StackPass(5, 40, 3))
 TIE = 1.1  # candidates nearer than so many times what noise explains are drawn at random
 
 
@@ -149,7 +154,6 @@ def _run_pass(
         patch_grid(height, tall, settings.stride),
     )
     bands = []
-    # Every third page, so that each has patches that begin in different ones.
     for page in patch_grid(count, deep, max(1, deep - 1)):
         first, end = max(0, page - PAGES), min(count, page + PAGES + deep)
         for start in range(0, len(grid), BAND_ROWS):
