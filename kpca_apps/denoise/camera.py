@@ -123,13 +123,12 @@ def measure_camera(planes: Planes) -> CameraNoise:
     # One grey plane counts as luminance, which is larger by the root of 3.
     gain = np.float32(1.0 if len(planes) == 3 else 3**0.5)
     quiet, most = quiet_deviations(stable * gain, extreme_pixels(planes))
-    tables = (GREY,)
+    known = [(quiet[0], GREY)]
     if len(planes) == 3:
         # Colours have little texture: what is in them tells of the noise of luminance.
-        quiet = [with_colours(quiet), *quiet[1:]]
-        tables = (LUMINANCE, COLOUR, COLOUR)
+        known = [(with_colours(quiet), LUMINANCE), (quiet[1], COLOUR), (quiet[2], COLOUR)]
     spectra = []
-    for row, limits, weights in zip(quiet, most, tables, strict=True):
+    for (row, weights), limits in zip(known, most, strict=True):
         deviations = LEAN * (np.exp(weights[:, 0] + weights[:, 1:] @ row) - FAINT_LOG)
         deviations = np.clip(deviations, 0.0, limits)
         spectra.append(np.interp(ORDER, np.arange(1, WIDTH), deviations))
@@ -206,7 +205,7 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
             planes = halve(planes)
             height, width = planes.shape[1:]
             fours = extreme[: 2 * height, : 2 * width].reshape(height, 2, width, 2)
-            extreme = fours.any(axis=(1, 3))
+            extreme = np.asarray(fours.any(axis=(1, 3)))
         stride = max(1, int(np.sqrt(extreme.size / ENOUGH_PATCHES)))
         usable = patches_of(extreme, stride).sum(axis=1) < 2
         if not halvings:

@@ -320,7 +320,7 @@ def _pages_below(
             continue
         if isinstance(axis, bool) or not isinstance(axis, Integral):
             raise ConfigError(f"{name} is {axis!r}; give a whole number, or None")
-        if not -expected <= axis < expected:
+        if not -expected <= int(axis) < expected:
             raise ConfigError(f"{name} is {axis}; give {-expected} to {expected - 1}")
         found[name] = int(axis) % expected
     if len(set(found.values())) < len(found):

@@ -78,6 +78,12 @@ class RunOptions(Options):
         "of a group. By default 4, wider where the noise is strong.",
         "C",
     )
+    stack: bool = _how(
+        "The pages of a TIFF file are one volume or film, and are denoised together: the axes are "
+        "those of its OME or ImageJ metadata, or else all its pages in their order. For gaussian "
+        "and poisson noise.",
+        default=False,
+    )
     model: Path | None = _how(
         "Denoise with a dictionary made by kpca denoise fit, for images that resemble its "
         "examples; photographs are better off without.",

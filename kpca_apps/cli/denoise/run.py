@@ -108,11 +108,17 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
     check_range(data_range)
     if options.model is None:
         from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-        from kpca_apps.denoise.options import Options
+        from kpca_apps.denoise.options import STACK_NOISES, Options
 
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
-        return GroupDenoiser(Options(**given), sigma=sigma, data_range=data_range)
-    for name in (*_SETTINGS, "preview"):
+        if options.stack and options.noise not in STACK_NOISES:
+            raise ConfigError(
+                f"--noise {options.noise} means nothing with --stack, which is for "
+                f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
+            )
+        chosen = Options(**given)
+        return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
+    for name in (*_SETTINGS, "preview", "stack"):
         if is_given(context, name):
             raise ConfigError(
                 f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,14 @@ from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image, value_
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
+from kpca_apps.denoise.stack import page_blocks
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images.types import ImageFile, Mosaic
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
+MEASURED = 8  # pages of a stack in which its noise is measured
 CROP = 384  # pixels of the piece that is tried, wide and high
 # A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
 # blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
@@ -50,6 +52,7 @@ class GroupDenoiser:
     options: Options
     sigma: float | None = None
     data_range: float | None = None
+    stack: bool = False  # whether the pages of a file are one volume or film
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None
@@ -58,7 +61,28 @@ class GroupDenoiser:
         cleaned = self.clean(pixels, channel_axis)
         return cleaned.at(self.options.strength), cleaned.info
 
-    def clean(self, pixels: NDArray[Any], channel_axis: int | None) -> Cleaned:
+    def stacked(
+        self, page: Callable[[int], NDArray[Any]], numbers: Sequence[int]
+    ) -> Iterator[tuple[NDArray[np.floating], DenoiseInfo]]:
+        """Yield pages (h, w) or (h, w, 3) of one stack, denoised, a block of them in memory.
+
+        The noise is measured in some of them, and is the same in all.
+        """
+        some = np.stack([page(number) for number in numbers[:: -(-len(numbers) // MEASURED)]])
+        axis = -1 if some.ndim == 4 else None
+        unchanged = replace(self, options=replace(self.options, strength=0.0))
+        info = unchanged.clean(some, axis, stack_axis=0).info
+        known = replace(self, sigma=info.sigma, data_range=info.data_range)
+        for first, end, begin, stop in page_blocks(len(numbers), some[0].size):
+            block = np.stack([page(number) for number in numbers[begin:stop]])
+            if info.established:
+                block = known.clean(block, axis, stack_axis=0).at(self.options.strength)
+            for pixels in block[first - begin : end - begin]:
+                yield pixels, info
+
+    def clean(
+        self, pixels: NDArray[Any], channel_axis: int | None, stack_axis: int | None = None
+    ) -> Cleaned:
         """Denoise pixels (h, w) or (h, w, 3), to be had at any strength."""
         with warnings.catch_warnings():
             # The batch says once what there is to doubt about a level, not for each image.
@@ -69,6 +93,7 @@ class GroupDenoiser:
                 sigma=self.sigma,
                 data_range=self.data_range,
                 channel_axis=channel_axis,
+                stack_axis=stack_axis,
             )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
@@ -89,8 +114,9 @@ class GroupDenoiser:
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
         options = asdict(self.options)
-        del options["n_jobs"], options["wanted"]
-        return {"mode": "local", **options, "sigma": self.sigma, "data_range": self.data_range}
+        del options["n_jobs"], options["wanted"], options["pages"]
+        known = {"sigma": self.sigma, "data_range": self.data_range}
+        return {"mode": "local", **options, **known, "stack": self.stack}
 
 
 @dataclass(frozen=True)

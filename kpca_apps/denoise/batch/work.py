@@ -28,6 +28,7 @@ from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images.front_door import encode_image, read_image, target_format
+from kpca_apps.files.images.stacks import page_groups
 from kpca_apps.files.images.types import ImageFile, Mosaic
 from kpca_apps.files.names import one_line
 
@@ -129,12 +130,11 @@ def _fresh(task: Task, run: Run) -> Done:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.open("xb").close()
     try:
-        pages, infos = _denoised(image, run)
+        infos: list[DenoiseInfo] = []
         with _writing_to(target), partial.open("wb") as file:
-            encode_image(file, pages, image, format=run.format)
+            encode_image(file, _denoised(image, run, infos), image, format=run.format)
             file.flush()
             os.fsync(file.fileno())
-        del pages
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _pooled(image, infos)
         stored = read_image(partial, label=name)
@@ -156,7 +156,7 @@ def _fresh(task: Task, run: Run) -> Done:
             data_range=data_range,
             established=all(info.established for info in infos),
             impulses=any(info.impulses for info in infos),
-            notes=(*image.notes, *other_types, *_doubts(infos)),
+            notes=(*image.notes, *_stack_note(image, run.denoise), *other_types, *_doubts(infos)),
             seconds=seconds,
         )
         outcome = _examined(outcome, image, stored, reference, run)
@@ -202,27 +202,66 @@ def _writing_to(target: Path) -> Iterator[None]:
         ) from None
 
 
-def _denoised(image: ImageFile, run: Run) -> tuple[list[NDArray[Any]], list[DenoiseInfo]]:
-    """Return each page denoised, in the type it was stored in; alpha stays as it is."""
+def _denoised(image: ImageFile, run: Run, infos: list[DenoiseInfo]) -> Iterator[NDArray[Any]]:
+    """Yield each page denoised, in the type it was stored in; alpha stays as it is.
+
+    What was found out about each is added to `infos`.
+    """
     if image.mosaic is not None:
-        return _denoised_raw(image.mosaic(), run)
-    pages, infos = [], []
+        picture, info = _denoised_raw(image.mosaic(), run)
+        infos.append(info)
+        yield picture
+        return
+    n_pages = len(image.pages)
+    streams = _streams(image, run.denoise) if n_pages > 1 else {}
     for number, page in enumerate(image.pages):
-        pixels = image.page(number)
-        colours = colours_of(pixels)
-        with part(number, len(image.pages)):
-            denoised, info = run.denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
+        with part(number, n_pages):
+            if streams:
+                denoised, info = next(streams[number])
+            else:
+                colours = colours_of(image.page(number))
+                axis = -1 if colours.ndim == 3 else None
+                denoised, info = run.denoise(colours, channel_axis=axis)
         stored = as_stored(denoised, page.dtype)
         if page.alpha:
-            stored = np.concatenate(
-                [stored.reshape(*stored.shape[:2], -1), pixels[..., -1:]], axis=2
-            )
-        pages.append(stored)
+            alpha = image.page(number)[..., -1:]
+            stored = np.concatenate([stored.reshape(*stored.shape[:2], -1), alpha], axis=2)
         infos.append(info)
-    return pages, infos
+        yield stored
 
 
-def _denoised_raw(mosaic: Mosaic, run: Run) -> tuple[list[NDArray[Any]], list[DenoiseInfo]]:
+def _streams(
+    image: ImageFile, denoise: Any
+) -> dict[int, Iterator[tuple[NDArray[np.floating], DenoiseInfo]]]:
+    """Return what yields each page, if the pages of a file are to be denoised as stacks."""
+    if not getattr(denoise, "stack", False):
+        return {}
+    first, streams = image.pages[0], {}
+    for number, page in enumerate(image.pages, 1):
+        if page != first:
+            raise InputError(
+                f"{image.label}: page {number} is of another size or type than page 1, so that its "
+                "pages are no stack; leave out --stack."
+            )
+    for group in page_groups(image) or (tuple(range(len(image.pages))),):
+        stream = denoise.stacked(lambda number: colours_of(image.page(number)), group)
+        streams.update(dict.fromkeys(group, stream))
+    return streams
+
+
+def _stack_note(image: ImageFile, denoise: Any) -> tuple[str, ...]:
+    """Say so where pages that are one volume or film were denoised each on its own."""
+    groups = page_groups(image) if len(image.pages) > 1 else None
+    if getattr(denoise, "stack", True) or len(image.pages) == 1:
+        return ()
+    if groups is None:
+        return ("If its pages are one volume or film, --stack denoises them together.",)
+    if len(groups) == len(image.pages):
+        return ()
+    return ("Its pages are a volume or film, by its metadata: --stack denoises them together.",)
+
+
+def _denoised_raw(mosaic: Mosaic, run: Run) -> tuple[NDArray[Any], DenoiseInfo]:
     """Return the picture of a mosaic that is denoised before it is developed."""
     denoiser: Any = run.denoise
     if not hasattr(denoiser, "clean_mosaic"):
@@ -231,7 +270,7 @@ def _denoised_raw(mosaic: Mosaic, run: Run) -> tuple[list[NDArray[Any]], list[De
             "develop it to a 16-bit TIFF first"
         )
     cleaned = denoiser.clean_mosaic(mosaic)
-    return [cleaned.at(denoiser.options.strength)], [cleaned.info]
+    return cleaned.at(denoiser.options.strength), cleaned.info
 
 
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
