@@ -102,6 +102,7 @@ class CameraNoise:
 
     spectra: Array  # (c, 8, 8): deviation at each frequency in grey, or luminance and colours
     curve: tuple[Array, Array]  # brightness, and what it is transformed to
+    quiet: Array  # (c, 17): what `quiet_deviations` returns first
 
     def scaled_to(self, sigma: float) -> CameraNoise:
         """Return noise of a given deviation with the same share at each frequency."""
@@ -132,7 +133,7 @@ def measure_camera(planes: Planes) -> CameraNoise:
         deviations = LEAN * (np.exp(weights[:, 0] + weights[:, 1:] @ row) - FAINT_LOG)
         deviations = np.clip(deviations, 0.0, limits)
         spectra.append(np.interp(ORDER, np.arange(1, WIDTH), deviations))
-    return CameraNoise(np.array(spectra) / gain, curve)
+    return CameraNoise(np.array(spectra) / gain, curve, quiet)
 
 
 def with_colours(quiet: Array) -> Array:
@@ -252,8 +253,7 @@ def camera_probability(planes: Planes) -> float:
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
     """Return what tells noise from texture: of method noise, and of quiet patches."""
-    quiet, _ = quiet_deviations(stabilise(planes, noise.curve), extreme_pixels(planes))
-    return np.concatenate([method_noise_features(planes, noise), with_colours(quiet)])
+    return np.concatenate([method_noise_features(planes, noise), with_colours(noise.quiet)])
 
 
 def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
