@@ -32,8 +32,9 @@ UsageError = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="kpca",
-    help="Kernel PCA at work: find odd rows of a table, denoise images, rerun the papers.",
+    help="Kernel PCA: find outliers in tables, denoise images, reproduce the papers.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -55,7 +56,7 @@ def _root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Kernel PCA at work: find odd rows of a table, denoise images, rerun the papers."""
+    """Kernel PCA: find outliers in tables, denoise images, reproduce the papers."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

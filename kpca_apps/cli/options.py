@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, dataclass_transform, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line, suggest
@@ -26,16 +28,69 @@ def panel(title: str) -> Callable[..., Any]:
         metavar: str | None = None,
         default: Any = None,
         flags: tuple[str, ...] = (),
+        common: bool = False,
         **more: Any,
     ) -> Any:
-        """Declare a field as an option: ``--its-name``, unless other `flags` are given."""
+        """Declare a field as an option: ``--its-name``, unless other `flags` are given.
+
+        Those that are `common` are shown by ``--help``; ``--help-all`` shows the others too.
+        """
         more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
-        return field(default=default, metadata={"flags": flags, "option": more})
+        return field(default=default, metadata={"flags": flags, "option": more, "common": common})
 
     return option
 
 
-files, talk = panel("Reading and writing"), panel("Talking")
+files, general = panel("Reading and writing"), panel("General")
+_ALL = "kpca_apps.help_all"
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose ``--help`` shows its common options, and ``--help-all`` every one."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the command's name: arguments as they are to be typed."""
+        arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(one.metavar) for one in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options under their titles, then the names of those left out."""
+        common = getattr(self.callback, "common", frozenset())
+        whole = _ALL in ctx.meta or not common
+        shown: dict[str, list[tuple[str, str]]] = {}
+        others: dict[str, list[str]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None or parameter.name == "help":
+                continue
+            if parameter.param_type_name == "argument":
+                shown.setdefault("Arguments", []).append((str(parameter.metavar), getattr(parameter, "help", "")))
+                continue
+            title = getattr(parameter, "rich_help_panel", None) or "Options"
+            if whole or parameter.name in common:
+                shown.setdefault(title if whole else "Common options", []).append(record)
+            else:
+                others.setdefault(title, []).append(max(parameter.opts, key=len))
+        for title, records in shown.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+        if others:
+            title_width = 4 + max(map(len, others))
+            with formatter.section(f"More options (described by {ctx.command_path} --help-all)"):
+                for title, flags in others.items():
+                    lines = textwrap.wrap(
+                        "  ".join(flags), formatter.width - title_width, break_on_hyphens=False
+                    )
+                    names = f"\n{' ' * title_width}".join(lines)
+                    formatter.write(f"  {title:<{title_width - 2}}{names}\n")
+
+
+def _help_all(context: typer.Context, wanted: bool) -> None:
+    """Print the help with every option, and stop."""
+    if wanted:
+        context.meta[_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -85,11 +140,11 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 class Options:
     """The options of some commands, declared by `panel`; these are what most commands have."""
 
-    json: bool = talk("Print the result as JSON on stdout.", default=False)
-    quiet: bool = talk("Say only errors.", default=False, flags=("--quiet", "-q"))
-    dry_run: bool = talk("Print what would be done and stop.", default=False)
-    config: Path | None = talk(
-        "Take options from a TOML file, by their names without dashes: quiet = true.",
+    json: bool = general("Print the result as JSON on stdout.", default=False)
+    quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
+    dry_run: bool = general("Print what would be done, and stop.", default=False)
+    config: Path | None = general(
+        "Read options from a TOML file, by their names without dashes: quiet = true.",
         "FILE",
         is_eager=True,
         callback=read_config,
@@ -124,11 +179,13 @@ def command(
         del parameters["options"]
         own, kind = list(parameters), hints["options"]
         every, types = fields(kind), get_type_hints(kind)
+        common: set[str] = set()
         chosen = only.split() or {one.name for one in every} - {*without.split(), *own}
         for one in sorted(every, key=lambda one: one.name in COMMON):
             if one.name in chosen:
                 flags = one.metadata["flags"] or (f"--{one.name.replace('_', '-')}",)
                 default = typer.Option(one.default, *flags, **one.metadata["option"])
+                common |= {one.name} if one.metadata["common"] else set()
                 parameters[one.name] = Parameter(
                     one.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[one.name]
                 )
@@ -137,12 +194,29 @@ def command(
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
+        if common:
+            common |= {*own}
+            parameters["help_all"] = Parameter(
+                "help_all",
+                Parameter.KEYWORD_ONLY,
+                default=typer.Option(
+                    False,
+                    "--help-all",
+                    help="Show all options and exit.",
+                    show_default=False,
+                    is_eager=True,
+                    callback=_help_all,
+                    rich_help_panel="General",
+                ),
+                annotation=bool,
+            )
         # Typer finds a command's parameters by its signature and annotations.
+        run.common = frozenset(common)  # type: ignore[attr-defined]
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        app.command(function.__name__, help=text)(run)
+        app.command(function.__name__, help=text, cls=HelpfulCommand)(run)
         return function
 
     return register

