@@ -259,13 +259,13 @@ def screen_table(
     explain : int
         Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
     n_components : int, optional
-        Hard number of kernel components (Hoffmann's classic) instead of the soft cut.
+        Hard number of kernel components (Hoffmann's classic) instead of the Tikhonov filter.
     kernel : {"rbf", "laplacian", "linear", "polynomial", "cosine"}, optional
         One kernel on the columns as they come, instead of the mean over four views.
     gamma, sigma : float, optional
         Width of that kernel: exp(-gamma r^2), or exp(-r^2 / (2 sigma^2)).
     ridge : float, optional
-        Ridge of the soft cut, in units of the total variance.
+        Ridge of the Tikhonov filter, in units of the total variance.
     n_landmarks : int, optional
         Landmarks of the Nystrom approximation.
     calibration : {"auto", "leave-one-out", "split"}

@@ -126,7 +126,7 @@ def _portable(path: str) -> str:
         return "/".join(given.parts[-2:]) if given.name == "model.kpca" else given.name
     if given.is_absolute():
         return str(given.relative_to(here))
-    # A name that begins like an option is told apart by its folder.
+    # A name that begins like an option is distinguished by its folder.
     return f"./{path}" if path.startswith("-") else path
 
 

@@ -55,7 +55,7 @@ class HelpfulCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options under their titles, then the names of those left out."""
-        common = getattr(self.callback, "common", frozenset())
+        common: frozenset[str] = getattr(self.callback, "common", frozenset())
         whole = _ALL in ctx.meta or not common
         shown: dict[str, list[tuple[str, str]]] = {}
         others: dict[str, list[str]] = {}
@@ -64,7 +64,8 @@ class HelpfulCommand(TyperCommand):
             if record is None or parameter.name == "help":
                 continue
             if parameter.param_type_name == "argument":
-                shown.setdefault("Arguments", []).append((str(parameter.metavar), getattr(parameter, "help", "")))
+                text = getattr(parameter, "help", None) or ""
+                shown.setdefault("Arguments", []).append((str(parameter.metavar), text))
                 continue
             title = getattr(parameter, "rich_help_panel", None) or "Options"
             if whole or parameter.name in common:

@@ -9,9 +9,9 @@ on every run, whatever the tiling.
 For a kernel of infinite width the two cuts need no kernel matrix: projections on the leading
 principal components (`project_rows`), and the Wiener filter learned on a pilot (`linear_smooth`),
 Theta = X (X'X + rho I)^-1 X', which is the second stage of NL-Ridge (Herbreteau & Kervrann 2022)
-with centring. For the hard cut at a finite width there is `rbf_rows`, which comes to
-`project_rows` as the width grows; the soft cut is not better for one (measured on text at sigma
-25: 26.76 dB, and 26.90 with an infinite width).
+with centring. For truncation at a finite width there is `rbf_rows`, which comes to
+`project_rows` as the width grows; the Tikhonov filter is not better for one (measured on text at
+sigma 25: 26.76 dB, and 26.90 with an infinite width).
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def rbf_rows(z: Matrix, variance: Scalar, most: Scalar, bandwidth: Scalar) -> tu
     gram = np.dot(x, x.T)
     square = np.diag(gram).copy()
     c = max(bandwidth * 2.0 * square.sum() / k, 1e-12)
-    # The centred kernel (c / 2) exp(-d^2 / c). Centring takes out what all entries share, so c / 2
+    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes what all entries share, so c / 2
     # is left out from the start.
     mean = np.zeros(k)
     for i in range(k):
@@ -348,10 +348,10 @@ def denoise_band(
     """Denoise the groups of one band of references, which are shared by all planes.
 
     Patches are matched in `guide`, padded as in `find_group`, learned on `points` and denoised in
-    `planes`, both (c, h, w) and the same for the hard cut. `variance` is that of the noise in the
+    `planes`, both (c, h, w) and the same for truncation. `variance` is that of the noise in the
     planes, its mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for
-    the soft cut; `tie` the squared distance below which a candidate is the same patch as the
-    reference there. `window` (p, p') weighs the pixels of a patch; a group has k. The hard cut is
+    the Tikhonov filter; `tie` the squared distance below which a candidate is the same patch as the
+    reference there. `window` (p, p') weighs the pixels of a patch; a group has k. The truncation is
     of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its
     edge follows the group up to `most` times the variance. `rows` and `columns` are the references'
     corners, `origin` is where the planes begin in the whole image, `top` and `height` say which

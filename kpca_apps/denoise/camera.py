@@ -1,4 +1,4 @@
-"""The noise of a camera: whether it is there, how strong at each frequency, and taken out.
+"""The noise of a camera: whether it is there, how strong at each frequency, and removed.
 
 Neighbouring pixels of a photograph share their noise: demosaicking and JPEG make it strong at low
 frequencies, where white-noise denoising leaves it as blotches, and weak at high ones, where detail
@@ -11,11 +11,11 @@ is taken to be exp(b_k + sum_j W_kj log q_j), q_j being those of quiet patches. 
 by ridge regression on pairs with and without noise (`tests/benchmarks/camera_constants.py`).
 
 Found. Fine texture has the same spectrum. So part of the photograph is denoised as if all that were
-noise. What that takes out is as strong wherever it is if it was noise, and looks like the picture
+noise. What that removes is as strong wherever it is if it was noise, and looks like the picture
 if it was texture ("method noise"; Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul. 4(2)).
 A logistic regression on a few features of it tells the two apart, with an error that is known.
 
-Taken out. A variance-stabilising transform makes noise as strong in the dark as in the light.
+Removal. A variance-stabilising transform makes noise as strong in the dark as in the light.
 Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van Trees 1968,
 "Detection, Estimation, and Modulation Theory" I, section 4.3), at the price of a sharpened image.
 That is denoised, and the spectrum is multiplied back. Colours, whose noise is mostly of low
@@ -257,7 +257,7 @@ def evidence(planes: Planes, noise: CameraNoise) -> Array:
 
 
 def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
-    """Return what tells noise from texture in what denoising takes out of a few tiles.
+    """Return what tells noise from texture in what denoising removes of a few tiles.
 
     In order: the logarithm of its energy in luminance, and in the colours; how much of it luminance
     and colours share; the logarithm of the energy of the picture over its own, in luminance; how

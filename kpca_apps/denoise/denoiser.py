@@ -121,7 +121,7 @@ def denoise_kpca(
     UserWarning
         ``sigma`` is less than one step of an integer dtype, as a share of the range would be;
         no noise could be established, and the image is returned as it is; or single pixels stand
-        out as impulse noise makes them, which ``noise="impulse"`` takes out. `denoise_with_info`
+        out as impulse noise makes them, which ``noise="impulse"`` removes. `denoise_with_info`
         returns the latter two instead, as ``established`` and ``impulses``.
 
     Notes
@@ -189,7 +189,7 @@ def denoise_with_info(
     stack_axis: int | None = None,
     **options: Any,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image and say what noise was taken out.
+    """Denoise an image and say what noise was removed.
 
     Parameters
     ----------
@@ -487,7 +487,7 @@ def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_rang
     if sigma is None or not 0.0 < sigma < 1.0 or dtype.kind not in "ui" or noise == "speckle":
         return ""
     return (
-        f"sigma {sigma:g} is less than one step of {dtype}, and takes out next to nothing: if a "
+        f"sigma {sigma:g} is less than one step of {dtype}, and removes next to nothing: if a "
         f"share of the range was meant, give {sigma * data_range:g}."
     )
 
@@ -506,7 +506,7 @@ def measure_noise(
     -------
     DenoiseInfo
         With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``, and the level
-        that denoising with ``noise="auto"`` takes out.
+        that denoising with ``noise="auto"`` removes.
 
     Examples
     --------

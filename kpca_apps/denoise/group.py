@@ -5,15 +5,15 @@ the patches of a group are the points, their images under the RBF kernel exp(-|x
 projected on the leading components in feature space, and a fixed point brings the projections
 back. Two things are particular to noise of a known variance v:
 
-- The hard cut keeps the components that noise cannot explain. Of k patches of N pixels noise alone
-  makes eigenvalues of the centred Gram matrix up to v (sqrt k + sqrt N)^2, the Marchenko-Pastur
-  edge (1967). Under a kernel of d^2 the noise's distances are all near 2 N v =: t c, so that its
-  Gram matrix is that of the linear kernel times a slope, plus a multiple of the identity (El Karoui
-  2010): e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which is the linear kernel
-  as c -> infinity.
-- The soft cut learns on a pilot, a first estimate that has little noise, and weighs each component
-  by lambda / (lambda + .85 N v), a Wiener filter; the pre-image, a weighted sum of the pilot's
-  patches, is then taken of the noisy ones.
+- The truncation keeps the components that noise cannot explain. Of k patches of N pixels noise
+  alone makes eigenvalues of the centred Gram matrix up to v (sqrt k + sqrt N)^2, the
+  Marchenko-Pastur edge (1967). Under a kernel of d^2 the noise's distances are all near 2 N v =: t
+  c, so that its Gram matrix is that of the linear kernel times a slope, plus a multiple of the
+  identity (El Karoui 2010): e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which is
+  the linear kernel as c -> infinity.
+- The Tikhonov filter learns on a pilot, a first estimate that has little noise, and weighs each
+  component by lambda / (lambda + .85 N v), a Wiener filter; the pre-image, a weighted sum of the
+  pilot's patches, is then taken of the noisy ones.
 
 For c -> infinity the kernel factors of a pre-image are all 1, and the two cuts are linear:
 principal components, and the second stage of NL-Ridge (Herbreteau & Kervrann 2022) with centring.
@@ -41,7 +41,8 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 Matrix = NDArray[np.float64]
 
 EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
-RIDGE_FACTOR = 0.85  # the soft cut's ridge over the noise's energy N v, tuned as the passes are
+# The Tikhonov filter's ridge over the noise's energy N v, tuned as the passes are.
+RIDGE_FACTOR = 0.85
 ROUNDS = 5  # times at most that the edge follows the noise a group shows
 # Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived. Each
 # step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB.
@@ -55,7 +56,7 @@ class GroupEstimate:
     patches: Matrix  # (k, N)
     weight: Matrix  # (k,), of each patch where patches overlap: 1 / leverage, up to a factor
     leverage: Matrix  # (k,), variance of each estimate over that of the noise
-    n_components: int  # kept by the hard cut; all for the soft one
+    n_components: int  # kept by truncation; all for the Tikhonov filter
     residual: float  # variance beyond them, per degree of freedom: of the noise, as it seems
 
 
@@ -69,10 +70,11 @@ def denoise_group(
 ) -> GroupEstimate:
     """Denoise k >= 2 patches (k, N) that look alike, whose noise has a variance > 0.
 
-    With a pilot (k, N), a first estimate of the patches, they are learned on and the cut is soft.
-    The bandwidth is c over the mean squared distance between two patches learned on; infinite, the
-    kernel is linear. The edge of the hard cut follows the variance a group shows up to `excess` (at
-    least 1) times the one given: with that too low the noise of every group would pass.
+    With a pilot (k, N), a first estimate of the patches, they are learned on and a Tikhonov filter
+    is used. The bandwidth is c over the mean squared distance between two patches learned on;
+    infinite, the kernel is linear. The edge of truncation follows the variance a group shows up to
+    `excess` (at least 1) times the one given: with that too low the noise of every group would
+    pass.
 
     >>> rng = np.random.default_rng(0)
     >>> clean = np.outer(rng.normal(0, 60, 40), np.ones(25))

@@ -102,7 +102,7 @@ class DenoiseInfo:
     noise : str
         The noise model used; never ``"auto"``.
     sigma : float
-        Deviation of the noise taken out, in the units of the image: the root of the mean variance
+        Deviation of the noise removed, in the units of the image: the root of the mean variance
         over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
         An estimate leans to the lower end of its interval.
     channel_sigma : tuple of float

@@ -1,11 +1,11 @@
 """From one group to an image: kernel PCA on groups of similar patches, in three to five passes.
 
-1. X, D1 = hard cut of Y.
-2. Q, D2 = hard cut of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), t = .3:
+1. X, D1 = truncation of Y.
+2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), t = .3:
    iterative regularisation brings detail the first pass lost above the edge (Osher et al. 2005).
    Left out when it is to be fast: Q = X.
-3. B, D3 = soft cut of Y, learned on the pilot Q.
-4. A = .8 B + .2 Q, and Q becomes the hard cut of A + t (Y - A), in small patches: what they are
+3. B, D3 = Tikhonov filter of Y, learned on the pilot Q.
+4. A = .8 B + .2 Q, and Q becomes truncation of A + t (Y - A), in small patches: what they are
    matched in is nearly clean by now.
 5. The same again.
 
@@ -67,7 +67,8 @@ PASSES = {
     "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
     "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-# b: faint noise leaves fine texture to the soft cut, which projection on few components loses.
+# b: faint noise leaves fine texture to the Tikhonov filter, which projection on few components
+# loses.
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the pixels between their references.
 STRIDES = {
@@ -112,7 +113,7 @@ KEPT_NOWHERE = (
 
 @dataclass(frozen=True)
 class PassSettings:
-    """How one pass groups patches, and whether its cut is soft."""
+    """How one pass groups patches, and whether it filters or truncates."""
 
     size: int  # pixels a side
     group: int  # patches
@@ -130,7 +131,7 @@ class Plan:
     """What is done at one noise level."""
 
     passes: tuple[PassSettings, ...]
-    smooth: float  # b, the weight of the soft cut
+    smooth: float  # b, the weight of the Tikhonov filter
     bandwidth: float | None  # of the RBF kernel; None for an infinite one
 
 
@@ -347,11 +348,11 @@ def run_pass(
 
     `planes` (c, h, w) are denoised in groups matched in `guide` (h, w), and lie at `piece` of the
     `whole` image, of which height and width are given. `variance` (c, h, w) is that of their noise.
-    With a `pilot` (c, h, w), a first estimate of the planes, the cut is soft, and `variance` one
-    value a plane, (c, 1, 1). For the hard cut `left` (h, w) is the variance of the noise in the
-    guide, and `excess` is from `noise_excess`. Outside the part of the whole that is `wanted` the
-    estimate may hold anything. The leverage is the variance of the estimate over the noise's.
-    `work` is the share of all work that is done before, and that of this pass.
+    With a `pilot` (c, h, w), a first estimate of the planes, a Tikhonov filter is used, and
+    `variance` one value a plane, (c, 1, 1). For truncation `left` (h, w) is the variance of the
+    noise in the guide, and `excess` is from `noise_excess`. Outside the part of the whole that is
+    `wanted` the estimate may hold anything. The leverage is the variance of the estimate over the
+    noise's. `work` is the share of all work that is done before, and that of this pass.
     """
     (first, _), (first_column, _) = piece
     shape = tall, wide = settings.shape(whole)

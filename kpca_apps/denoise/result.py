@@ -61,17 +61,17 @@ class Comparison:
 
     noisy: Quality
     denoised: Quality
-    rivals: Mapping[str, Quality] = field(default_factory=dict)
+    baselines: Mapping[str, Quality] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Residual:
-    """What was taken out of the image ("method noise"): it should look like noise."""
+    """What was removed of the image ("method noise"): it should look like noise."""
 
     sd: float  # over all colours, in the units of the image
     edge_correlation: float  # of neighbouring pixels where the image has most detail
     flat_correlation: float  # and least
-    structured: bool  # the first exceeds the second so much that detail must have been taken out
+    structured: bool  # the first exceeds the second so much that detail must have been removed
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Trial:
     option: str  # that gives it, such as "--strength 0.5"
     after: Preview
     residual: Preview
-    residual_sd: float  # of what was taken out, in the units of the image
+    residual_sd: float  # of what was removed, in the units of the image
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,13 @@ class TrialResult:
 
 def mean_comparison(found: Sequence[Comparison]) -> Comparison:
     """Return the means over comparisons, of the baselines that all of them have."""
-    rivals = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
+    baselines = [name for name in found[0].baselines if all(name in one.baselines for one in found)]
     return Comparison(
         noisy=_mean_quality([one.noisy for one in found]),
         denoised=_mean_quality([one.denoised for one in found]),
-        rivals={name: _mean_quality([one.rivals[name] for one in found]) for name in rivals},
+        baselines={
+            name: _mean_quality([one.baselines[name] for one in found]) for name in baselines
+        },
     )
 
 

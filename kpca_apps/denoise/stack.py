@@ -1,9 +1,9 @@
 """Pages that are one volume, or one film, denoised together.
 
 As in `kpca_apps.denoise.passes`, with patches that span two pages, in groups that are sought in the
-pages around, too, where the search follows what moves. Three passes: a hard cut X of Y, a soft cut
-B of Y learned on X, and a hard cut in small patches of what is between the two and Y. Long stacks
-are worked on a block of pages at a time, with pages around it that are cut off again.
+pages around, too, where the search follows what moves. Three passes: truncation X of Y, a Tikhonov
+filter B of Y learned on X, and truncation in small patches of what is between the two and Y. Long
+stacks are worked on a block of pages at a time, with pages around it that are cut off again.
 
 References
 ----------
@@ -42,7 +42,7 @@ Pages = NDArray[np.float32]
 DEEP = 2  # pages a patch spans
 AROUND = 4  # pages on either side of a block that are worked on with it
 FEWEST_PAGES = 4  # of a block
-SMOOTH = np.float32(0.2)  # weight of the soft cut in the result
+SMOOTH = np.float32(0.2)  # weight of the Tikhonov filter in the result
 BAND_ROWS = 16  # rows of references worked on at once
 
 

@@ -103,9 +103,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Measure from the mean in feature space; otherwise from its origin.
     ridge : float, optional
         A share of the total variance in feature space, from 1e-12 to 1e12: components count in
-        `reconstruction_error` with gain variance / (variance + ``ridge_``), a soft cut. None: all
-        or nothing, a hard cut. Through landmarks, with a ridge and without ``n_components``, all
-        directions of the landmarks' span are kept.
+        `reconstruction_error` with gain variance / (variance + ``ridge_``), a Tikhonov filter.
+        None: all or nothing, truncation. Through landmarks, with a ridge and without
+        ``n_components``, all directions of the landmarks' span are kept.
     method : {"auto", "exact", "nystroem"}
         "auto" is exact where the kernel is indefinite, or where the memory suffices and there
         are at most 5,000 rows, or at most 100,000 and fewer components than an eighth of them.
@@ -721,7 +721,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             precision=self.plan_.precision,
         )
         if self.ridge_ is not None:
-            # As in an exact fit, a soft cut is one of the components found.
+            # As in an exact fit, a Tikhonov filter is one of the components found.
             return subspace.with_soft_cut(self.ridge_)
         if self.n_components is not None:
             return subspace

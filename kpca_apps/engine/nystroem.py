@@ -326,11 +326,11 @@ def subspace_from_sums(
     """Turn the sums of rows' z in a basis into the one fitted form, exact for the rows' true mean.
 
     Kept are ``n_components``, else all whose variance is right to three digits at this precision of
-    the kernel values; with ``rho``, an absolute variance, else all, and a soft cut: gain variance /
-    (variance + rho).
+    the kernel values; with ``rho``, an absolute variance, else all, and a Tikhonov filter: gain
+    variance / (variance + rho).
     """
-    # Of a soft cut the error is r(x) + rho (z - zbar)'A^-1(z - zbar) with A = covariance + rho I, r
-    # the part outside the landmarks' span.
+    # Of a Tikhonov filter the error is r(x) + rho (z - zbar)'A^-1(z - zbar) with A = covariance +
+    # rho I, r the part outside the landmarks' span.
     with one_blas_thread():
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)
@@ -338,7 +338,7 @@ def subspace_from_sums(
         length = float(np.trace(sums.second_moment))
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
-        # A soft cut gives components without variance no gain; kept, they complete the span.
+        # A Tikhonov filter gives components without variance no gain; kept, they complete the span.
         q = len(variances) if rho is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)

@@ -126,7 +126,7 @@ class RowSource(Protocol):
         ...
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
-        """Return the sums over the rows in use, given by a mask (n,); over all without one."""
+        """Return the sums over the training subset, given by a mask (n,); over all without one."""
         ...
 
 
@@ -163,7 +163,7 @@ class ArrayRows:
             )
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
-        """Return the sums over the rows in use."""
+        """Return the sums over the training subset."""
         with one_blas_thread():
             return sum_row_blocks(function.prepare(), self._X, in_use, n_jobs=self._n_jobs)
 
@@ -232,7 +232,7 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up what a function makes of the rows in use of each block of X (n, d), n >= 1.
+    """Add up what a function makes of the training subset of each block of X (n, d), n >= 1.
 
     Always in the order of the blocks: the same bits for any number of workers.
     """

@@ -72,7 +72,7 @@ class KernelSubspace:
     # Along each component in feature space, decreasing (in modulus).
     variances: Annotated[Matrix, "q"]
     n: int  # rows the subspace was fitted on
-    # g in [0, 1]; all 1 is Hoffmann's hard cut [4], else a soft cut.
+    # g in [0, 1]; all 1 is Hoffmann's truncation [4], else a Tikhonov filter.
     gain: Annotated[Matrix, "q", SQUARABLE]
 
     @property
@@ -244,9 +244,9 @@ class KernelSubspace:
     def with_soft_cut(self, rho: float) -> KernelSubspace:
         """Return the subspace with gain variance / (variance + rho), rho an absolute variance."""
         if not self.kernel.is_psd:
-            raise ValueError("A soft cut needs a positive semi-definite kernel.")
+            raise ValueError("A Tikhonov filter needs a positive semi-definite kernel.")
         if not (np.isfinite(rho) and rho > 0.0):
-            raise ValueError(f"The ridge of a soft cut must be a finite number > 0, got {rho!r}.")
+            raise ValueError(f"A Tikhonov filter needs a finite ridge > 0, got {rho!r}.")
         return self.with_gain(self.variances / (self.variances + rho))
 
 

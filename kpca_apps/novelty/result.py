@@ -151,7 +151,7 @@ class RankedRow:
     explained: bool = False  # whether reasons were computed for this row
     hints: tuple[str, ...] = ()  # what may have gone wrong with it: a sentence each
     cells: tuple[tuple[str, str], ...] = ()  # name and text as it stands, for shown columns
-    rarity: TailShare | None = None  # None with a reference (p-values) and for a hard cut
+    rarity: TailShare | None = None  # None with a reference (p-values) and for truncation
     # The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
     group: str = ""
 
@@ -271,7 +271,7 @@ class ComponentMap:
     flagged: BoolArray  # (p,)
     n_rows: int  # rows in the table
     variances: FloatArray  # (k,), of the leading components in feature space, largest first
-    gains: FloatArray  # (k,), how much of each the model keeps, 0..1 (a step for a hard cut)
+    gains: FloatArray  # (k,), how much of each the model keeps, 0..1 (a step for truncation)
     explained: tuple[float, float]  # share of the feature-space variance on components 1 and 2
 
 
@@ -465,7 +465,7 @@ class ScreeningResult:
     odd_cells: tuple[OddCell, ...] = ()  # clearest first: at most 50, and 10 a column
     n_odd_cells: int = 0  # cells of the table that are odd by themselves, listed or not
     patterns: tuple[Pattern, ...] = ()  # rows odd for the same reason; those of most rows first
-    rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, hard cut
+    rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, truncation
     scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()
     moved: tuple[MovedColumn, ...] = ()  # columns that moved against the table of the model

@@ -10,7 +10,7 @@ from kpca_apps.papers.data import Labels, Matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Isolines:
+class Contours:
     """Lines of constant projection on each of several components, over the plane."""
 
     title: str
@@ -59,7 +59,7 @@ class Pictures:
     column_captions: tuple[str, ...]
 
 
-Figure = Isolines | Scatter | Curves | Pictures
+Figure = Contours | Scatter | Curves | Pictures
 
 
 @dataclass(frozen=True)

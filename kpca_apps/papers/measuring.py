@@ -1,4 +1,4 @@
-"""What several experiments measure: projections over a grid, and how well groups are told apart."""
+"""What several experiments measure: projections over a grid, how separable groups are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels, Matrix
-from kpca_apps.papers.figures import Curves, Isolines
+from kpca_apps.papers.figures import Contours, Curves
 
 GRID = 60  # points of a grid along each side
 
@@ -22,16 +22,16 @@ def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> Ke
     return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=n_components)
 
 
-def isolines(
+def contours(
     title: str, subspace: KernelSubspace, X: Matrix, labels: Labels, *, margin: float = 0.15
-) -> Isolines:
+) -> Contours:
     """Project a grid around rows of the plane; `margin` beyond them is a share of their extent."""
     x, y, places = plane_grid(X, margin=margin)
     values = subspace.project(places).T.reshape(-1, GRID, GRID)
     captions = tuple(
         f"component {a + 1}: {variance:.3g}" for a, variance in enumerate(subspace.variances)
     )
-    return Isolines(title, x, y, values, X, labels, captions)
+    return Contours(title, x, y, values, X, labels, captions)
 
 
 def scree(title: str, subspaces: dict[str, KernelSubspace], count: int = 10) -> Curves:

@@ -63,7 +63,7 @@ _STUDY = "Aguilera and Antonanzas (2019)"
 # Where this toolkit has what the papers describe and no experiment shows, or why it has it not.
 ELSEWHERE: tuple[Place, ...] = (
     Place("Novelty detection", f"{_STUDY}, VIII", "kpca novelty screen, fit and score"),
-    Place("Its rivals", f"{_STUDY}, VIII", "kpca novelty compare"),
+    Place("Its baselines", f"{_STUDY}, VIII", "kpca novelty compare"),
     Place("De-noising of images", f"{_STUDY}, V", "kpca denoise fit, and run with its model"),
     Place(
         "Components, projections, reconstruction errors, pre-images",

@@ -117,7 +117,7 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
 
 
 def summarise(records: list[dict[str, object]], setting: str) -> None:
-    """Print mean, median and average rank over tables; rivals on the tables they ran on."""
+    """Print mean, median and average rank over tables; baselines on the tables they ran on."""
     shares = {(r["data"], r["setting"]): r["share"] for r in records if "share" in r}
     cells: dict[str, dict[int, list[tuple[float, float, float]]]] = defaultdict(
         lambda: defaultdict(list)

@@ -5,8 +5,8 @@ FOLDER holds NAME_real.JPG and NAME_mean.JPG, as the 100 pairs of Xu, Li, Liang,
 csjunxu/PolyU-Real-World-Noisy-Images-Dataset). The pairs measured are drawn by a fixed seed; no
 constant of the package was fitted to them, nor to another pair of their scenes: see
 `camera_constants.py`. Ours runs as `--noise auto` does, and with the level times other factors.
-Rivals are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of the
-noise, non-local means the best of ten settings.
+Baselines are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of
+the noise, non-local means the best of ten settings.
 
     python tests/benchmarks/camera_pairs.py FOLDER --quality fast
 """
@@ -102,12 +102,13 @@ def main() -> None:
         print(f"{name[:33]:34}{row['model']:>9}" + "".join(f"{row[key]:8.2f}" for key in columns))
     means = [np.mean([float(row[key]) for row in rows]) for key in columns]
     print(f"{'mean':43}" + "".join(f"{mean:8.2f}" for mean in means))
-    for rival in ("nlm", "cbm3d"):
-        if rival in rows[0]:
-            gains = [float(row["auto"]) - float(row[rival]) for row in rows]
+    for baseline in ("nlm", "cbm3d"):
+        if baseline in rows[0]:
+            gains = [float(row["auto"]) - float(row[baseline]) for row in rows]
             won = sum(gain > 0 for gain in gains)
             print(
-                f"over {rival}: {np.mean(gains):+.2f} dB in the mean, above on {won} of {len(rows)}"
+                f"over {baseline}: {np.mean(gains):+.2f} dB in the mean, above on {won} of "
+                f"{len(rows)}"
             )
 
 

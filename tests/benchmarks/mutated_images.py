@@ -1,7 +1,7 @@
 """Damage thousands of image files and count what the readers make of them.
 
 Each file is one of some small ones with one kind of damage: bytes flipped, the end cut off, bytes
-inserted or taken out, or a length, count or place in a header replaced. It is read, page by page,
+inserted or removed, or a length, count or place in a header replaced. It is read, page by page,
 in another process with little memory. Seeds are fixed; the same numbers come again with::
 
     python -m tests.benchmarks.mutated_images            # 5,000 files of each kind
@@ -10,7 +10,7 @@ in another process with little memory. Seeds are fixed; the same numbers come ag
 A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
 not. PNG has checksums: no changed pixel may pass. The others have none, so bytes changed inside
 the pixels cannot be told ("different"), but a file that was cut off must not be read with other
-pixels ("cut"). Where bytes were taken out of the middle ("removed"), strips of a TIFF lie beyond
+pixels ("cut"). Where bytes were removed of the middle ("removed"), strips of a TIFF lie beyond
 the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
 """
 

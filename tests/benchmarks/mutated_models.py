@@ -1,9 +1,9 @@
 """Damage model files in many ways; each must be refused in one line, or work.
 
-Novelty models with a soft and a hard cut and a dictionary are damaged by flipped bytes, by a cut,
-and by edits of the parts of the zip, of the JSON and of the arrays and their headers, put together
-again as a sound zip. What loads must score a small table, or denoise a small image. Each worker
-process may take 4 GB of memory, and is killed after 60 s with one file.
+Novelty models with a Tikhonov filter, with truncation and a dictionary are damaged by flipped
+bytes, by a cut, and by edits of the parts of the zip, of the JSON and of the arrays and their
+headers, put together again as a sound zip. What loads must score a small table, or denoise a small
+image. Each worker process may take 4 GB of memory, and is killed after 60 s with one file.
 
 ::
 

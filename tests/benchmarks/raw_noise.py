@@ -3,7 +3,7 @@
 A photograph is taken for light (gamma 2.2), seen by a sensor through red, green and blue of unlike
 sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma; or, with
 ``--libraw``, by LibRaw from a DNG of 14 bits. The truth is the same without noise. After
-development, noise is taken out by `denoise_kpca` with `noise="auto"` and `"camera"`, of which the
+development, noise is removed by `denoise_kpca` with `noise="auto"` and `"camera"`, of which the
 better counts, chosen by the truth. On the mosaic, `denoise_mosaic` measures the noise, or is given
 it, as bm3d is: on the half-resolution planes, or on their principal components with blocks matched
 in the first, of which the better counts, after the same generalised Anscombe transform. bm3d is

@@ -182,7 +182,7 @@ def test_every_option_does_what_the_function_does(options: dict[str, Any], kpca:
     assert not np.array_equal(made, by_function())
 
 
-def test_a_reference_and_rivals(kpca: Run) -> None:
+def test_a_reference_and_baselines(kpca: Run) -> None:
     save("in/c.tif", noisy(2, sigma=10))
     for name in ("a.png", "c.tif"):
         save(f"clean/{name}", noisy(0, sigma=0.0))
@@ -191,7 +191,7 @@ def test_a_reference_and_rivals(kpca: Run) -> None:
     assert done.code == 0, done.err
     mean = result()["mean_comparison"]
     assert isinstance(mean, dict)
-    assert set(mean["rivals"]) == {"nl_means", "wavelet"}
+    assert set(mean["baselines"]) == {"nl_means", "wavelet"}
     assert mean["denoised"]["psnr"] > mean["noisy"]["psnr"] + 3
     heard = " ".join(done.err.split())
     assert "PSNR rose from " in heard
@@ -412,7 +412,7 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
     taken = [one["residual_sd"] for one in trials]
     assert taken[0] < 0.7 * taken[1]
-    assert "Luma 1.56: takes out" in done.err
+    assert "Luma 1.56: removes" in done.err
     assert done.err.count(" of 255.\n") == 3
     assert kpca("run", "in", *FAST, "--preview", "--json").out.startswith("{")
 
@@ -465,7 +465,7 @@ def test_a_preview_of_an_image_left_alone_says_why(kpca: Run) -> None:
     said = " ".join(kpca("run", "gravel.png", *FAST, "--preview").err.split())
     assert "No noise could be established (" in said
     assert "--sigma" in said
-    assert "takes out 0" not in said
+    assert "removes 0" not in said
     page = Path("kpca-preview-gravel/report.html").read_text(encoding="utf-8")
     headline = page[page.index("<h1>") : page.index("</h1>")]
     assert "No noise could be established (" in headline

@@ -178,7 +178,7 @@ def test_too_many_components_are_a_usage_error(kpca: Run, folder: Path) -> None:
     before = sorted(folder.iterdir())
     done = kpca("screen", "birds.csv", "--components", 60)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: --components 60 would span all that 60 rows in use can")
+    assert done.err.startswith("error: --components 60 would span all that 60 training rows can")
     assert done.err.count("\n") == 1
     assert sorted(folder.iterdir()) == before
 

@@ -1,4 +1,4 @@
-"""Correlated noise: found, and taken out better than as white noise."""
+"""Correlated noise: found, and removed better than as white noise."""
 
 import io
 

@@ -200,11 +200,11 @@ def test_luma_and_chroma_leave_alone_what_is_set_to_zero() -> None:
 
 def test_colour_is_denoised_a_decibel_better_than_by_non_local_means() -> None:
     image = noisy_colour()
-    rival = denoise_nl_means(
+    baseline = denoise_nl_means(
         image, sigma=20, h=12, patch_size=5, patch_distance=6, fast_mode=True, channel_axis=-1
     )
     ours = denoise_kpca(image, sigma=20, data_range=255, channel_axis=-1)
-    assert db(ours, COLOUR) > db(rival, COLOUR) + 1
+    assert db(ours, COLOUR) > db(baseline, COLOUR) + 1
 
 
 @st.composite

@@ -62,13 +62,13 @@ def balanced(noisy: Image) -> NDArray[np.float32]:
 def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
     clean: Image, noisy: Image, fast: NDArray[np.float32], balanced: NDArray[np.float32]
 ) -> None:
-    rival = psnr(
+    baseline = psnr(
         clean,
         restoration.denoise_nl_means(
             noisy, patch_size=5, patch_distance=9, h=0.8 * 25, sigma=25, fast_mode=True
         ),
     )
-    assert psnr(clean, fast) > rival + 0.5
+    assert psnr(clean, fast) > baseline + 0.5
     assert psnr(clean, balanced) > psnr(clean, fast) + 0.05
     high = denoise_plane(noisy, 25.0, quality="high")
     assert psnr(clean, high) > psnr(clean, balanced) - 0.02

@@ -11,7 +11,7 @@ from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
-    isolines,
+    contours,
     line_accuracy,
     nearest_mean_accuracy,
     plane_grid,
@@ -64,10 +64,10 @@ def test_the_best_line_is_that_of_linear_regression():
     assert line_accuracy(T, labels) < 1.0 == line_accuracy(T + 99.0 * labels[:, None], labels)
 
 
-def test_isolines_are_projections_of_the_grid():
+def test_contours_are_projections_of_the_grid():
     X = clouds(40)
     subspace = components(RBF(0.3), X, 2)
-    lines = isolines("t", subspace, X, np.zeros(40, dtype=int))
+    lines = contours("t", subspace, X, np.zeros(40, dtype=int))
     x, y, places = plane_grid(X)
     assert_array_equal(lines.x, x)
     assert lines.values.shape == (2, len(y), len(x))

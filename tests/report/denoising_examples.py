@@ -66,7 +66,7 @@ def real() -> DenoisingResult:
             SETTINGS,
             denoise=partial(denoise_with_info, **SETTINGS),
             reference=clean,
-            rivals=("nl_means", "wavelet"),
+            baselines=("nl_means", "wavelet"),
         )
     return replace(result, command="kpca denoise run noisy", versions={"numpy": "2.1.0"})
 
@@ -104,11 +104,11 @@ def failed(
     return ImageOutcome(name, "failed", reason=f"{name}: {reason}")
 
 
-def compared(noisy: float, denoised: float, **rivals: float) -> Comparison:
+def compared(noisy: float, denoised: float, **baselines: float) -> Comparison:
     return Comparison(
         Quality(noisy, 0.4),
         Quality(denoised, 0.8),
-        {name: Quality(psnr, 0.7) for name, psnr in rivals.items()},
+        {name: Quality(psnr, 0.7) for name, psnr in baselines.items()},
     )
 
 

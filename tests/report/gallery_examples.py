@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpca_apps.papers.figures import Curves, Isolines, Pictures, Scatter, Table
+from kpca_apps.papers.figures import Contours, Curves, Pictures, Scatter, Table
 from kpca_apps.papers.result import (
     Claim,
     GalleryResult,
@@ -23,10 +23,10 @@ GROUPS = np.repeat(np.arange(2), 20)
 SIDE = np.linspace(-2.0, 2.0, 21)
 
 
-def slope(threshold: float | None = None) -> Isolines:
+def slope(threshold: float | None = None) -> Contours:
     """Two panels: the first coordinate, and none."""
     values = np.stack([np.tile(SIDE, (21, 1)), np.full((21, 21), np.nan)])
-    return Isolines("A slope", SIDE, SIDE, values, POINTS, GROUPS, ("x", "none"), threshold)
+    return Contours("A slope", SIDE, SIDE, values, POINTS, GROUPS, ("x", "none"), threshold)
 
 
 def spots() -> Pictures:

@@ -267,9 +267,9 @@ def test_notes_on_a_batch_are_read_whole(browser: Any, tmp_path: Path, width: in
 def test_a_large_batch_sorts_filters_and_leads_on(browser: Any, folder: Path) -> None:
     page = open_page(browser, folder / "many/report.html")
     rows = page.locator("table.batch tbody tr")
-    page.get_by_role("button", name="taken out").press("Enter")
+    page.get_by_role("button", name="removed").press("Enter")
     values = (
-        "all => all.map(r => Number(r.querySelector('[data-name=\"taken out\"]').dataset.value))"
+        "all => all.map(r => Number(r.querySelector('[data-name=\"removed\"]').dataset.value))"
     )
     taken = rows.evaluate_all(values)
     assert taken == sorted(taken)

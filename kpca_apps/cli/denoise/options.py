@@ -44,8 +44,8 @@ class RunOptions(Options):
     )
     data_range: float | None = _noise(
         "Largest possible value minus the smallest, where the type of the values does not say it: "
-        "floats, 12 bits stored in 16. It clips nothing: floats are never clipped, integers only at "
-        "the range of their type.",
+        "floats, 12 bits stored in 16. It clips nothing: floats are never clipped, integers only "
+        "at the range of their type.",
         "R",
     )
     quality: QualityName = _method(

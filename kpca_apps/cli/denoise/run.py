@@ -57,7 +57,7 @@ class Batch:
     console: Console
     inputs: tuple[str, ...]  # as given, without the output folder itself
     planned: tuple[Planned, ...]
-    rivals: tuple[str, ...]
+    baselines: tuple[str, ...]
     denoiser: GroupDenoiser | ExampleDenoiser
 
     def by_threads(self, n_jobs: int) -> GroupDenoiser | ExampleDenoiser:
@@ -125,7 +125,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
             )
     if options.noise not in ("auto", "gaussian", "impulse"):
         raise ConfigError(
-            f"--noise {options.noise} means nothing with --model: a dictionary takes out "
+            f"--noise {options.noise} means nothing with --model: a dictionary removes "
             "gaussian and impulse noise"
         )
     from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
@@ -143,13 +143,13 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     from kpca_apps.denoise.batch.inputs import plan_outputs
 
     denoiser = chosen_denoiser(context, options)
-    rivals: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     if options.compare:
         if options.reference is None:
             raise ConfigError("--compare needs clean images; name their folder by --reference")
-        from kpca_apps.denoise.batch.comparing import RIVALS
+        from kpca_apps.denoise.batch.comparing import BASELINES
 
-        rivals = tuple(RIVALS)
+        baselines = tuple(BASELINES)
     check_jobs(options.jobs)
     out = options.out
     # A shell's * names the folder of an earlier run too.
@@ -161,7 +161,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
             "be taken for inputs later; choose another with --out"
         )
     planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
-    return Batch(context, options, Console(options.quiet), inputs, planned, rivals, denoiser)
+    return Batch(context, options, Console(options.quiet), inputs, planned, baselines, denoiser)
 
 
 def print_plan(batch: Batch) -> None:
@@ -290,7 +290,7 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     if result.established:
         for trial in result.trials:
             taken = in_units(result, trial.residual_sd)
-            console.say(f"{trial_title(trial)}: takes out {taken}.")
+            console.say(f"{trial_title(trial)}: removes {taken}.")
     else:
         console.say("".join(trial_sentence(result)))
     print_result(console, folder.path, result, options.json)
@@ -397,7 +397,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
                 jobs=jobs[0],
                 force=options.force,
                 reference=options.reference,
-                rivals=batch.rivals,
+                baselines=batch.baselines,
                 progress=progress,
                 within=within,
                 passed_over=options.out,
@@ -419,7 +419,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
 def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     """Return the settings that the report shows."""
     options = batch.options
-    listed = {**settings, "format": options.format, "compare": list(batch.rivals)}
+    listed = {**settings, "format": options.format, "compare": list(batch.baselines)}
     if options.model is not None:
         listed |= {"model": options.model.name, "model_sha256": settings["model"]}
     if options.reference is not None:
@@ -490,7 +490,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
 
 
 def _noise_range(result: DenoisingResult) -> str:
-    """Say how strong the noise taken out was, where the headline speaks of something else."""
+    """Say how strong the noise removed was, where the headline speaks of something else."""
     shares = [
         100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
         for image in result.images

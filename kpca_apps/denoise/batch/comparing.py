@@ -1,4 +1,4 @@
-"""How near a result is to the clean image, and whether what was taken out looks like noise.
+"""How near a result is to the clean image, and whether what was removed looks like noise.
 
 References
 ----------
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 
-RIVALS = ("nl_means", "wavelet")
+BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # pixels of the window of the structural similarity
 _BLOCK = 16  # pixels of a block of which the activity is measured
 _SHARE = 0.1  # of the blocks that count as edges, and as flat
-_MORE_CORRELATED = 0.1  # at edges than in flat blocks: detail was taken out
+_MORE_CORRELATED = 0.1  # at edges than in flat blocks: detail was removed
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:
@@ -55,15 +55,17 @@ def compare(
     *,
     sigma: float,
     span: float,
-    rivals: Sequence[str] = (),
+    baselines: Sequence[str] = (),
 ) -> Comparison:
-    """Compare a result, the noisy image and rivals' results with a clean image."""
-    found = {name: quality_of(_rival(name, noisy, sigma, span), clean, span) for name in rivals}
+    """Compare a result, the noisy image and baselines' results with a clean image."""
+    found = {
+        name: quality_of(_baseline(name, noisy, sigma, span), clean, span) for name in baselines
+    }
     return Comparison(quality_of(noisy, clean, span), quality_of(denoised, clean, span), found)
 
 
-def _rival(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
-    """Run a rival; the result is rounded and cut as ours is when it is stored."""
+def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
+    """Run a baseline; the result is rounded and cut as ours is when it is stored."""
     from skimage.restoration import denoise_nl_means, denoise_wavelet
 
     scaled = noisy.astype(np.float64) / span
@@ -87,7 +89,7 @@ def _rival(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
-    """Measure what was taken out: detail, unlike noise, makes neighbours at edges alike."""
+    """Measure what was removed: detail, unlike noise, makes neighbours at edges alike."""
     # One channel at a time, and then in single precision: large images would take gigabytes.
     before, after = (p[..., np.newaxis] if p.ndim == 2 else p for p in (noisy, denoised))
     grey, guide = (np.zeros(before.shape[:2], np.float32) for _ in range(2))

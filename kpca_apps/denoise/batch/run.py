@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kpca_apps import __version__
-from kpca_apps.denoise.batch.comparing import RIVALS
+from kpca_apps.denoise.batch.comparing import BASELINES
 from kpca_apps.denoise.batch.inputs import Planned, find_references, plan_outputs
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
@@ -49,7 +49,7 @@ def run_batch(
     jobs: int = 1,
     force: bool = False,
     reference: str | Path | None = None,
-    rivals: Sequence[str] = (),
+    baselines: Sequence[str] = (),
     progress: Progress | None = None,
     within: Within | None = None,
     passed_over: str | Path | None = None,
@@ -82,7 +82,7 @@ def run_batch(
     reference : str or Path, optional
         Folder of clean images with the names of the inputs (another suffix will do), or one
         clean image for a single input: adds PSNR and SSIM.
-    rivals : sequence of {"nl_means", "wavelet"}
+    baselines : sequence of {"nl_means", "wavelet"}
         Also compare with these; needs `reference`.
     progress : callable, optional
         Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
@@ -107,7 +107,7 @@ def run_batch(
         If files stand in the way, or another run is writing to the folder.
     """
     began = time.perf_counter()
-    _check_options(format, jobs, reference, rivals)
+    _check_options(format, jobs, reference, baselines)
     planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
     references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
@@ -117,7 +117,7 @@ def run_batch(
         format=format,
         settings={**settings, "format": format, "version": __version__},
         board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0),
-        rivals=tuple(rivals),
+        baselines=tuple(baselines),
     )
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
@@ -160,7 +160,7 @@ def run_batch(
 
 
 def _check_options(
-    format: str, jobs: int, reference: str | Path | None, rivals: Sequence[str]
+    format: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
 ) -> None:
     if format not in FORMATS:
         raise ConfigError(
@@ -168,12 +168,12 @@ def _check_options(
         )
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; give 1 or more.")
-    for name in rivals:
-        if name not in RIVALS:
-            raise ConfigError(f"{name!r} is no rival; give one of {', '.join(RIVALS)}.")
-    if rivals and reference is None:
+    for name in baselines:
+        if name not in BASELINES:
+            raise ConfigError(f"{name!r} is no baseline; give one of {', '.join(BASELINES)}.")
+    if baselines and reference is None:
         raise ConfigError(
-            "rivals are compared with clean images; name their folder by --reference."
+            "baselines are compared with clean images; name their folder by --reference."
         )
 
 

@@ -47,7 +47,7 @@ class Run:
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # where the share that is done of each image is written, if somebody watches
-    rivals: tuple[str, ...]
+    baselines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _resumed(task: Task, outcome: ImageOutcome, run: Run) -> Done:
 
 
 def _compared_with(reference: ImageFile | None, run: Run) -> str:
-    return "" if reference is None else f"{reference.sha256} {' '.join(run.rivals)}"
+    return "" if reference is None else f"{reference.sha256} {' '.join(run.baselines)}"
 
 
 class _UnwritableError(InputError):
@@ -346,7 +346,9 @@ def _examined(
             if outcome.noise == "raw":
                 level = measure_residual(noisy, found).sd
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
-            pages.append(compare(noisy, found, sought, sigma=level, span=span, rivals=run.rivals))
+            pages.append(
+                compare(noisy, found, sought, sigma=level, span=span, baselines=run.baselines)
+            )
         comparison = mean_comparison(pages)
     orientation, icc = image.metadata.orientation, image.metadata.icc
     return replace(

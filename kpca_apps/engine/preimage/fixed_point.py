@@ -116,7 +116,7 @@ def fixed_point(
     nearest to each of the projections ``T``. ValueError if the kernel is not an `RBF`.
     """
     # A step costs two products with the p stored points and p exponentials a row; rows that have
-    # converged are dropped. The largest exponent of a row is taken out before the exponential, so
+    # converged are dropped. The largest exponent of a row is removed before the exponential, so
     # that nothing underflows far from the points.
     if not isinstance(subspace.kernel, RBF):
         raise ValueError(
@@ -215,7 +215,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
     def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
         terms = near(z)
         highest = terms.max(axis=1)
-        # Far from all points the largest exponent is taken out, so that the others remain.
+        # Far from all points the largest exponent is removed, so that the others remain.
         shift = np.zeros(len(z))
         far = highest < FAR_EXPONENT
         if far.any():

@@ -166,7 +166,7 @@ def sniff_delimiter(text: bytes) -> str:
     Of delimiters outside quotes, one that cuts every row into as many cells wins, or else one that
     stands in most rows, so that a ragged row is reported and not read as a single column.
     """
-    # The first rows, with quoted cells taken out.
+    # The first rows, with quoted cells removed.
     head = text[:_SAMPLE_BYTES]
     if len(head) < len(text) and b"\n" in head:
         head = head[: head.rindex(b"\n")]

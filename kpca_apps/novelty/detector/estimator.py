@@ -109,7 +109,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     alpha : float in (0, 1), default=0.05
         Clean: share of new normal rows that may be flagged falsely.
     n_components : int or None, default=None
-        ``None`` for the soft cut. A number q keeps q components, as Hoffmann did; 0 is his
+        ``None`` for the Tikhonov filter. A number q keeps q components, as Hoffmann did; 0 is his
         spherical potential (a Parzen density estimate).
     kernel : "rbf", Kernel or None, default=None
         ``None`` for the mean over four views. A kernel sees the columns as they come.
@@ -117,15 +117,15 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Of ``kernel="rbf"``, exp(-gamma r^2); default 1 / median squared distance. A width sigma
         in exp(-r^2 / (2 sigma^2)) is gamma = 1 / (2 sigma^2).
     ridge : float or None, default=None
-        Of the soft cut, as a share of the variance in feature space, from 1e-12 to 1e12. Default
-        0.1 if contaminated, else 0.1 / n.
+        Of the Tikhonov filter, as a share of the variance in feature space, from 1e-12 to 1e12.
+        Default 0.1 if contaminated, else 0.1 / n.
     n_landmarks : int or None, default=None
-        Rows that span the model. Default 300 if contaminated, else 700; a hard cut uses all rows
+        Rows that span the model. Default 300 if contaminated, else 700; truncation uses all rows
         up to 5000.
     calibration : {"auto", "leave-one-out", "split"}, default="auto"
         Clean: what the threshold is calibrated on. ``"split"`` holds half the rows back and has a
         finite-sample guarantee; leave-one-out uses all rows and holds approximately. Auto is
-        leave-one-out for a soft cut, split for a hard one, which has no closed form.
+        leave-one-out for a Tikhonov filter, split for truncation, which has no closed form.
     as_is : array-like of int or None, default=None
         Columns that every view takes unscaled, such as indicators of categories.
     groups : sequence of sequences of int or None, default=None
@@ -139,11 +139,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     novelty_scores_ : (n,) array
-        Score of each training row, higher = more novel: as if left out for a soft cut, in-sample
-        for rows that a hard cut was fitted on.
+        Score of each training row, higher = more novel: as if left out for a Tikhonov filter,
+        in-sample for rows that truncation was fitted on.
     novelty_p_values_ : (n,) array or None
         Calibrated p-values of the training rows; ``None`` if contaminated, NaN for rows whose
-        score is in-sample (those a hard cut was fitted on). They go with `threshold_`: a row is
+        score is in-sample (those truncation was fitted on). They go with `threshold_`: a row is
         at most `alpha` where it exceeds the threshold. A row that calibrates counts itself, so
         that its p-value is 2 / (c + 1) at least; among the other rows alone its rank is
         ((c + 1) p - 1) / c.
@@ -161,9 +161,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     calibration_scores_ : (c,) array
         Sorted scores the threshold was calibrated on; empty if contaminated.
     rarity_ : Rarity or None
-        Contaminated with a soft cut: ``rarity_.share(scores)`` says how rare scores are among rows
-        like those the model was fitted on. ``None`` otherwise: a clean reference has p-values, and
-        of a hard cut's rows only in-sample scores are known.
+        Contaminated with a Tikhonov filter: ``rarity_.share(scores)`` says how rare scores are
+        among rows like those the model was fitted on. ``None`` otherwise: a clean reference has
+        p-values, and of truncation's rows only in-sample scores are known.
     groups_ : list of int arrays
         Columns that are explained together.
     subspace_ : KernelSubspace
@@ -179,13 +179,13 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Rows and columns seen in fit.
     landmark_miss_ : float or None
         Share of a training row's squared length in feature space that the landmarks miss, on
-        average and without the row itself; ``None`` for a hard cut.
+        average and without the row itself; ``None`` for truncation.
 
     References
     ----------
     Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007.
     Rudi, De Vito, Verri & Odone, Regularized kernel algorithms for support estimation,
-    Frontiers in Applied Mathematics and Statistics 3, 2017 (the soft cut).
+    Frontiers in Applied Mathematics and Statistics 3, 2017 (the Tikhonov filter).
     Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116, 2019.
 
     Examples
@@ -343,7 +343,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             raise ValueError(f"gamma={self.gamma} needs kernel='rbf', got kernel={self.kernel!r}.")
         if self.ridge is not None and self.n_components is not None:
             raise ValueError(
-                f"ridge={self.ridge} belongs to the soft cut; use n_components=None, or leave "
+                f"ridge={self.ridge} belongs to the Tikhonov filter; use n_components=None, or "
                 "ridge out."
             )
         if self.calibration != "auto" and self.contaminated:
@@ -401,9 +401,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         as_is: IntArray,
         rng: np.random.Generator,
     ) -> FloatArray | None:
-        """Fit with the soft cut and score every row, those in use as if each had been left out.
+        """Fit with the Tikhonov filter and score all rows, training rows as if each was left out.
 
-        It cures self-masking: with a hard cut one isolated row can claim a component of its own and
+        It cures self-masking: with truncation one isolated row can claim a component of its own and
         score as normal. Returns the scores of the rows that the regressions between columns were
         learned from.
         """
@@ -480,11 +480,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     ) -> None:
         """Fit Hoffmann's classic: keep `n_components` components, score by what they leave.
 
-        No closed form of leave-one-out exists: scores of rows in use are in-sample.
+        No closed form of leave-one-out exists: scores of the training subset are in-sample.
         """
         rows = ViewedRows(source, self.views_, in_use)
         spanned = ValueError(
-            f"n_components={n_components} components span the {rows.n_rows} rows in use: their "
+            f"n_components={n_components} components span the {rows.n_rows} training rows: their "
             "reconstruction errors are rounding noise. Choose fewer components."
         )
         if n_components >= rows.n_rows:
@@ -583,7 +583,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             self.calibration_scores_ = np.sort(scores[sampled])
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if self.n_components is not None:
-                # In-sample errors of a hard cut are no sample of what new rows would score.
+                # In-sample errors of truncation are no sample of what new rows would score.
                 self.novelty_p_values_[~calibrating] = np.nan
             self.threshold_ = Rule("alpha", self.alpha).threshold(scores, self.calibration_scores_)
         self.offset_ = finite_offset(self.threshold_, self.subspace_, self.combined_)
@@ -745,7 +745,7 @@ def calibration_of(calibration: str, *, contaminated: bool, hard: bool) -> str |
         return "split" if hard else "leave-one-out"
     if calibration == "leave-one-out" and hard:
         raise ValueError(
-            "calibration='leave-one-out' has a closed form for the soft cut only; "
+            "calibration='leave-one-out' has a closed form for the Tikhonov filter only; "
             "use calibration='split' with n_components, or n_components=None."
         )
     return calibration

@@ -1,10 +1,10 @@
 """Leave-one-out scores in closed form: what a row would score had the model never seen it.
 
 Symbols: z feature coordinates in the span of the landmarks, zbar and C their mean and covariance
-over the n rows in use, A = C + rho I, y = z - zbar, M = y'A^-1 y, r the part of phi outside the
-span. The soft reconstruction error of a row is r + rho M (rho times a regularised Mahalanobis
-distance: Rudi et al. 2017). With C = U diag(lambda) U', everything here is written in the
-coordinates t = U'y of a `KernelSubspace`, where A is diagonal.
+over the n rows of the training subset, A = C + rho I, y = z - zbar, M = y'A^-1 y, r the part of phi
+outside the span. The soft reconstruction error of a row is r + rho M (rho times a regularised
+Mahalanobis distance: Rudi et al. 2017). With C = U diag(lambda) U', everything here is written in
+the coordinates t = U'y of a `KernelSubspace`, where A is diagonal.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ few, for the kernel over views keeps several arrays of them."""
 
 @dataclass(frozen=True, eq=False)
 class NoveltyScores:
-    """Novelty of each row, joined with that of its cells; of rows in use as if left out."""
+    """Novelty of each row, joined with that of its cells; training rows as if left out."""
 
     views: ViewScales | RawColumns
     subspace: KernelSubspace
-    rho: float | None = None  # of a soft cut; without it rows in use are scored like the others
+    # Of a Tikhonov filter; without it the training subset is scored like other rows.
+    rho: float | None = None
     precision: Resolved = "float64"
     combined: CombinedScore | None = None  # without it the reconstruction error alone
 
@@ -73,7 +74,7 @@ class NoveltyScores:
 
 
 def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: int) -> FloatArray:
-    """Scores of rows in use (r,), each left out of mean and covariance, from their r and M (r,).
+    """Scores of the training subset (r,), each row left out of mean and covariance, from r and M.
 
     With a_i = M_i / n and the total ridge n rho held fixed, Sherman & Morrison's formula gives
     s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)), exactly.
@@ -91,7 +92,7 @@ def leave_landmark_out(
     landmarks: IntArray,
     precision: Resolved = "float64",
 ) -> tuple[FloatArray, FloatArray]:
-    """Residual and Mahalanobis square of rows (r, d), each with one landmark (r,) taken out.
+    """Residual and Mahalanobis square of rows (r, d), each with one landmark (r,) removed.
 
     What a row holds along v, the unit direction that only the landmark provides, moves from the
     span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M - (v'A^-1 y)^2 /

@@ -342,7 +342,7 @@ class ViewedRows:
         return values if self._in_use is None else values[self._in_use]
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
-        """Return the sums over the rows in use."""
+        """Return the sums over the training subset."""
         used = self._in_use if in_use is None else self._of_source(in_use)
         total: Sums = self._source.sum(OfViews(self._views, function), used)
         return total
@@ -373,7 +373,7 @@ class ColumnScales:
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the rows in use (r, d); where a column is constant there, from all (n, d)."""
+        """Learn from the training subset (r, d); where a column is constant in it, from all."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales = _scales(used, size)

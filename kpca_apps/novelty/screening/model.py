@@ -232,12 +232,12 @@ def _unfitted_detector(
             f"--calibration {options.calibration} needs a clean reference: give one with "
             "--reference, or leave calibration out"
         )
-    # As many components as the rows can span would leave no error to score by. A hard cut is
+    # As many components as the rows can span would leave no error to score by. Truncation is
     # fitted on half of a clean reference: the other half calibrates it.
     n_used = max(2, n_rows // 2) if clean else n_rows
     spanned = min(n_used, options.n_landmarks or n_used)
     if options.n_components is not None and options.n_components >= spanned:
-        spanning = "rows in use" if spanned == n_used else "landmarks"
+        spanning = "training rows" if spanned == n_used else "landmarks"
         raise ConfigError(
             f"--components {options.n_components} would span all that {spanned:,} {spanning} can: "
             "choose fewer"

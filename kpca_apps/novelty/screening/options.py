@@ -56,13 +56,13 @@ class ScreeningOptions:
         Oddest rows that get all their reasons; flagged ones do up to 500, and their first reason
         beyond. 0 for none at all.
     n_components : int, optional
-        Hard number of kernel components (Hoffmann's classic) instead of the soft cut.
+        Hard number of kernel components (Hoffmann's classic) instead of the Tikhonov filter.
     kernel : str, optional
         One kernel on the columns as they come, instead of the mean over four views.
     gamma, sigma : float, optional
         Width of that kernel: exp(-gamma r^2), or exp(-r^2 / (2 sigma^2)).
     ridge : float, optional
-        Ridge of the soft cut, in units of the total variance.
+        Ridge of the Tikhonov filter, in units of the total variance.
     n_landmarks : int, optional
         Landmarks of the Nystrom approximation.
     calibration : str
@@ -117,14 +117,15 @@ class ScreeningOptions:
             raise ConfigError("--kernel laplacian needs a width: give --gamma")
         if self.kernel in ("linear", "cosine") and has_width:
             raise ConfigError(f"--kernel {self.kernel} has no width: leave --gamma and --sigma out")
-        # What belongs to the soft cut only.
+        # What belongs to the Tikhonov filter only.
         if self.n_components is not None and self.ridge is not None:
             raise ConfigError(
-                "--ridge belongs to the soft cut, --components to the hard one: leave one out"
+                "--ridge belongs to the Tikhonov filter, --components to truncation: leave one out"
             )
         if self.n_components is not None and self.calibration == "leave-one-out":
             raise ConfigError(
-                "--calibration leave-one-out has a closed form for the soft cut only: use split "
+                "--calibration leave-one-out has a closed form for the Tikhonov filter only: use "
+                "split "
                 "with --components, or leave --components out"
             )
 

@@ -89,7 +89,7 @@ SAME_TABLE_LARGE = (
     "fitted on score slightly low."
 )
 SAME_TABLE_HARD = (
-    "The table is the very one the model was fitted on. A hard cut (--components) has no "
+    "The table is the very one the model was fitted on. Truncation (--components) has no "
     "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
 )
 

@@ -61,7 +61,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
 Result = TypeVar("Result")
-# Groups of rows that are told apart; an identifier has more.
+# Groups of rows that are distinguished; an identifier has more.
 MOST_KEYS = 100_000
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
@@ -337,7 +337,7 @@ class PartedRows(TableRows):
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
-        """Return the sums over the rows in use."""
+        """Return the sums over the training subset."""
         found = self._pass("Learning from rows", _sum_part, self._tasks(in_use), function)
         total: Sums = tree_reduce(add, found)
         return total

@@ -93,7 +93,7 @@ class TableRows:
         return ArrayRows(self.sample, n_jobs=self._n_jobs).map(function, in_use)
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
-        """Return the sums over the rows in use."""
+        """Return the sums over the training subset."""
         return ArrayRows(self.sample, n_jobs=self._n_jobs).sum(function, in_use)
 
     def take(self, positions: IntArray) -> Table:

@@ -17,7 +17,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import cassini
 from kpca_apps.papers.figures import Scatter
-from kpca_apps.papers.measuring import components, isolines, scree
+from kpca_apps.papers.measuring import components, contours, scree
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
@@ -41,8 +41,8 @@ def run(data: PaperData) -> Outcome:
         claims,
         (
             Scatter("Fig. 2: linear principal axes", "x", "y", X, labels, axes),
-            isolines("Fig. 2: isolines of the linear kernel", linear, X, labels),
-            isolines("Fig. 3: isolines of exp(-0.2 |x - y|^2)", gaussian.leading(8), X, labels),
+            contours("Fig. 2: contours of the linear kernel", linear, X, labels),
+            contours("Fig. 3: contours of exp(-0.2 |x - y|^2)", gaussian.leading(8), X, labels),
             scree("Variances", {"exp(-0.2 |x - y|^2)": gaussian}),
         ),
         notes=(

@@ -1,4 +1,4 @@
-"""Three Gaussian clusters: the isolines of eight components (Aguilera and Antonanzas, Fig. 1).
+"""Three Gaussian clusters: the contours of eight components (Aguilera and Antonanzas, Fig. 1).
 
 500 rows, which is from the authors' public script, around three points of a circle of radius 4,
 standard deviation .8, and the kernel exp(-0.3 |x - y|^2): the paper's sigma is an inverse width.
@@ -17,7 +17,7 @@ from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.measuring import (
     components,
-    isolines,
+    contours,
     nearest_mean_accuracy,
     scree,
     within_share,
@@ -34,7 +34,7 @@ def run(data: PaperData) -> Outcome:
     X, labels = three_clusters(np.random.default_rng(0))
     subspace = components(RBF(0.3), X, 10)
     figures = (
-        isolines(f"Isolines of {KERNEL}, eight components", subspace.leading(8), X, labels),
+        contours(f"Contours of {KERNEL}, eight components", subspace.leading(8), X, labels),
         scree("Variances", {KERNEL: subspace}),
     )
     draws = [_drawn(np.random.default_rng(draw)) for draw in range(DRAWS)]

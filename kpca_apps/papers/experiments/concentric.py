@@ -26,7 +26,7 @@ from kpca_apps.papers.figures import Curves, Scatter, Table
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
-    isolines,
+    contours,
     nearest_mean_accuracy,
 )
 from kpca_apps.papers.registry import Experiment
@@ -79,7 +79,7 @@ def run(data: PaperData) -> Outcome:
             sides,
         ),
         Scatter(f"Gaussian, sigma {SIGMA}", "component 1", "component 2", G[:, :2], labels),
-        isolines(f"Gaussian, sigma {SIGMA}: isolines", gaussian, X, labels),
+        contours(f"Gaussian, sigma {SIGMA}: contours", gaussian, X, labels),
         Curves(
             "Gaussian kernel: the first component, two cuts",
             "sigma over the largest radius",

@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 from kpca_apps.engine.kernels import Kernel, Linear, Polynomial
 from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import rings
-from kpca_apps.papers.figures import Curves, Figure, Isolines, Scatter
+from kpca_apps.papers.figures import Contours, Curves, Figure, Scatter
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
@@ -142,7 +142,7 @@ def _rule(
     labels: Labels,
     *kernels: Kernel,
     captions: tuple[str, ...] = ("the inner product",),
-) -> Isolines:
+) -> Contours:
     """Return the values of eq. (3.2) over the plane, a panel a kernel; 0 is the boundary."""
     x, y, places = plane_grid(X)
     values = np.stack(
@@ -151,7 +151,7 @@ def _rule(
             for kernel in kernels
         ]
     )
-    return Isolines(title, x, y, values, X, labels, captions, 0.0, "where the sign changes")
+    return Contours(title, x, y, values, X, labels, captions, 0.0, "where the sign changes")
 
 
 def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
-from kpca_apps.papers.figures import Isolines, Table
+from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
@@ -127,7 +127,7 @@ def _found(name: str, area: float, parzen: float) -> list[Claim]:
 
 def _contours(
     name: str, subspace: KernelSubspace, X: Matrix, noise: Flags, threshold: float
-) -> Isolines:
+) -> Contours:
     """Return the errors over the plane; as many rows lie beyond the threshold as are noise."""
     x, y, places = plane_grid(X, side=FINE)
     values = subspace.reconstruction_error(places).reshape(1, len(y), len(x))
@@ -137,7 +137,7 @@ def _contours(
         if noise.any()
         else "the largest error of a training row"
     )
-    return Isolines(name, x, y, values, X, labels, about, threshold, words)
+    return Contours(name, x, y, values, X, labels, about, threshold, words)
 
 
 def _shape(data: PaperData) -> Claim:

@@ -1,6 +1,6 @@
 """The parabola with noise, degrees 1 to 4 (Scholkopf, Smola and Muller 1996, Fig. 2).
 
-y = x^2 + noise of standard deviation .2, x uniform in [-1, 1], kernels (x.y)^d; isolines of the
+y = x^2 + noise of standard deviation .2, x uniform in [-1, 1], kernels (x.y)^d; contours of the
 first three components. The report does not say how many rows it drew: 100 are drawn here. It prints
 no eigenvalues either; the journal's version of the figure does, and those are quoted from memory.
 
@@ -16,8 +16,8 @@ from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import parabola
-from kpca_apps.papers.figures import Isolines, Table
-from kpca_apps.papers.measuring import components, isolines
+from kpca_apps.papers.figures import Contours, Table
+from kpca_apps.papers.measuring import components, contours
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, close_to, stated
 
@@ -110,10 +110,10 @@ def _table(means: Matrix, spread: Matrix) -> Table:
     return Table(title, heads, tuple(rows))
 
 
-def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Isolines:
+def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Contours:
     """Return the panels as the report has them: a column a degree, a row a component."""
     nowhere = np.zeros(len(X), dtype=np.intp)
-    columns = [isolines("", fit, X, nowhere) for fit in fits.values()]
+    columns = [contours("", fit, X, nowhere) for fit in fits.values()]
     none = np.full_like(columns[0].values[0], np.nan)
     values, captions = [], []
     for a in range(3):
@@ -123,8 +123,8 @@ def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Isolines:
             share = f"{fits[degree].variances[a]:.3g}" if there else "none"
             captions.append(f"degree {degree}, component {a + 1}: {share}")
     first = columns[0]
-    title = "Isolines of the first three components, degrees 1 to 4"
-    return Isolines(title, first.x, first.y, np.stack(values), X, nowhere, tuple(captions))
+    title = "Contours of the first three components, degrees 1 to 4"
+    return Contours(title, first.x, first.y, np.stack(values), X, nowhere, tuple(captions))
 
 
 EXPERIMENT = Experiment(

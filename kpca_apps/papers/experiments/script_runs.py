@@ -16,7 +16,7 @@ import numpy as np
 from kpca_apps.engine.kernels import RBF, Sigmoid
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import parabola, rings, three_clusters
-from kpca_apps.papers.measuring import components, isolines
+from kpca_apps.papers.measuring import components, contours
 from kpca_apps.papers.methods.mercer import mercer_check
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
@@ -45,9 +45,9 @@ def run(data: PaperData) -> Outcome:
     return Outcome(
         claims,
         (
-            isolines("tanh(x.y) on the parabola", on_curve, curve, zeros),
-            isolines("tanh(2 x.y + 1) on three clusters", on_clusters, tight, labels),
-            isolines("exp(-0.1 |x - y|^2) on a ring", on_ring, ring, nowhere),
+            contours("tanh(x.y) on the parabola", on_curve, curve, zeros),
+            contours("tanh(2 x.y + 1) on three clusters", on_clusters, tight, labels),
+            contours("exp(-0.1 |x - y|^2) on a ring", on_ring, ring, nowhere),
         ),
     )
 

@@ -46,20 +46,22 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
 
 
 def psnr(result: DenoisingResult) -> Drawing | None:
-    """PSNR before, after and of rivals, the image with the highest on top."""
+    """PSNR before, after and of baselines, the image with the highest on top."""
     compared = compared_images(result)
     if not compared:
         return None
     ordered = sorted(compared, key=lambda one: (one[1].denoised.psnr, one[0].name))
-    rivals = [name for name in ordered[0][1].rivals if all(name in c.rivals for _, c in ordered)]
+    baselines = [
+        name for name in ordered[0][1].baselines if all(name in c.baselines for _, c in ordered)
+    ]
     values = {
         name: [_quality(comparison, name) for _, comparison in ordered]
-        for name in ("noisy", *rivals, "denoised")
+        for name in ("noisy", *baselines, "denoised")
     }
     figure, axes = _lines([image for image, _ in ordered])
     _mark(axes, values)
     axes.set_xlabel("PSNR in dB, higher is better")
-    others = [METHODS.get(name, name) for name in rivals]
+    others = [METHODS.get(name, name) for name in baselines]
     beside = f", {join(others)} by the other marks" if others else ""
     caption = (
         f"{'One line an image' if len(ordered) > 1 else 'The image'}, from the noisy image "
@@ -70,26 +72,26 @@ def psnr(result: DenoisingResult) -> Drawing | None:
 
 def _quality(comparison: Comparison, name: str) -> float:
     ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}
-    value = (ours.get(name) or comparison.rivals[name]).psnr
+    value = (ours.get(name) or comparison.baselines[name]).psnr
     return value if math.isfinite(value) else math.nan
 
 
 def noise(result: DenoisingResult) -> Drawing | None:
-    """Noise level used, and deviation of what was taken out."""
+    """Noise level used, and deviation of what was removed."""
     images = [image for image in result.images if image.status == "ok"]
     if len(images) < 2:
         return None
     ordered = sorted(images, key=lambda image: (_taken(image), image.name))
     figure, axes = _lines(ordered)
     values = {"noisy": [_level(i) for i in ordered], "denoised": [_taken(i) for i in ordered]}
-    _mark(axes, values, {"noisy": "noise level", "denoised": "taken out"})
+    _mark(axes, values, {"noisy": "noise level", "denoised": "removed"})
     axes.set_xlabel("standard deviation in per cent of the range of values")
     axes.set_xlim(left=0)
     caption = (
-        "One line an image: the noise level (hollow) and the deviation of what was taken out "
-        "(filled). Filled far right of hollow: more than noise was taken out."
+        "One line an image: the noise level (hollow) and the deviation of what was removed "
+        "(filled). Filled far right of hollow: more than noise was removed."
     )
-    return Drawing("noise", "Noise, and what was taken out", caption, figure)
+    return Drawing("noise", "Noise, and what was removed", caption, figure)
 
 
 def _level(image: ImageOutcome) -> float:

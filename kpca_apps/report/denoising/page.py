@@ -340,7 +340,7 @@ def _cells(comparison: Comparison | None) -> list[tuple[str, str, str, float, bo
     if comparison is None:
         return []
     ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}
-    methods = {**ours, **comparison.rivals}
+    methods = {**ours, **comparison.baselines}
     best = max(quality.psnr for quality in methods.values())
     return [
         (

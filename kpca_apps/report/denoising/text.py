@@ -103,7 +103,7 @@ def _named(images: Sequence[ImageOutcome]) -> list[str]:
 def _noise_range(images: Sequence[ImageOutcome]) -> str:
     """Say the lowest and the highest noise level of a batch."""
     if all(image.noise == "impulse" for image in images):
-        return "impulse noise was taken out"
+        return "impulse noise was removed"
     known = [image for image in images if image.sigma is not None]
     if not known:
         return "the noise level was not needed"
@@ -137,18 +137,21 @@ def _gain(result: DenoisingResult) -> str:
         f"PSNR{of} {rose} from {decibels(mean.noisy.psnr, 1)} to "
         f"{decibels(mean.denoised.psnr, 1)} dB{average}"
     )
-    rival = best_rival(mean)
-    if rival is None:
+    baseline = best_baseline(mean)
+    if baseline is None:
         return text
-    ahead, name = mean.denoised.psnr - mean.rivals[rival].psnr, METHODS.get(rival, rival)
+    ahead = mean.denoised.psnr - mean.baselines[baseline].psnr
+    name = METHODS.get(baseline, baseline)
     if abs(ahead) < 0.05:
         return f"{text}, as much as with {name}"
     return f"{text}, {abs(ahead):.1f} dB {'above' if ahead > 0 else 'below'} {name}"
 
 
-def best_rival(comparison: Comparison) -> str | None:
-    """Return the rival with the highest finite PSNR."""
-    psnrs = {name: one.psnr for name, one in comparison.rivals.items() if math.isfinite(one.psnr)}
+def best_baseline(comparison: Comparison) -> str | None:
+    """Return the baseline with the highest finite PSNR."""
+    psnrs = {
+        name: one.psnr for name, one in comparison.baselines.items() if math.isfinite(one.psnr)
+    }
     return max(psnrs, key=lambda name: psnrs[name]) if psnrs else None
 
 
@@ -167,7 +170,7 @@ def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write what was taken out, in units of the image whatever its noise.
+    """Write what was removed, in units of the image whatever its noise.
 
     Examples
     --------
@@ -217,7 +220,7 @@ def looks_like(image: ImageOutcome) -> str:
 
 
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
-    """Say how much was taken out, if that was measured, and whether it looks like noise.
+    """Say how much was removed, if that was measured, and whether it looks like noise.
 
     `has_strength` tells whether a lower strength can be asked for; a dictionary has none.
     """
@@ -225,11 +228,11 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
     if residual is None:
         return ""
     if residual.sd == 0:
-        return "Nothing was taken out."
+        return "Nothing was removed."
     size = number(residual.sd)
     in_units = image.sigma and image.noise in ("gaussian", "camera")
     beside = f", beside noise of {number(image.sigma or 0.0)}" if in_units else ""
-    start = f"What was taken out has a standard deviation of {size}{beside}"
+    start = f"What was removed has a standard deviation of {size}{beside}"
     if residual.structured:
         advice = " A --strength below 1 keeps more of both." if has_strength else ""
         return f"{start}, and structure shows in it: some detail went with the noise.{advice}"
@@ -248,26 +251,29 @@ def likeness_sentence(comparison: Comparison) -> str:
     text = f"PSNR {noisy.psnr:.2f} to {denoised.psnr:.2f} dB"
     if noisy.ssim is not None and denoised.ssim is not None:
         text += f", SSIM {noisy.ssim:.3f} to {denoised.ssim:.3f}"
-    rivals = [
+    baselines = [
         f"{METHODS.get(name, name)} {decibels(quality.psnr)}"
-        for name, quality in comparison.rivals.items()
+        for name, quality in comparison.baselines.items()
     ]
-    return f"{text}{f' ({join(rivals)} dB)' if rivals else ''}."
+    return f"{text}{f' ({join(baselines)} dB)' if baselines else ''}."
 
 
 def standing_sentences(result: DenoisingResult) -> list[list[str]]:
-    """Say where each rival stands, in parts; `Verbatim` parts are names of files."""
+    """Say where each baseline stands, in parts; `Verbatim` parts are names of files."""
     compared = [image for image in result.images if image.comparison is not None]
     mean = result.mean_comparison
-    return [] if mean is None else [_standing(rival, mean, compared) for rival in mean.rivals]
+    if mean is None:
+        return []
+    return [_standing(baseline, mean, compared) for baseline in mean.baselines]
 
 
-def _standing(rival: str, mean: Comparison, images: Sequence[ImageOutcome]) -> list[str]:
-    overall, name = mean.denoised.psnr - mean.rivals[rival].psnr, METHODS.get(rival, rival)
+def _standing(baseline: str, mean: Comparison, images: Sequence[ImageOutcome]) -> list[str]:
+    overall = mean.denoised.psnr - mean.baselines[baseline].psnr
+    name = METHODS.get(baseline, baseline)
     behind = [
         image
         for image in images
-        if image.comparison is not None and _lead(image.comparison, rival) < -TELLING
+        if image.comparison is not None and _lead(image.comparison, baseline) < -TELLING
     ]
     size = "cannot be compared on average"
     if math.isfinite(overall):
@@ -280,9 +286,9 @@ def _standing(rival: str, mean: Comparison, images: Sequence[ImageOutcome]) -> l
     return [f"{text} {count(len(behind))}: ", *_named(behind), "."]
 
 
-def _lead(comparison: Comparison, rival: str) -> float:
+def _lead(comparison: Comparison, baseline: str) -> float:
     """Return by how many dB kernel PCA is ahead on one image; both may be infinite."""
-    ours, other = comparison.denoised.psnr, comparison.rivals[rival].psnr
+    ours, other = comparison.denoised.psnr, comparison.baselines[baseline].psnr
     return 0.0 if ours == other else ours - other
 
 

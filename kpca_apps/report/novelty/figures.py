@@ -483,11 +483,11 @@ def scree(result: ScreeningResult) -> Drawing:
     total = points.gains.sum()
     kept = (
         f"each is kept in the share below, in all as much as {number(total)} whole ones "
-        "(a soft cut)"
+        "(a Tikhonov filter)"
     )
     if np.isin(points.gains, (0.0, 1.0)).all():
         first = "the first is" if total == 1 else f"the first {count(int(total))} are"
-        kept = f"{first} kept whole and the rest dropped (a hard cut)"
+        kept = f"{first} kept whole and the rest dropped (truncation)"
     n_all, n_drawn = len(points.variances), len(variances)
     start = f"The first {n_drawn} of {count(n_all)} components: h" if n_all > n_drawn else "H"
     caption = f"{start}ow much the rows vary along each component; {kept}."

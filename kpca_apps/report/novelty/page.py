@@ -109,11 +109,11 @@ def render_in_notebook(result: ScreeningResult) -> str:
 
 
 def render_comparison(result: ComparisonResult) -> str:
-    """Render a comparison with rivals as a page that needs nothing beside itself."""
+    """Render a comparison with baselines as a page that needs nothing beside itself."""
     return make_page(
         "comparison.html.j2",
         result=result,
-        title=standing(result.evaluations, ROC) or "There is no rival to compare with.",
+        title=standing(result.evaluations, ROC) or "There is no baseline to compare with.",
         by_precision=standing(result.evaluations, PRECISION),
         sources=[("Table", result.source)],
         top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],

@@ -52,7 +52,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
-    # No more decimals than help: rows equal but for rounding are never told apart.
+    # No more decimals than help: rows equal but for rounding are never distinguished.
     choices = map(written, range(max(fewest, 0), max(most, 0) + 1))
     *texts, limit = max(choices, key=lambda texts: len(set(texts)))
     return texts, limit
@@ -201,7 +201,7 @@ PRECISION = Area("average precision", "auprc")
 def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
     """Say in one sentence which place our detector takes in every test, by one of the areas.
 
-    It is empty where there is no rival to compare with.
+    It is empty where there is no baseline to compare with.
     """
     places, name = {}, ""
     for number, evaluation in enumerate(evaluations, 1):
@@ -211,7 +211,7 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
         name = name or cut(ours.name)
         if ahead or level or behind:
             place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-            beside = join([cut(rival.name) for rival in level])
+            beside = join([cut(baseline.name) for baseline in level])
             places[number] = (
                 f"shares {place} place of {n} with {beside}" if level else f"comes {place} of {n}"
             )
@@ -227,7 +227,7 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Say where our detector stands by both areas, rivals named.
+    """Say where our detector stands by both areas, baselines named.
 
     A hint follows where the known outliers look usual.
     """
@@ -250,24 +250,24 @@ def verdict(evaluation: Evaluation) -> str:
 def _order(
     evaluation: Evaluation, area: Area
 ) -> tuple[Curves | None, list[Curves], list[Curves], list[Curves]]:
-    """Return ours, and the rivals ahead, level (areas read alike) and behind, each best first."""
+    """Return ours, and the baselines ahead, level (areas read alike), behind, each best first."""
     ours = next((curve for curve in evaluation.methods if curve.ours), None)
     own = round(area.of(ours), 3) if ours else 0.0
-    rivals = [curve for curve in evaluation.methods if not curve.ours]
-    rivals.sort(key=lambda rival: (-area.of(rival), rival.name))
-    signs = [np.sign(round(area.of(rival), 3) - own) for rival in rivals]
+    baselines = [curve for curve in evaluation.methods if not curve.ours]
+    baselines.sort(key=lambda baseline: (-area.of(baseline), baseline.name))
+    signs = [np.sign(round(area.of(baseline), 3) - own) for baseline in baselines]
     ahead, level, behind = (
-        [rival for rival, sign in zip(rivals, signs, strict=True) if sign == wanted]
+        [baseline for baseline, sign in zip(baselines, signs, strict=True) if sign == wanted]
         for wanted in (1, 0, -1)
     )
     return ours, ahead, level, behind
 
 
 def _place(name: str, evaluation: Evaluation, area: Area) -> str:
-    """Rank our method among its rivals, each named with its area."""
+    """Rank our method among its baselines, each named with its area."""
     ours, *groups = _order(evaluation, area)
     ahead, level, behind = (
-        [f"{rival.name} ({area.of(rival):.3f})" for rival in group] for group in groups
+        [f"{baseline.name} ({area.of(baseline):.3f})" for baseline in group] for group in groups
     )
     place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
     own = f"{name} ({area.of(ours):.3f})" if ours else name
@@ -287,7 +287,7 @@ def diff_headline(diff: ScreeningDiff) -> str:
 
 
 def without_hidden(result: ScreeningResult) -> ScreeningResult:
-    """Return the result with every value of a column marked ``hidden`` taken out.
+    """Return the result with every value of a column marked ``hidden`` removed.
 
     Its name stays; its cells, distribution, identifiers and hints do not, nor its values in
     reasons, odd cells and repeated rows.

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from numpy.typing import NDArray
 from skimage.measure import approximate_polygon
 
-from kpca_apps.papers.figures import Curves, Figure, Isolines, Pictures, Scatter
+from kpca_apps.papers.figures import Contours, Curves, Figure, Pictures, Scatter
 from kpca_apps.report.drawing import PALETTE, Drawing, drawable, house_style, new_axes, plain_ticks
 from kpca_apps.report.novelty.figures import evenly
 from kpca_apps.report.text import count, number
@@ -45,14 +45,14 @@ FLATTER = 1.8  # of two curves in a row
 USUAL = 4.0  # shapes of one row added up: three or four figures that are nearly square
 LONE_WIDTH = 3.6  # a third of the page: a table stands beside it
 FEWEST_PANELS = 3  # that need the whole width
-FLATTEST, TALLEST = 0.35, 1.5  # panels of isolines: height over width
+FLATTEST, TALLEST = 0.35, 1.5  # panels of contours: height over width
 
 
 def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
     """Draw one figure of an experiment, `size` inches wide and high."""
     with house_style():
-        if isinstance(figure, Isolines):
-            return _isolines(figure, name, size)
+        if isinstance(figure, Contours):
+            return _contours(figure, name, size)
         if isinstance(figure, Scatter):
             return _scatter(figure, name, size)
         if isinstance(figure, Curves):
@@ -159,7 +159,7 @@ def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
     return Drawing(name, content.title, "", figure)
 
 
-def _isolines(content: Isolines, name: str, size: Size) -> Drawing:
+def _contours(content: Contours, name: str, size: Size) -> Drawing:
     """Draw the lines of each component in a panel of its own."""
     figure, panels = _panels(len(content.values), size)
     for axes, values, caption in zip(panels, content.values, content.captions, strict=False):
@@ -322,7 +322,7 @@ def rows_of(figures: Sequence[Figure]) -> list[tuple[Spot, ...]]:
 
 
 def _is_wide(figure: Figure) -> bool:
-    if isinstance(figure, Isolines):
+    if isinstance(figure, Contours):
         return len(figure.values) >= FEWEST_PANELS
     return isinstance(figure, Pictures) and _shape(figure) > 2.0
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from kpca_apps.papers.figures import Isolines, Pictures, Table
+from kpca_apps.papers.figures import Contours, Pictures, Table
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction
 from kpca_apps.report.drawing import Drawing, to_png, to_svg
 from kpca_apps.report.page import make_page
@@ -121,7 +121,7 @@ def _thumbnail(one: Reproduction, drawings: dict[str, Drawing]) -> View | None:
     figures = one.outcome.figures
     if not figures:
         return None
-    panels = [len(f.values) if isinstance(f, Isolines) else 0 for f in figures]
+    panels = [len(f.values) if isinstance(f, Contours) else 0 for f in figures]
     pictures = [isinstance(figure, Pictures) for figure in figures]
     place = pictures.index(True) if any(pictures) else panels.index(max(panels))
     canvas = drawings[f"{one.name}-{place + 1}"].figure

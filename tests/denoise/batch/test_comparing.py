@@ -1,4 +1,4 @@
-"""Likeness to the clean image, rivals, and residuals that look like noise or do not."""
+"""Likeness to the clean image, baselines, and residuals that look like noise or do not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.batch.comparing import (
-    RIVALS,
+    BASELINES,
     compare,
     measure_residual,
     quality_of,
@@ -44,27 +44,27 @@ def test_quality_is_psnr_and_ssim(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("colour", [False, True])
-def test_rivals_denoise(colour: bool) -> None:
+def test_baselines_denoise(colour: bool) -> None:
     clean = data.astronaut()[:128, :128] if colour else CAMERA[:128, :128]
     image = np.clip(np.rint(noisy(clean, 20)), 0, 255).astype(np.uint8)
-    found = compare(image, image, clean, sigma=20, span=255.0, rivals=RIVALS)
+    found = compare(image, image, clean, sigma=20, span=255.0, baselines=BASELINES)
     assert found.noisy == found.denoised
-    assert set(found.rivals) == set(RIVALS)
-    for quality in found.rivals.values():
+    assert set(found.baselines) == set(BASELINES)
+    for quality in found.baselines.values():
         assert quality.psnr > found.noisy.psnr + 3
 
 
-def test_rivals_keep_what_is_negative() -> None:
+def test_baselines_keep_what_is_negative() -> None:
     clean = CAMERA[:64, :64].astype(np.int16) * 100 - 12000
     image = (clean + 2000 * np.random.default_rng(0).standard_normal(clean.shape)).astype(np.int16)
-    found = compare(image, image, clean, sigma=2000, span=65535.0, rivals=RIVALS)
-    for quality in found.rivals.values():
+    found = compare(image, image, clean, sigma=2000, span=65535.0, baselines=BASELINES)
+    for quality in found.baselines.values():
         assert quality.psnr > found.noisy.psnr + 3
 
 
-def test_without_noise_rivals_change_nothing() -> None:
-    found = compare(CAMERA, CAMERA, CAMERA, sigma=0, span=255.0, rivals=RIVALS)
-    assert {quality.psnr for quality in found.rivals.values()} == {np.inf}
+def test_without_noise_baselines_change_nothing() -> None:
+    found = compare(CAMERA, CAMERA, CAMERA, sigma=0, span=255.0, baselines=BASELINES)
+    assert {quality.psnr for quality in found.baselines.values()} == {np.inf}
 
 
 def test_noise_alone_is_not_structured_and_blur_is() -> None:
@@ -88,9 +88,9 @@ def test_small_or_equal_images_have_no_structure() -> None:
 
 
 def test_means_are_over_images_with_a_reference() -> None:
-    def outcome(name: str, psnr: float, ssim: float | None, **rivals: Quality) -> ImageOutcome:
+    def outcome(name: str, psnr: float, ssim: float | None, **baselines: Quality) -> ImageOutcome:
         quality = Quality(psnr, ssim)
-        return ImageOutcome(name, "ok", comparison=Comparison(quality, quality, rivals))
+        return ImageOutcome(name, "ok", comparison=Comparison(quality, quality, baselines))
 
     one = outcome("a", 30.0, 0.8, nl_means=Quality(28.0, 0.6), wavelet=Quality(1.0, 0.1))
     two = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
@@ -98,7 +98,7 @@ def test_means_are_over_images_with_a_reference() -> None:
     mean = result.mean_comparison
     assert mean is not None
     assert mean.denoised == Quality(31.0, 0.8)
-    assert mean.rivals == {"nl_means": Quality(29.0, 0.6)}
+    assert mean.baselines == {"nl_means": Quality(29.0, 0.6)}
     assert (result.n_failed, result.n_resumed) == (1, 0)
     assert DenoisingResult(()).mean_comparison is None
     small = Quality(1.0, None)

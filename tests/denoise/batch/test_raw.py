@@ -96,12 +96,14 @@ def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> N
 
 
 def test_png_and_baselines_take_raw_files_too(folder: Path, tmp_path: Path) -> None:
-    result = batch(folder, tmp_path, reference=folder / "clean", rivals=("wavelet",), format="png")
+    result = batch(
+        folder, tmp_path, reference=folder / "clean", baselines=("wavelet",), format="png"
+    )
     a = result.images[0]
     assert a.output == "a.png" and read_image(tmp_path / "a.png").page(0).dtype == np.uint16
     assert a.comparison is not None
-    rival = a.comparison.rivals["wavelet"].psnr
-    assert a.comparison.noisy.psnr + 1 < rival < a.comparison.denoised.psnr
+    baseline = a.comparison.baselines["wavelet"].psnr
+    assert a.comparison.noisy.psnr + 1 < baseline < a.comparison.denoised.psnr
 
 
 def test_a_level_a_kind_of_noise_and_a_range_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -344,7 +344,7 @@ def test_another_format_is_written_and_names_do_not_meet(folder: Path) -> None:
 
 def test_references_are_found_and_compared(folder: Path) -> None:
     save(folder / "clean", "grey.tif", smooth(picture(0), None)[0].astype(np.uint8))
-    result = run(folder, reference=folder / "clean", rivals=("nl_means",))
+    result = run(folder, reference=folder / "clean", baselines=("nl_means",))
     compared = result.images[0].comparison
     assert compared is not None
     error = np.mean(
@@ -352,14 +352,14 @@ def test_references_are_found_and_compared(folder: Path) -> None:
     )
     assert compared.denoised.psnr == pytest.approx(10 * np.log10(255**2 / error))
     assert compared.noisy.psnr < compared.denoised.psnr
-    assert set(compared.rivals) == {"nl_means"}
+    assert set(compared.baselines) == {"nl_means"}
     assert result.mean_comparison == compared
     assert any("2 images have no clean image" in note for note in result.notes)
     # Compared anew only when something else is asked.
-    assert run(folder, reference=folder / "clean", rivals=("nl_means",)) == result
+    assert run(folder, reference=folder / "clean", baselines=("nl_means",)) == result
     other = run(folder, reference=folder / "clean").images[0].comparison
     assert other is not None
-    assert (other.denoised, other.rivals) == (compared.denoised, {})
+    assert (other.denoised, other.baselines) == (compared.denoised, {})
 
 
 def test_a_reference_that_does_not_fit_fails_its_image(folder: Path) -> None:
@@ -374,8 +374,8 @@ def test_options_that_contradict_each_other_are_refused(folder: Path) -> None:
     for options, words in (
         ({"jobs": 0}, "jobs"),
         ({"format": "gif"}, "format"),
-        ({"rivals": ("nl_means",)}, "--reference"),
-        ({"rivals": ("bm3d",), "reference": folder}, "rival"),
+        ({"baselines": ("nl_means",)}, "--reference"),
+        ({"baselines": ("bm3d",), "reference": folder}, "baseline"),
     ):
         with pytest.raises(ConfigError, match=words):
             run(folder, **options)  # type: ignore[arg-type]

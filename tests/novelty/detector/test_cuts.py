@@ -1,4 +1,4 @@
-"""The soft and the hard cut of the detector against plain formulas."""
+"""The Tikhonov filter and truncation of the detector against plain formulas."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_the_ridge_is_a_share_of_the_total_variance():
 
 
 def test_an_isolated_row_is_not_masked_by_a_soft_cut():
-    """With a hard cut it claims a component of its own (novelty of the soft cut)."""
+    """With truncation it claims a component of its own (novelty of the Tikhonov filter)."""
     X = np.vstack([np.random.default_rng(0).normal(size=(300, 2)), [[9.0, 9.0]]])
     for ridge in (1e-3, 1e-2, 1e-1):
         fit = soft(RBF(0.5), X, ridge=ridge, n_landmarks=301)

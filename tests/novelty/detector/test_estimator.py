@@ -24,7 +24,7 @@ JUDGED_BY_LEFT_OUT_SCORES = (
     "predict(X) would judge training rows by a model that has seen them"
 )
 SETS_COMPONENTS = (
-    "scikit-learn sets n_components=2 here, which belongs to the hard cut; a ridge beside it is "
+    "scikit-learn sets n_components=2 here, which belongs to truncation; a ridge beside it is "
     "refused, for one of them would be ignored"
 )
 OF_RIDGE = dict.fromkeys(
@@ -388,7 +388,7 @@ def test_one_gross_value_does_not_blind_its_column():
     [
         ({"gamma": 5.0}, "needs kernel='rbf'"),
         ({"kernel": RBF(1.0), "gamma": 5.0}, "needs kernel='rbf'"),
-        ({"ridge": 0.1, "n_components": 3}, "belongs to the soft cut"),
+        ({"ridge": 0.1, "n_components": 3}, "belongs to the Tikhonov filter"),
         ({"calibration": "split"}, "contaminated=False"),
         ({"as_is": [0.5]}, "whole numbers"),
     ],

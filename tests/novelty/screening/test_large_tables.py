@@ -77,7 +77,7 @@ def whole(birds: Path) -> ScreeningResult:
 
 
 @pytest.fixture(autouse=True)
-def no_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.novelty.compare.baselines.BASELINES", ())
 
 

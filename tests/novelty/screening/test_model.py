@@ -61,7 +61,7 @@ def test_sigma_and_gamma_name_the_same_width() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (ScreeningOptions(n_components=20), "--components 20 would span all that 20 rows in use"),
+        (ScreeningOptions(n_components=20), "--components 20 would span all that 20 training rows"),
         (ScreeningOptions(n_components=9, n_landmarks=9), "would span all that 9 landmarks can"),
     ],
 )

@@ -70,8 +70,11 @@ def test_two_rules_exclude_each_other() -> None:
         ({"kernel": "rfb"}, '--kernel must be rbf, .* Did you mean "rbf"'),
         ({"kernel": "laplacian"}, "needs a width"),
         ({"kernel": "linear", "gamma": 1.0}, "has no width"),
-        ({"kernel": "rbf", "n_components": 3, "ridge": 0.1}, "--ridge belongs to the soft cut"),
-        ({"n_components": 3, "calibration": "leave-one-out"}, "soft cut only"),
+        (
+            {"kernel": "rbf", "n_components": 3, "ridge": 0.1},
+            "--ridge belongs to the Tikhonov filter",
+        ),
+        ({"n_components": 3, "calibration": "leave-one-out"}, "Tikhonov filter only"),
         ({"gamma": 1.0}, "name it too"),
         ({"calibration": "loo"}, "--calibration must be auto, leave-one-out, split"),
         ({"positive": "x"}, "give the --label too"),

@@ -18,7 +18,7 @@ from kpca_apps.papers.experiments import parabola as parabola_experiment
 from kpca_apps.papers.experiments.cassini import parity
 from kpca_apps.papers.experiments.clusters import largest_angle
 from kpca_apps.papers.experiments.course import separable
-from kpca_apps.papers.figures import Isolines
+from kpca_apps.papers.figures import Contours
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import all_experiments
 
@@ -203,7 +203,7 @@ def test_a_second_run_claims_the_same(outcomes):
 def test_figures_hold_finite_numbers(outcomes, name):
     assert outcomes[name].figures
     for figure in outcomes[name].figures:
-        if isinstance(figure, Isolines):
+        if isinstance(figure, Contours):
             there = [not caption.endswith("none") for caption in figure.captions]
             assert np.isfinite(figure.values[there]).all()
             assert len(figure.captions) == len(figure.values)
@@ -212,7 +212,7 @@ def test_figures_hold_finite_numbers(outcomes, name):
 
 def test_the_figures_have_as_many_panels_as_the_papers(outcomes):
     assert len(outcomes["clusters"].figures[0].values) == 8
-    assert [len(f.values) for f in outcomes["cassini"].figures if isinstance(f, Isolines)] == [2, 8]
+    assert [len(f.values) for f in outcomes["cassini"].figures if isinstance(f, Contours)] == [2, 8]
     assert [len(f.values) for f in outcomes["parabola"].figures] == [12]
 
 

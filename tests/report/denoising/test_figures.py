@@ -46,7 +46,7 @@ def test_ratios_stand_one_line_an_image_the_best_on_top() -> None:
 def test_noise_stands_beside_what_was_taken_out() -> None:
     drawn = marks(TWO, "noise")
     assert drawn["noise level"] == pytest.approx([1000 / 255, 2000 / 255])
-    assert drawn["taken out"] == pytest.approx([900 / 255, 1800 / 255])
+    assert drawn["removed"] == pytest.approx([900 / 255, 1800 / 255])
     assert names(TWO, "noise") == ["b.png", "a.png"]
     speckle = DenoisingResult((image(noise="speckle", sigma=0.1), image()))
     assert sum(map(math.isnan, marks(speckle, "noise")["noise level"])) == 1

@@ -167,7 +167,7 @@ def test_tables_hold_every_method_and_the_mean() -> None:
         assert name in page.text
     mean = examples.real().mean_comparison
     assert mean is not None
-    for quality in (mean.noisy, mean.denoised, *mean.rivals.values()):
+    for quality in (mean.noisy, mean.denoised, *mean.baselines.values()):
         assert f"{quality.psnr:.2f}" in page.text
         assert f"{quality.ssim:.3f}" in page.text
 

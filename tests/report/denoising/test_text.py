@@ -9,7 +9,7 @@ import pytest
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality, Residual
 from kpca_apps.report.denoising.text import (
-    best_rival,
+    best_baseline,
     decibels,
     dictionary_sentence,
     headline,
@@ -76,7 +76,7 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
         image(sigma=0.1, noise="speckle"), image(sigma=0.2, noise="speckle")
     )
     assert "20 of 255 where brightest" in say(image(noise="poisson"))
-    assert "impulse noise was taken out" in say(image(noise="impulse"))
+    assert "impulse noise was removed" in say(image(noise="impulse"))
     # Images of several ranges have only shares in common.
     deep = image(sigma=6553.5, data_range=65535.0)
     assert "the noise was 7.8 to 10 % of the range of values" in say(image(), deep)
@@ -103,7 +103,7 @@ def test_names_are_marked_as_not_ours() -> None:
     assert [part for part in parts if isinstance(part, Verbatim)] == ["\u202ea.png"]
 
 
-def test_rivals_that_are_ahead_are_named() -> None:
+def test_baselines_that_are_ahead_are_named() -> None:
     lead = image("lead.png", comparison=compared(20.0, 30.0, nl_means=29.0))
     trail = image("trail.png", comparison=compared(20.0, 27.0, nl_means=29.0))
     (sentence,) = standing_sentences(DenoisingResult((lead, trail)))
@@ -121,10 +121,10 @@ def test_rivals_that_are_ahead_are_named() -> None:
     assert standing_sentences(DenoisingResult((image(),))) == []
 
 
-def test_the_best_rival_is_a_finite_one() -> None:
+def test_the_best_baseline_is_a_finite_one() -> None:
     comparison = compared(20.0, 30.0, nl_means=28.0, wavelet=29.0)
-    assert best_rival(comparison) == "wavelet"
-    assert best_rival(compared(20.0, 30.0, nl_means=math.inf)) is None
+    assert best_baseline(comparison) == "wavelet"
+    assert best_baseline(compared(20.0, 30.0, nl_means=math.inf)) is None
 
 
 def test_levels_stand_on_their_scale() -> None:
@@ -160,7 +160,7 @@ def test_noise_is_told_with_how_it_is_known() -> None:
         (Residual(18.0, 0.02, 0.01, structured=False), "noise", "no structure was found in it"),
         (Residual(18.0, 0.40, 0.01, structured=True), "noise and structure", "A --strength below"),
         (Residual(18.0, 0.0, 0.0, structured=False), "too small to tell", "too small to tell"),
-        (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was taken out."),
+        (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was removed."),
     ],
 )
 def test_what_was_taken_out_is_judged(residual: Residual, words: str, expected: str) -> None:

@@ -8,7 +8,7 @@ from kpca_apps.report.novelty.text import PRECISION, ROC, standing, verdict
 from tests.report import examples
 
 
-def test_rivals_ahead_are_named_as_readily_as_those_behind() -> None:
+def test_baselines_ahead_are_named_as_readily_as_those_behind() -> None:
     (evaluation,) = examples.evaluations()
     text = verdict(evaluation)
     assert text.startswith(
@@ -20,8 +20,8 @@ def test_rivals_ahead_are_named_as_readily_as_those_behind() -> None:
 
 def test_the_standing_names_the_tests_and_the_ties() -> None:
     (first,) = examples.evaluations()
-    ours, *rivals = first.methods
-    second = replace(first, methods=(replace(ours, auroc=0.99, auprc=0.1), *rivals))
+    ours, *baselines = first.methods
+    second = replace(first, methods=(replace(ours, auroc=0.99, auprc=0.1), *baselines))
     shared = "shares 2nd place of 6 with one-class SVM"
     assert standing([first], ROC) == f"By area under the ROC curve, kernel PCA {shared}."
     assert standing([first, first], ROC) == (
@@ -36,24 +36,24 @@ def test_the_standing_names_the_tests_and_the_ties() -> None:
 @pytest.mark.parametrize(("area", "is_hinted"), [(0.2, True), (0.48, False), (0.9, False)])
 def test_an_area_well_below_chance_asks_about_the_label(area: float, is_hinted: bool) -> None:
     (evaluation,) = examples.evaluations()
-    ours, *rivals = evaluation.methods
-    for others in (rivals, []):
+    ours, *baselines = evaluation.methods
+    for others in (baselines, []):
         judged = replace(evaluation, methods=(replace(ours, auroc=area), *others))
         assert ("well below 0.5" in verdict(judged)) == is_hinted
 
 
 def test_best_and_worst() -> None:
     (evaluation,) = examples.evaluations()
-    ours, *rivals = evaluation.methods
-    best = replace(evaluation, methods=(replace(ours, auroc=1.0), *rivals))
-    worst = replace(evaluation, methods=(replace(ours, auroc=0.1), *rivals))
+    ours, *baselines = evaluation.methods
+    best = replace(evaluation, methods=(replace(ours, auroc=1.0), *baselines))
+    worst = replace(evaluation, methods=(replace(ours, auroc=0.1), *baselines))
     assert "is 1st of 6: ahead of Parzen" in verdict(best).split(";")[0]
     assert "behind" not in verdict(best).split(";")[0]
     assert "ahead of" not in verdict(worst).split(";")[0]
     assert "is 6th of 6: behind Parzen" in verdict(worst)
 
 
-def test_without_rivals_there_is_no_verdict() -> None:
+def test_without_baselines_there_is_no_verdict() -> None:
     (evaluation,) = examples.evaluations()
     alone = replace(evaluation, methods=evaluation.methods[:1])
     assert verdict(alone) == ""

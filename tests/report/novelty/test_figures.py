@@ -184,7 +184,7 @@ def test_hard_and_soft_cuts_are_told_apart() -> None:
     soft = examples.screening()
     hard = replace(soft, map=replace(soft.map, gains=(np.arange(60) < 7).astype(float)))
     with house_style():
-        assert "(a soft cut)" in scree(soft).caption
+        assert "(a Tikhonov filter)" in scree(soft).caption
         assert "the first 7 are kept whole and the rest dropped" in scree(hard).caption
 
 

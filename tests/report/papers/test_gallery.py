@@ -330,6 +330,6 @@ def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
 
 
 def _lines(axes) -> list[PathPatch]:
-    """Return the isolines of a panel: what is drawn in ink."""
+    """Return the contours of a panel: what is drawn in ink."""
     ink = tuple(int(PALETTE["ink"][i : i + 2], 16) / 255 for i in (1, 3, 5))
     return [p for p in axes.patches if np.allclose(p.get_edgecolor()[:3], ink)]
