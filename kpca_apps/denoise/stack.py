@@ -69,7 +69,7 @@ def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]
     A page has so many `samples`.
 
     >>> list(page_blocks(20, 1_000_000))
-    [(0, 12, 0, 16), (12, 20, 8, 20)]
+    [(0, 6, 0, 10), (6, 12, 2, 16), (12, 18, 8, 20), (18, 20, 14, 20)]
     """
     size = max(FEWEST_PAGES, STRIP_SAMPLES // samples)
     size = count if count <= size + 2 * AROUND else size

@@ -202,6 +202,15 @@ def _writing_to(target: Path) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def _not_of_writing() -> Iterator[None]:
+    """Keep the system's errors while a page is denoised apart from those of the file written."""
+    try:
+        yield
+    except OSError as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
 def _denoised(image: ImageFile, run: Run, infos: list[DenoiseInfo]) -> Iterator[NDArray[Any]]:
     """Yield each page denoised, in the type it was stored in; alpha stays as it is.
 
@@ -215,7 +224,7 @@ def _denoised(image: ImageFile, run: Run, infos: list[DenoiseInfo]) -> Iterator[
     n_pages = len(image.pages)
     streams = _streams(image, run.denoise) if n_pages > 1 else {}
     for number, page in enumerate(image.pages):
-        with part(number, n_pages):
+        with part(number, n_pages), _not_of_writing():
             if streams:
                 denoised, info = next(streams[number])
             else:
