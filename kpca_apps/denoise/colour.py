@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 # in red, green and blue is white noise of the same deviation in each of the three.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
 OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
+ROWS_AT_ONCE = 256
 
 
-def to_opponent(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
+def to_opponent(rgb: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
     """Return luminance, red, green and blue over the root of 3, and two colour differences."""
-    return _mixed(OPPONENT, rgb)
+    return _mixed(OPPONENT, rgb, rgb if in_place else np.empty_like(rgb))
 
 
-def from_opponent(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+def from_opponent(planes: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
     """Return the red, green and blue of which `to_opponent` made the planes."""
-    return _mixed(OPPONENT.T, planes)
+    return _mixed(OPPONENT.T, planes, planes if in_place else np.empty_like(planes))
 
 
 def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -37,11 +38,17 @@ def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
     return np.asarray(((planes == ends[0]) | (planes == ends[1])).any(axis=0))
 
 
-def _mixed(matrix: NDArray[np.float64], planes: NDArray[np.float32]) -> NDArray[np.float32]:
+def _mixed(
+    matrix: NDArray[np.float64], planes: NDArray[np.float32], out: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Return sums of planes with the weights in each row, added in one order for all pixels."""
-    mixed = np.empty_like(planes)
-    for out, row in zip(mixed, matrix.astype(np.float32), strict=True):
-        np.multiply(planes[0], row[0], out=out)
-        out += row[1] * planes[1]
-        out += row[2] * planes[2]
-    return mixed
+    weights = matrix.astype(np.float32)
+    for top in range(0, planes.shape[1], ROWS_AT_ONCE):
+        given = planes[:, top : top + ROWS_AT_ONCE]
+        mixed = np.empty_like(given)
+        for one, row in zip(mixed, weights, strict=True):
+            np.multiply(given[0], row[0], out=one)
+            one += row[1] * given[1]
+            one += row[2] * given[2]
+        out[:, top : top + ROWS_AT_ONCE] = mixed
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -11,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.camera import measure_camera
-from kpca_apps.denoise.models import MODELS, SCALE, has_impulses, measure_white
+from kpca_apps.denoise.models import (
+    MODELS,
+    SCALE,
+    has_impulses,
+    measure_poisson,
+    measure_white,
+)
 from kpca_apps.denoise.noise import DenoiseInfo
 from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, NOISE_MODELS, Options
 from kpca_apps.errors import ConfigError, InputError
@@ -26,6 +33,9 @@ __all__ = [
     "measure_noise",
 ]
 
+SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
+MEASURED_PAGES = 5  # of a stack
+GOLDEN = (5**0.5 - 1) / 2
 MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.
@@ -43,7 +53,7 @@ NARROW = 2  # bytes: integers no wider fill the range of their dtype
 def denoise_kpca(
     image: NDArray[Any],
     *,
-    sigma: float | None = None,
+    sigma: float | Sequence[float] | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
@@ -63,8 +73,9 @@ def denoise_kpca(
     ----------
     image : ndarray of shape (h, w), or with an axis of 1, 3 (RGB) or 4 (RGBA) channels
         Any real dtype; not changed. With `stack_axis` it has an axis of pages, too.
-    sigma : float, optional
-        Standard deviation of the noise in the units of the image, the same in every channel. For
+    sigma : float or sequence of float, optional
+        Standard deviation of the noise in the units of the image, the same in every channel, or
+        one for each channel but alpha (for ``"gaussian"`` and ``"poisson"`` noise). For
         ``noise="poisson"`` the deviation where the image is as bright as ``data_range``; for
         ``"speckle"`` relative to the intensity; for ``"impulse"`` that of the Gaussian noise
         beside the impulses. Default: estimated from the image, in each channel; where all that is
@@ -183,7 +194,7 @@ def denoise_kpca(
 def denoise_with_info(
     image: NDArray[Any],
     *,
-    sigma: float | None = None,
+    sigma: float | Sequence[float] | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
@@ -226,9 +237,7 @@ def denoise_with_info(
 class Picture:
     """What of an image is denoised, and what it takes to put the result back."""
 
-    # (c, h, w), one grey plane, or red, green and blue: (values - lowest) * unit
-    planes: NDArray[np.float32]
-    colours: NDArray[Any]  # (c, h, w), the values themselves
+    colours: NDArray[Any]  # (c, h, w), one grey plane, or red, green and blue
     alpha: NDArray[Any] | None  # (h, w), left as it is
     channel_axis: int | None
     data_range: float  # in the units of the image, as `lowest`
@@ -236,6 +245,16 @@ class Picture:
     unit: float  # how much of the scale 0..255 one unit of the image is
     stack_axis: int | None = None  # of the pages, which lie one below the other in the planes
     n_pages: int = 1
+
+    def planes(self) -> NDArray[np.float32]:
+        """Return the colours on the scale 0..255: (values - lowest) * unit."""
+        return np.stack([self.plane(channel) for channel in self.colours])
+
+    def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
+        """Return one of the colours on that scale."""
+        scaled = np.empty(channel.shape, np.float32)
+        difference = channel - np.float64(self.lowest)
+        return np.multiply(difference, self.unit, out=scaled, casting="unsafe")
 
 
 def read_picture(
@@ -296,11 +315,8 @@ def read_picture(
     # Planes, previews and most results are of single precision, and must not overflow either.
     if not span * SCALE < float(np.finfo(np.float32).max):
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
-    planes = np.empty(colours.shape, np.float32)
-    for plane, channel in zip(planes, colours, strict=True):
-        np.multiply(channel - np.float64(lowest), SCALE / span, out=plane, casting="unsafe")
     axis = axis if stack_axis is None else channel_axis
-    return Picture(planes, colours, alpha, axis, span, lowest, SCALE / span, stack_axis, n_pages)
+    return Picture(colours, alpha, axis, span, lowest, SCALE / span, stack_axis, n_pages)
 
 
 def _pages_below(
@@ -402,13 +418,14 @@ class Cleaned:
 
         Integer images stay within their dtype's range; float images are not clipped.
         """
-        picture, given, planes = self.picture, self.picture.planes, self.planes
-        if strength < 1.0:
-            planes = given + np.float32(strength) * (planes - given)
+        picture, planes = self.picture, self.planes
         dtype = picture.colours.dtype
         channels = len(planes) + (picture.alpha is not None)
         out = np.empty((channels, *planes.shape[1:]), np.result_type(dtype, np.float32))
-        for channel, plane, before, value in zip(out, planes, given, picture.colours, strict=False):
+        for channel, clean, value in zip(out, planes, picture.colours, strict=False):
+            before, plane = picture.plane(value), clean
+            if strength < 1.0:
+                plane = before + np.float32(strength) * (clean - before)
             np.multiply(plane, 1.0 / picture.unit, out=channel)
             channel += picture.lowest
             if dtype.kind in "ui":
@@ -431,7 +448,7 @@ def clean_image(
     image: NDArray[Any],
     options: Options,
     *,
-    sigma: float | None = None,
+    sigma: float | Sequence[float] | None = None,
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
@@ -441,29 +458,36 @@ def clean_image(
         image, data_range=data_range, channel_axis=channel_axis, stack_axis=stack_axis
     )
     options = replace(options, pages=picture.n_pages)
-    planes, unit = picture.planes, picture.unit
-    white, noise = measure_white(planes), options.noise
+    planes, unit = picture.planes(), picture.unit
+    pages = [planes[:, rows] for rows in _measured_pages(planes.shape[1], options.pages)]
+    white, noise = _pooled_white([measure_white(page) for page in pages]), options.noise
     if noise == "auto":
-        noise = "camera" if white.correlated and options.pages == 1 else "gaussian"
+        by_camera = white.correlated and options.pages == 1 and np.ndim(sigma or 0) == 0
+        noise = "camera" if by_camera else "gaussian"
     model = NOISE_MODELS[noise]
-    level = None if sigma is None else _scaled_sigma(sigma, model.relative, picture)
+    level = None if sigma is None else _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
         warnings.warn(doubt, stacklevel=3)
+    # Noise of light counts from no light, which need not be the lowest value.
+    black = np.float32(picture.lowest * unit if model.from_black else 0.0)
     # What is measured here the model need not measure again.
     known: Any = level
-    levels, established = (level or 0.0,) * len(planes), True
+    levels = level if isinstance(level, tuple) else (level or 0.0,) * len(planes)
+    established = True
     if level is None and noise == "gaussian":
         known = levels = white.channel_sigma
         established = _is_worth_taking_out(white, picture)
+    elif level is None and noise == "poisson":
+        measured = np.array([measure_poisson(page + black if black else page) for page in pages])
+        known = levels = tuple(_typical(measured).tolist())
     elif level is None and noise == "camera":
         known = measure_camera(planes)
         levels, variance = known.levels, float(planes.var(axis=(1, 2)).mean())
         chosen = options.noise == "camera"
         established = chosen or float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
-    cleaned, idle = planes, level == 0.0 and noise != "impulse"
+    impulses = noise in WITHOUT_IMPULSES and any(map(has_impulses, planes))
+    cleaned, idle = planes, level is not None and not np.any(level) and noise != "impulse"
     if established and not idle and options.strength > 0.0:
-        # Noise of light counts from no light, which need not be the lowest value.
-        black = np.float32(picture.lowest * unit if model.from_black else 0.0)
         cleaned, levels = MODELS[noise](planes + black if black else planes, known, options)
         cleaned = cleaned - black if black else cleaned
     channels = levels if model.relative else tuple(level / unit for level in levels)
@@ -477,14 +501,58 @@ def clean_image(
         data_range=picture.data_range,
         sigma_range=(low / unit, high / unit) if level is None and noise == "gaussian" else None,
         established=established,
-        impulses=noise in WITHOUT_IMPULSES and any(map(has_impulses, planes)),
+        impulses=impulses,
     )
     return Cleaned(picture, cleaned, info)
 
 
-def doubt_level(sigma: float | None, noise: str, dtype: np.dtype[Any], data_range: float) -> str:
+def _measured_pages(rows: int, n_pages: int) -> list[slice]:
+    """Return the rows of the pages in which the noise of a stack is measured, all of it if few."""
+    height = rows // n_pages
+    return [slice(page * height, (page + 1) * height) for page in sampled_pages(n_pages)]
+
+
+def sampled_pages(n_pages: int) -> list[int]:
+    """Return the pages of a stack in which its noise is measured.
+
+    They are spread by the golden ratio: pages that are dark or bright in turns are all met.
+
+    >>> sampled_pages(100)
+    [0, 23, 47, 61, 85]
+    """
+    spread = {int(n_pages * (place * GOLDEN % 1)) for place in range(MEASURED_PAGES)}
+    return sorted(spread) if n_pages > MEASURED_PAGES else [*range(n_pages)]
+
+
+def _typical(levels: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the median (c,) over pages (n, c) of levels, of those that show noise if any do."""
+    return np.array([np.median(one[one > 0]) if (one > 0).any() else 0.0 for one in levels.T])
+
+
+def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
+    """Return what was measured in an image, or what is typical of pages of a stack."""
+    if len(pages) == 1:
+        return pages[0]
+    # Black pages, those of a shutter perhaps, have no noise for sure.
+    noisy = [page for page in pages if max(page.channel_sigma) > 0] or pages
+    found = [page for page in noisy if page.established]
+    middle = sorted(found or noisy, key=lambda page: page.sigma)[(len(found or noisy) - 1) // 2]
+    channels = _typical(np.array([page.channel_sigma for page in found or noisy]))
+    return replace(
+        middle,
+        channel_sigma=tuple(channels.tolist()),
+        established=2 * len(found) >= len(noisy),
+        correlated=2 * sum(page.correlated for page in noisy) > len(noisy),
+    )
+
+
+def doubt_level(
+    sigma: float | Sequence[float] | None, noise: str, dtype: np.dtype[Any], data_range: float
+) -> str:
     """Say so where a level was most likely meant as a share of the range of values."""
-    if sigma is None or not 0.0 < sigma < 1.0 or dtype.kind not in "ui" or noise == "speckle":
+    if not isinstance(sigma, int | float) or dtype.kind not in "ui" or noise == "speckle":
+        return ""
+    if not 0.0 < sigma < 1.0:
         return ""
     return (
         f"sigma {sigma:g} is less than one step of {dtype}, and removes next to nothing: if a "
@@ -521,17 +589,29 @@ def measure_noise(
 def _is_worth_taking_out(white: DenoiseInfo, picture: Picture) -> bool:
     """Whether there is white noise for sure, and enough of it to be seen."""
     lowest = picture.lowest * picture.unit
-    brightest = max(abs(lowest), float(picture.planes.max()) + lowest)
+    brightest = max(abs(lowest), float(picture.colours.max()) * picture.unit)
     faint = FAINT * min(255.0, 2.0 * brightest)
     strongest = max(white.channel_sigma)
     return white.established and (strongest == 0 or strongest > faint)
 
 
-def _scaled_sigma(sigma: Any, relative: bool, picture: Picture) -> float:
+def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:
     """Return the level given, checked, on the scale of the planes; a relative one as it is."""
+    if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
+        if noise not in SIGMA_A_CHANNEL:
+            raise ConfigError(
+                f"sigma is one a channel, which is for {' and '.join(SIGMA_A_CHANNEL)} noise; "
+                f"give one number for {noise} noise"
+            )
+        if len(sigma) != len(picture.colours):
+            raise ConfigError(
+                f"sigma has {len(sigma)} levels and the image {len(picture.colours)} channels: "
+                "give one number, or one for each channel but alpha"
+            )
+        return tuple(float(_scaled_sigma(one, noise, picture)) for one in sigma)  # type: ignore[arg-type]
     if isinstance(sigma, bool) or not isinstance(sigma, Real):
         raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
-    given = float(sigma)
+    given, relative = float(sigma), NOISE_MODELS[noise].relative
     if not (np.isfinite(given) and given >= 0):
         raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
     if relative and given > MOST_RELATIVE:

@@ -148,7 +148,8 @@ def denoise_gaussian(
 ) -> tuple[Planes, Levels]:
     """Denoise planes whose noise is white, Gaussian and independent between channels.
 
-    Planes in which no noise is established are left as they are.
+    Planes in which no noise is established are left as they are; others may be overwritten, for
+    of a large image they take much of the memory.
     """
     levels = sigma if isinstance(sigma, tuple) else (float(sigma or 0.0),) * len(planes)
     if sigma is None:
@@ -159,12 +160,12 @@ def denoise_gaussian(
     deviations = np.asarray(levels)
     if len(planes) == 1:
         return _without_white_noise(planes, deviations, options), levels
-    opponent, deviations = to_opponent(planes), noise_in_opponent(deviations)
+    flat, values = np.ptp(planes, axis=(1, 2)) == 0, planes[:, :1, :1].copy()
+    opponent, deviations = to_opponent(planes, in_place=True), noise_in_opponent(deviations)
     cleaned = _without_white_noise(opponent, deviations, options)
-    cleaned = from_opponent(cleaned)
+    cleaned = from_opponent(cleaned, in_place=True)
     # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
-    flat = np.ptp(planes, axis=(1, 2)) == 0
-    cleaned[flat] = planes[flat]
+    cleaned[flat] = values[flat]
     return cleaned, levels
 
 
@@ -179,7 +180,16 @@ def _without_white_noise(
     return denoise_pages(stack, deviations, options).reshape(planes.shape)
 
 
-def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tuple[Planes, Levels]:
+def measure_poisson(planes: Planes) -> Levels:
+    """Measure noise whose variance is in proportion to intensity, 0 being no light: at its most."""
+    darks = [_dark_light(plane, 1) for plane in planes]
+    gains = [_poisson_gain(p + np.float32(dark)) for p, dark in zip(planes, darks, strict=True)]
+    return tuple(np.sqrt(np.array(gains) * (SCALE + np.array(darks))).tolist())
+
+
+def denoise_poisson(
+    planes: Planes, sigma: float | Levels, options: Options
+) -> tuple[Planes, Levels]:
     """Denoise planes, 0 being no light, whose noise has a variance in proportion to intensity.
 
     Where values are negative, a background was subtracted or a readout added noise of its own: the
@@ -189,12 +199,8 @@ def denoise_poisson(planes: Planes, sigma: float | None, options: Options) -> tu
     counted = np.stack(
         [plane + np.float32(dark) for plane, dark in zip(planes, darks, strict=True)]
     )
-    brightest = SCALE + np.array(darks)
-    if sigma is None:
-        gains = np.array([_poisson_gain(plane) for plane in counted])
-    else:
-        gains = sigma**2 / brightest
-    levels = tuple(np.sqrt(gains * brightest).tolist())
+    levels = tuple(np.broadcast_to(sigma, len(planes)).astype(float).tolist())
+    gains = np.square(levels) / (SCALE + np.array(darks))
     if not _noisy(counted, levels).all():
         return _one_by_one(denoise_poisson, planes, levels, options)
     roots = np.stack([anscombe(p / gain) for p, gain in zip(counted, gains, strict=True)])
@@ -409,7 +415,7 @@ def denoise_impulse(planes: Planes, sigma: float | None, options: Options) -> tu
         with part(number, len(guesses) + 1):
             # Each pixel of one guess weighs on all around it in the next.
             whole = replace(options, wanted=None)
-            filled[bad] = denoise_gaussian(filled, guess, whole)[0][bad]
+            filled[bad] = denoise_gaussian(filled.copy(), guess, whole)[0][bad]
     with part(len(guesses), len(guesses) + 1):
         return denoise_gaussian(filled, sigma, options)
 

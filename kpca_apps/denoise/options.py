@@ -104,7 +104,9 @@ class Options:
                 "noise alone; denoise its pages one by one"
             )
         if self.pages > 1 and not self.is_linear:
-            raise ConfigError("the RBF kernel is not for stacks; leave kernel and content out")
+            raise ConfigError(
+                "a stack is denoised with the linear kernel; leave out kernel rbf and content text"
+            )
 
     @property
     def is_linear(self) -> bool:

@@ -44,6 +44,7 @@ from scipy.ndimage import gaussian_filter
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise._compiled import LANES, RADIUS, denoise_band, rbf_rows, survey_band
+from kpca_apps.denoise._compiled_pages import denoise_page_band
 from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import LISTENER
@@ -72,7 +73,7 @@ PASSES = {
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the pixels between their references.
 STRIDES = {
-    "fast": (("first", 6), ("soft", 6), ("last", 4)),
+    "fast": (("first", 6), ("soft", 7), ("last", 4)),
     "balanced": (("first", 5), ("second", 5), ("soft", 5), ("last", 3)),
     "high": (("first", 4), ("second", 4), ("soft", 4), ("last", 3), ("last", 3)),
 }
@@ -82,7 +83,7 @@ ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
 # .006 dB at 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
 
-STRIP_SAMPLES = 6_000_000  # pixels times channels worked on at once, margins not counted: 400 MB
+STRIP_SAMPLES = 4_000_000  # pixels times channels worked on at once, margins not counted: 270 MB
 GRID_ROWS_A_BAND = 6
 MARGINS = ((0, 0), (RADIUS, LANES))  # beside the image matched in: zeros, never chosen
 
@@ -491,15 +492,20 @@ def is_kept() -> bool:
     return bool(_LAST.stats.cache_path)
 
 
-def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
+def warm_up(announce: Callable[[], None], *, is_linear: bool = True, stack: bool = False) -> None:
     """Load the inner loops, or announce that they are compiled, which takes a minute, and do so.
 
     Done before work starts, they are compiled once for a machine, and not in every worker.
     """
-    if not (_is_compiled(_LAST) and (is_linear or _is_compiled(_FINITE))):
+    needed = [_LAST, *([] if is_linear else [_FINITE]), *([denoise_page_band] if stack else [])]
+    if not all(map(_is_compiled, needed)):
         announce()
     options = Options(quality="fast", kernel="linear" if is_linear else "rbf")
     denoise_planes(np.zeros((1, 24, 24), np.float32), np.array([10.0]), options)
+    if stack:
+        from kpca_apps.denoise.stack import denoise_pages  # which imports this module
+
+        denoise_pages(np.zeros((1, 2, 24, 24), np.float32), np.array([10.0]), options)
 
 
 def _is_compiled(function: Any) -> bool:

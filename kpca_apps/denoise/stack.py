@@ -31,7 +31,6 @@ from kpca_apps.denoise.passes import (
     FAINTEST,
     NEGLIGIBLE,
     SMOOTH_IN_PILOT,
-    STRIP_SAMPLES,
     patch_grid,
     patch_means,
 )
@@ -40,6 +39,7 @@ from kpca_apps.denoise.progress import LISTENER
 Pages = NDArray[np.float32]
 
 DEEP = 2  # pages a patch spans
+BLOCK_SAMPLES = 6_000_000  # of a block of pages, those around it not counted: 500 MB
 AROUND = 4  # pages on either side of a block that are worked on with it
 FEWEST_PAGES = 4  # of a block
 SMOOTH = np.float32(0.2)  # weight of the Tikhonov filter in the result
@@ -69,9 +69,9 @@ def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]
     A page has so many `samples`.
 
     >>> list(page_blocks(20, 1_000_000))
-    [(0, 12, 0, 16), (12, 20, 8, 20)]
+    [(0, 6, 0, 10), (6, 12, 2, 16), (12, 18, 8, 20), (18, 20, 14, 20)]
     """
-    size = max(FEWEST_PAGES, STRIP_SAMPLES // samples)
+    size = max(FEWEST_PAGES, BLOCK_SAMPLES // samples)
     size = count if count <= size + 2 * AROUND else size
     for first in range(0, count, size):
         end = min(first + size, count)

@@ -86,7 +86,7 @@ def test_blocks_cover_all_pages_once_with_pages_around(count: int, samples: int)
 
 
 def test_pages_far_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.stack.STRIP_SAMPLES", 4 * 48 * 40)
+    monkeypatch.setattr("kpca_apps.denoise.stack.BLOCK_SAMPLES", 4 * 48 * 40)
     noisy = with_noise(volume(20)).astype(np.float32)[np.newaxis]
     whole = denoise_pages(noisy, np.array([20.0]), Options())
     # The first block of four pages, and the four that are worked on with it.

@@ -116,6 +116,13 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
                 f"--noise {options.noise} means nothing with --stack, which is for "
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
             )
+        if options.stack and options.preview:
+            raise ConfigError(
+                "--preview shows one image denoised on its own, and --stack denoises pages "
+                "together; leave one out"
+            )
+        # Refused here, and not for each image, is what is not for stacks.
+        Options(**given, pages=2 if options.stack else 1)
         chosen = Options(**given)
         return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
     for name in (*_SETTINGS, "preview", "stack"):
@@ -191,7 +198,7 @@ def run_whole(batch: Batch) -> int:
                 "remove it, or choose another folder with --out"
             )
         samples = [count_samples(one.source) for one in batch.planned]
-        jobs = _processors(batch.options.jobs, samples)
+        jobs = _processors(batch.options.jobs, samples, stack=batch.options.stack)
         if batch.options.model is None:
             jobs = warm(batch, jobs)
         clock.lap("starting")
@@ -296,11 +303,14 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     print_result(console, folder.path, result, options.json)
 
 
-def _processors(asked: int | None, samples: list[int]) -> tuple[int, int]:
+def _processors(asked: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
     import joblib
 
     from kpca_apps.memory import available_bytes
 
+    # A stack takes much memory, which is looked at when its size is known: one at a time.
+    if stack:
+        return 1, asked or joblib.cpu_count()
     return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
 
 
@@ -315,12 +325,13 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
 
     denoiser = batch.denoiser
     is_linear = not isinstance(denoiser, GroupDenoiser) or denoiser.options.is_linear
+    stack = batch.options.stack
     if is_kept():
         announcement = "Compiling for this machine, once; about a minute."
-        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
+        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear, stack=stack)
         return jobs
     batch.console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
-    warm_up(lambda: None, is_linear=is_linear)
+    warm_up(lambda: None, is_linear=is_linear, stack=stack)
     return 1, jobs[0] * jobs[1]
 
 
@@ -436,7 +447,7 @@ def library_versions(noises: Iterable[str]) -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def _notes(sigma: float | None, result: DenoisingResult) -> list[str]:
+def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> list[str]:
     """Say once what most likely went wrong in some images: the level, or the kind of noise."""
     import numpy as np
 

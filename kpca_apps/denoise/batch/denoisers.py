@@ -13,18 +13,27 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
-from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image, value_range
+from kpca_apps.denoise.denoiser import (
+    Cleaned,
+    DenoiseInfo,
+    clean_image,
+    sampled_pages,
+    value_range,
+)
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.denoise.stack import page_blocks
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images.types import ImageFile, Mosaic
+from kpca_apps.memory import available_bytes
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-MEASURED = 8  # pages of a stack in which its noise is measured
+# A sample of a block of pages takes so much while it is denoised, by measurement.
+STACK_BYTES = 90
 CROP = 384  # pixels of the piece that is tried, wide and high
 # A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
 # blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
@@ -50,7 +59,7 @@ class GroupDenoiser:
     """Denoise by kernel PCA on groups of similar patches of an image; see `denoise_kpca`."""
 
     options: Options
-    sigma: float | None = None
+    sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
     stack: bool = False  # whether the pages of a file are one volume or film
 
@@ -68,15 +77,38 @@ class GroupDenoiser:
 
         The noise is measured in some of them, and is the same in all.
         """
-        some = np.stack([page(number) for number in numbers[:: -(-len(numbers) // MEASURED)]])
-        axis = -1 if some.ndim == 4 else None
+
+        def read(chosen: Sequence[int]) -> NDArray[Any]:
+            pages = []
+            for number in chosen:
+                pixels = page(number)
+                if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
+                    row, column = np.argwhere(~np.isfinite(pixels))[0][:2]
+                    raise InputError(
+                        f"page {number + 1} holds {pixels[row, column]} at row {row}, column "
+                        f"{column}; replace such pixels first"
+                    )
+                pages.append(pixels)
+            return np.stack(pages)
+
+        some = read([numbers[place] for place in sampled_pages(len(numbers))])
+        axis, samples = (-1 if some.ndim == 4 else None), some[0].size
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, axis, stack_axis=0).info
-        known = replace(self, sigma=info.sigma, data_range=info.data_range)
-        for first, end, begin, stop in page_blocks(len(numbers), some[0].size):
-            block = np.stack([page(number) for number in numbers[begin:stop]])
+        del some
+        known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
+        blocks = list(page_blocks(len(numbers), samples))
+        need = STACK_BYTES * samples * max(stop - begin for _, _, begin, stop in blocks)
+        if need > (there_is := available_bytes()):
+            raise InputError(
+                f"as a stack, pages of this size take {need / 1e9:.1f} GB of memory, and "
+                f"{there_is / 1e9:.1f} GB are free; cut them, or leave out --stack"
+            )
+        for place, (first, end, begin, stop) in enumerate(blocks):
+            block = read(numbers[begin:stop])
             if info.established:
-                block = known.clean(block, axis, stack_axis=0).at(self.options.strength)
+                with part(place, len(blocks)):
+                    block = known.clean(block, axis, stack_axis=0).at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +134,9 @@ def _fresh(task: Task, run: Run) -> Done:
     try:
         infos: list[DenoiseInfo] = []
         with _writing_to(target), partial.open("wb") as file:
-            encode_image(file, _denoised(image, run, infos), image, format=run.format)
+            encode_image(
+                file, _denoised(image, task.planned.source, run, infos), image, format=run.format
+            )
             file.flush()
             os.fsync(file.fileno())
         seconds = time.perf_counter() - began
@@ -156,7 +160,12 @@ def _fresh(task: Task, run: Run) -> Done:
             data_range=data_range,
             established=all(info.established for info in infos),
             impulses=any(info.impulses for info in infos),
-            notes=(*image.notes, *_stack_note(image, run.denoise), *other_types, *_doubts(infos)),
+            notes=(
+                *image.notes,
+                *_stack_note(image, task.planned.source, run.denoise),
+                *other_types,
+                *_doubts(infos, run.denoise),
+            ),
             seconds=seconds,
         )
         outcome = _examined(outcome, image, stored, reference, run)
@@ -202,7 +211,18 @@ def _writing_to(target: Path) -> Iterator[None]:
         ) from None
 
 
-def _denoised(image: ImageFile, run: Run, infos: list[DenoiseInfo]) -> Iterator[NDArray[Any]]:
+@contextmanager
+def _not_of_writing() -> Iterator[None]:
+    """Keep the system's errors while a page is denoised apart from those of the file written."""
+    try:
+        yield
+    except OSError as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _denoised(
+    image: ImageFile, source: Path, run: Run, infos: list[DenoiseInfo]
+) -> Iterator[NDArray[Any]]:
     """Yield each page denoised, in the type it was stored in; alpha stays as it is.
 
     What was found out about each is added to `infos`.
@@ -212,16 +232,9 @@ def _denoised(image: ImageFile, run: Run, infos: list[DenoiseInfo]) -> Iterator[
         infos.append(info)
         yield picture
         return
-    n_pages = len(image.pages)
-    streams = _streams(image, run.denoise) if n_pages > 1 else {}
-    for number, page in enumerate(image.pages):
-        with part(number, n_pages):
-            if streams:
-                denoised, info = next(streams[number])
-            else:
-                colours = colours_of(image.page(number))
-                axis = -1 if colours.ndim == 3 else None
-                denoised, info = run.denoise(colours, channel_axis=axis)
+    n_pages, stack = len(image.pages), getattr(run.denoise, "stack", False)
+    pages = _stacks(image, source, run) if stack and n_pages > 1 else _singly(image, run)
+    for number, (page, (denoised, info)) in enumerate(zip(image.pages, pages, strict=True)):
         stored = as_stored(denoised, page.dtype)
         if page.alpha:
             alpha = image.page(number)[..., -1:]
@@ -230,33 +243,60 @@ def _denoised(image: ImageFile, run: Run, infos: list[DenoiseInfo]) -> Iterator[
         yield stored
 
 
-def _streams(
-    image: ImageFile, denoise: Any
-) -> dict[int, Iterator[tuple[NDArray[np.floating], DenoiseInfo]]]:
-    """Return what yields each page, if the pages of a file are to be denoised as stacks."""
-    if not getattr(denoise, "stack", False):
-        return {}
-    first, streams = image.pages[0], {}
+def _singly(image: ImageFile, run: Run) -> Iterator[tuple[NDArray[Any], DenoiseInfo]]:
+    """Yield each page denoised on its own."""
+    for number in range(len(image.pages)):
+        with part(number, len(image.pages)), _not_of_writing():
+            colours = colours_of(image.page(number))
+            denoised = run.denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
+        yield denoised
+
+
+def _stacks(image: ImageFile, source: Path, run: Run) -> Iterator[tuple[NDArray[Any], DenoiseInfo]]:
+    """Yield each page denoised with the others of its stack, in their order in the file."""
     for number, page in enumerate(image.pages, 1):
-        if page != first:
+        if page != image.pages[0]:
             raise InputError(
                 f"{image.label}: page {number} is of another size or type than page 1, so that its "
                 "pages are no stack; leave out --stack."
             )
-    for group in page_groups(image) or (tuple(range(len(image.pages))),):
-        stream = denoise.stacked(lambda number: colours_of(image.page(number)), group)
-        streams.update(dict.fromkeys(group, stream))
-    return streams
+    groups = page_groups(source, len(image.pages))
+    if groups == ():
+        raise InputError(
+            f"{image.label}: its metadata describe other pages than the {len(image.pages)} it has, "
+            "so that it is not clear which are a stack; write it anew, or leave out --stack."
+        )
+    groups = groups or (tuple(range(len(image.pages))),)
+    denoise: Any = run.denoise
+    # Pages of stacks that lie between those of others wait in a file for their turn.
+    waiting = tuple(chain(*groups)) != tuple(range(len(image.pages)))
+    with tempfile.TemporaryFile(dir=run.folder) if waiting else nullcontext() as file:
+        kept: Any = None
+        infos: dict[int, DenoiseInfo] = {}
+        for place, group in enumerate(groups):
+            stream = denoise.stacked(lambda number: colours_of(image.page(number)), group)
+            for number in group:
+                with part(place, len(groups)), _not_of_writing():
+                    pixels, infos[number] = next(stream)
+                if file is None:
+                    yield pixels, infos[number]
+                    continue
+                if kept is None:
+                    shape = (len(image.pages), *pixels.shape)
+                    kept = np.memmap(file, pixels.dtype, "w+", shape=shape)
+                kept[number] = pixels
+        for number in range(len(image.pages)) if file is not None else ():
+            yield np.array(kept[number]), infos[number]
 
 
-def _stack_note(image: ImageFile, denoise: Any) -> tuple[str, ...]:
+def _stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
     """Say so where pages that are one volume or film were denoised each on its own."""
-    groups = page_groups(image) if len(image.pages) > 1 else None
-    if getattr(denoise, "stack", True) or len(image.pages) == 1:
+    if getattr(denoise, "stack", True) or len(image.pages) == 1 or image.format != "tiff":
         return ()
+    groups = page_groups(source, len(image.pages))
     if groups is None:
         return ("If its pages are one volume or film, --stack denoises them together.",)
-    if len(groups) == len(image.pages):
+    if len(groups) in (0, len(image.pages)):
         return ()
     return ("Its pages are a volume or film, by its metadata: --stack denoises them together.",)
 
@@ -303,7 +343,7 @@ def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, t
     return level, max(float(info.data_range) for info in alike), tuple(notes)
 
 
-def _doubts(infos: list[DenoiseInfo]) -> tuple[str, ...]:
+def _doubts(infos: list[DenoiseInfo], denoise: Any) -> tuple[str, ...]:
     """Say so where nothing was done for want of noise, or what was done is the wrong thing."""
     sentences = []
     if any(info.noise == "raw" and not info.established for info in infos):
@@ -313,10 +353,12 @@ def _doubts(infos: list[DenoiseInfo]) -> tuple[str, ...]:
         )
     elif any(info.estimated and not info.established for info in infos):
         page = "the image" if len(infos) == 1 else "at least one of the pages"
+        stacked = len(infos) > 1 and getattr(denoise, "stack", False)
+        other = "leave --stack out" if stacked else "--noise camera"
         sentences.append(
             f"No noise could be established in {page}, which was left as it was: what was measured "
-            "may be texture. If it is noisy, give the level by --sigma, or --noise camera for a "
-            "photograph as a camera saved it."
+            f"may be texture. If it is noisy, give the level by --sigma, or {other} for "
+            "photographs as a camera saved them."
         )
     if any(info.impulses for info in infos):
         sentences.append(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_raw"]
 
-NOISE_PROFILE, EXIF = 51041, 34665
+NOISE_PROFILE, EXIF, MAKE, DNG_VERSION = 51041, 34665, 271, 50706
 # Tags of the picture that its developed form keeps: description, maker, model, software, date,
 # artist, copyright.
 _KEPT = frozenset({270, 271, 272, 305, 306, 315, 33432})
@@ -65,7 +65,9 @@ def read_raw(data: bytes, label: str) -> ImageFile:
         )
     with _opened(data, label) as raw:
         sizes = raw.sizes
-        wrong, balanced = _wrong(raw), any(raw.camera_whitebalance[:3])
+        wrong = _wrong(raw, is_plain=_is_plain_tiff(data))
+        # LibRaw fills what is missing with 0, and green with 1.
+        balanced = raw.camera_whitebalance[0] > 0 and raw.camera_whitebalance[2] > 0
     if wrong:
         raise InputError(f"{label}: {wrong}.")
     size = (sizes.height, sizes.width)
@@ -127,7 +129,20 @@ def _without_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _wrong(raw: rawpy.RawPy) -> str:
+def _is_plain_tiff(data: bytes) -> bool:
+    """Tell whether all pictures of a file are finished ones, which a raw file of a camera has too.
+
+    LibRaw takes a grey TIFF under the name of a raw file for a mosaic.
+    """
+    if data[:4] not in (b"II*\0", b"MM\0*"):
+        return False
+    with suppress(Exception), TiffFile(BytesIO(data)) as file:
+        pages = [one for top in file.pages for one in (top, *(top.pages or ()))]
+        return not any(DNG_VERSION in one.tags or MAKE in one.tags for one in pages)
+    return False
+
+
+def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
     """Say what keeps a raw file from being read as a Bayer mosaic."""
     import rawpy
 
@@ -135,6 +150,8 @@ def _wrong(raw: rawpy.RawPy) -> str:
     if raw.raw_type != rawpy.RawType.Flat or raw.raw_image is None:
         return f"holds colours already computed, no mosaic (a linear DNG); {advice}"
     pattern = raw.raw_pattern
+    if is_plain:
+        return "is a TIFF that no camera made, whatever its name; give it the suffix .tif"
     if raw.num_colors == 1 or pattern is None:
         return f"was made by a sensor without colours; {advice} with --noise poisson"
     if pattern.shape != (2, 2):
@@ -213,7 +230,8 @@ def _noise_profile(data: bytes) -> NDArray[np.float64] | None:
                 continue
             profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))
             if np.isfinite(profile).all() and (profile >= 0).all() and (profile.sum(1) > 0).all():
-                return profile if (profile.sum(axis=1) < 1).all() else None
+                # Of ten electrons at white, and worse, there is no sensor: such a tag is wrong.
+                return profile if (profile < [0.1, 0.02]).all() else None
     return None
 
 

@@ -68,3 +68,68 @@ def test_pages_of_several_sizes_are_no_stack(tmp_path: Path) -> None:
     code, output = run(tmp_path, "--stack", "--sigma", "15")
     assert code != 0
     assert "page 2 is of another size or type than page 1" in " ".join(output.split())
+
+
+def test_the_level_of_each_channel_and_of_light_is_that_of_the_array(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    clean = np.broadcast_to((120 + 40 * np.sin(np.arange(48) / 6))[:, None, None], (48, 48, 3))
+    film = np.clip(np.round(clean + rng.normal(size=(5, 48, 48, 3)) * [25, 5, 5]), 0, 255)
+    light = np.minimum(rng.poisson(clean[..., 0] / 8, (5, 48, 48)) * 8, 255)
+    for noisy, options in ((film, {"noise": "gaussian"}), (light, {"noise": "poisson"})):
+        noisy = noisy.astype(np.uint8)
+        photometric = "rgb" if noisy.ndim == 4 else "minisblack"
+        tifffile.imwrite(tmp_path / "a.tif", noisy, photometric=photometric, metadata=None)
+        code, output = run(tmp_path, "--stack", "--force", "--noise", options["noise"])
+        assert code == 0, output
+        axis = -1 if noisy.ndim == 4 else None
+        alone = denoise_kpca(noisy, stack_axis=0, channel_axis=axis, **options)
+        found = tifffile.imread(tmp_path / "out/images/a.tif")
+        np.testing.assert_array_equal(found, np.round(alone))
+        truth = clean if noisy.ndim == 4 else clean[..., 0]
+        assert np.std(found - truth) < 0.3 * np.std(noisy - truth)
+
+
+def test_black_pages_between_do_not_hide_the_noise(tmp_path: Path) -> None:
+    film = pages(16)
+    film[::2] = 0
+    tifffile.imwrite(tmp_path / "a.tif", film, photometric="minisblack", metadata=None)
+    code, output = run(tmp_path, "--stack")
+    assert code == 0, output
+    found = tifffile.imread(tmp_path / "out/images/a.tif")
+    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 as they came
+
+
+def test_metadata_of_other_pages_are_refused(tmp_path: Path) -> None:
+    described = "ImageJ=1.5\nimages=4\nchannels=2\nslices=2\n"
+    tifffile.imwrite(
+        tmp_path / "a.tif", pages(3), photometric="minisblack", metadata=None, description=described
+    )
+    code, output = run(tmp_path, "--stack", "--sigma", "15")
+    assert code != 0
+    assert "describe other pages than the 3 it has" in " ".join(output.split())
+    assert run(tmp_path, "--sigma", "15", "--quality", "fast")[0] == 0
+
+
+def test_the_page_that_cannot_be_computed_with_is_named(tmp_path: Path) -> None:
+    film = pages(20).astype(np.float32)
+    film[12, 3, 4] = np.nan
+    tifffile.imwrite(tmp_path / "a.tif", film, photometric="minisblack", metadata=None)
+    code, output = run(tmp_path, "--stack", "--sigma", "15")
+    assert code != 0
+    assert "page 13 holds nan at row 3, column 4" in " ".join(output.split())
+
+
+def test_a_preview_is_not_of_a_stack(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", pages(2), photometric="minisblack")
+    result = RUNNER.invoke(app, ["denoise", "run", str(tmp_path / "a.tif"), "--stack", "--preview"])
+    assert isinstance(result.exception, ConfigError)
+
+
+def test_memory_is_looked_at_before_a_stack_is_denoised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.available_bytes", lambda: 10**5)
+    tifffile.imwrite(tmp_path / "a.tif", pages(3), photometric="minisblack", metadata=None)
+    code, output = run(tmp_path, "--stack", "--sigma", "15", "--jobs", "1")
+    assert code != 0
+    assert "GB of memory" in output

@@ -137,7 +137,7 @@ def test_a_noise_profile_is_read_in_units_of_the_mosaic(
     np.testing.assert_allclose(one, np.tile(expected[0], (3, 1)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("profile", [(0.0, 0.0), (-1e-3, 1e-6), (float("nan"), 1e-6), (5.0, 1.0)])
+@pytest.mark.parametrize("profile", [(0.0, 0.0), (-1e-3, 1e-6), (float("nan"), 1e-6), (0.4, 0.4)])
 def test_a_noise_profile_that_cannot_be_is_not_believed(
     tmp_path: Path, seen: NDArray[np.float64], profile: tuple[float, float]
 ) -> None:
@@ -231,6 +231,20 @@ def test_a_raw_file_under_the_name_of_a_tiff_is_named(
     path = write_dng(tmp_path / "a.tif", counts(seen), meaning=CFA)
     with pytest.raises(InputError, match=r"a\.tif: is a camera's raw file .* suffix \.dng"):
         read_image(path)
+
+
+def test_a_finished_picture_under_the_name_of_a_raw_file_is_no_mosaic(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 65535, (64, 80), np.uint16)
+    tifffile.imwrite(tmp_path / "a.nef", pixels, photometric="minisblack")
+    with pytest.raises(InputError, match=r"a\.nef: "):
+        read_image(tmp_path / "a.nef")
+
+
+def test_a_file_without_white_balance_is_told(tmp_path: Path, seen: NDArray[np.float64]) -> None:
+    said = "It holds no white balance: that of daylight was taken."
+    path = write_dng(tmp_path / "a.dng", counts(seen), neutral=(0.0, 0.0, 0.0))
+    assert said in read_image(path).notes
+    assert said not in read_image(write_dng(tmp_path / "b.dng", counts(seen))).notes
 
 
 def test_without_rawpy_the_extra_is_named(
