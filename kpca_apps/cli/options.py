@@ -71,7 +71,9 @@ class HelpfulCommand(TyperCommand):
             if whole or parameter.name in common:
                 shown.setdefault(title if whole else "Common options", []).append(record)
             else:
-                others.setdefault(title, []).append(max(parameter.opts, key=len))
+                flags = [*parameter.opts, *parameter.secondary_opts]
+                flags = [flag for flag in flags if flag.startswith("--")]
+                others.setdefault(title, []).append("/".join(flags))
         for title, records in shown.items():
             with formatter.section(title):
                 formatter.write_dl(records)

@@ -268,9 +268,7 @@ def test_a_large_batch_sorts_filters_and_leads_on(browser: Any, folder: Path) ->
     page = open_page(browser, folder / "many/report.html")
     rows = page.locator("table.batch tbody tr")
     page.get_by_role("button", name="removed").press("Enter")
-    values = (
-        "all => all.map(r => Number(r.querySelector('[data-name=\"removed\"]').dataset.value))"
-    )
+    values = "all => all.map(r => Number(r.querySelector('[data-name=\"removed\"]').dataset.value))"
     taken = rows.evaluate_all(values)
     assert taken == sorted(taken)
     page.get_by_label("Filter").last.fill("007.png")
