@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import kpca_apps
@@ -28,13 +27,15 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def readme_commands(repository: Path) -> list[list[str]]:
-    """Every ``kpca ...`` command in the README, cut as a shell would."""
-    readme = (repository / "README.md").read_text(encoding="utf-8")
+def told_commands(repository: Path) -> list[list[str]]:
+    """Every ``kpca ...`` command in the README and the documentation, cut as a shell would."""
+    pages = (repository / "README.md", *(repository / "docs").glob("*/*.md"))
+    readme = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     fenced = re.findall(r"^```sh\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
     quoted = re.findall(r"`(kpca [^`]+)`", readme)
     parts = [part.strip() for block in fenced for part in re.split(r"&&|\n", block)]
-    commands = [shlex.split(part) for part in [*parts, *quoted] if part]
+    told = [part for part in [*parts, *quoted] if re.match(r"(\S*/)?kpca ", part)]
+    commands = [shlex.split(part, comments=True) for part in told]
     return [words[1:] for words in commands if Path(words[0]).name == "kpca"]
 
 
@@ -101,7 +102,7 @@ def test_readme_names_every_command(repository: Path) -> None:
         for command in instance.registered_commands
         if command.callback is not None
     }
-    named = {tuple(words[:2]) for words in readme_commands(repository) if len(words) > 1}
+    named = {tuple(words[:2]) for words in told_commands(repository) if len(words) > 1}
     assert available
     assert named == available
 
@@ -112,7 +113,7 @@ def test_readme_options_exist(repository: Path) -> None:
     from kpca_apps.cli.main import app
 
     asked: dict[tuple[str, str], set[str]] = {}
-    for words in readme_commands(repository):
+    for words in told_commands(repository):
         if len(words) < 2:
             continue  # the name of a group in a sentence
         options = {word for word in words if word.startswith("--")}
@@ -141,22 +142,3 @@ def test_readme_marks_the_two_commands_that_ci_runs(repository: Path) -> None:
     ci = (repository / ".ci" / "run").read_text(encoding="utf-8")
     assert "run_readme_command tests" in ci
     assert "run_readme_command main" in ci
-
-
-def test_readme_python_examples_run(
-    repository: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    # They read the datasets and write files beside them.
-    (tmp_path / "datasets").symlink_to(repository / "datasets")
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    names = {"clean": rng.normal(size=(60, 3)), "new": rng.normal(size=(5, 3))}
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```python\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
-    assert len(examples) == 4
-    for code in examples:
-        exec(compile(code, "README.md", "exec"), dict(names))
-    assert len(capsys.readouterr().out.splitlines()) == 3

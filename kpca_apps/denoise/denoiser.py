@@ -97,7 +97,7 @@ def denoise_kpca(
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
     kernel : {"auto", "linear", "rbf"}
-        ``"rbf"`` is Mika's method on each group of similar patches, exp(-|x - y|^2 / c) and a
+        ``"rbf"`` is Mika's method on each group of similar patches, ``exp(-|x - y|^2 / c)`` and a
         fixed-point pre-image; ``"linear"`` is its limit as c grows. ``"auto"`` is what measures
         best: ``"rbf"`` for text, ``"linear"`` for photographs.
     bandwidth : float, optional

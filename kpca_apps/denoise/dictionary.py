@@ -103,8 +103,9 @@ class DictionaryDenoiser:
     n_components : int >= 1, optional
         Components projected on. None: what denoises held-out examples best at the noise level.
     bandwidth : float > 0, optional
-        c of the kernel exp(-|x - y|^2 / c), in squared units of the images; about the number of
-        pixels times the squared spread of one. None: what denoises held-out examples best.
+        c of the kernel ``exp(-|x - y|^2 / c)``, in squared units of the images; about the
+        number of pixels times the squared spread of one. None: what denoises held-out examples
+        best.
     patch_size : int >= 2, optional
         Width of patches; None for whole images, all of one size. Patches are compared without
         their mean.

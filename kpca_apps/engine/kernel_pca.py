@@ -94,7 +94,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         between rows, for "laplacian" one over the root of it, for "poly" and "sigmoid" one over
         the number of columns.
     sigma : float > 0, optional
-        Instead of ``gamma``, for "rbf": exp(-|x - y|^2 / (2 sigma^2)).
+        Instead of ``gamma``, for "rbf": ``exp(-|x - y|^2 / (2 sigma^2))``.
     degree : int >= 1
         Of "poly".
     coef0 : float

@@ -1,0 +1,49 @@
+"""Every code block of the README and of the documentation's pages runs as it stands.
+
+Blocks of ``sh`` and ``python`` are run, those of a page one after the other in an empty folder that
+has the repository's ``datasets``; what is only shown is marked ``text``. The README's two marked
+commands are run by ``.ci/run``. Tutorials are run when the site is built.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    if "_build" not in page.parts
+)
+BLOCK = re.compile(
+    r"(<!-- command: \w+ -->\n)?^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """Return language and text of what is to be run of a page; python blocks go on from another."""
+    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    python = "\n".join(code for marked, language, code in found if language == "python")
+    shell = [
+        (language, code) for marked, language, code in found if language == "sh" and not marked
+    ]
+    return [*shell, *([("python", python)] if python else [])]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)])
+def test_code_blocks_run(page: str, tmp_path: Path) -> None:
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    # The commands are those of this interpreter, as in an active virtual environment.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+    for language, code in blocks_of(page):
+        command = ["bash", "-euo", "pipefail", "-c"] if language == "sh" else [sys.executable, "-c"]
+        done = subprocess.run(
+            [*command, code], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{code}\n{done.stderr[-2000:]}"
+        assert "Traceback" not in done.stderr
