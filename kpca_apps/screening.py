@@ -35,7 +35,7 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 # Any: a frame of another library is known by what it can do.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
-KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
+KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 # What a command calls otherwise.
@@ -260,7 +260,7 @@ def screen_table(
         Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
     n_components : int, optional
         Hard number of kernel components (Hoffmann's classic) instead of the Tikhonov filter.
-    kernel : {"rbf", "laplacian", "linear", "polynomial", "cosine"}, optional
+    kernel : {"rbf", "laplacian", "linear", "poly", "cosine"}, optional
         One kernel on the columns as they come, instead of the mean over four views.
     gamma, sigma : float, optional
         Width of that kernel: exp(-gamma r^2), or exp(-r^2 / (2 sigma^2)).

@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.memory import available_bytes
 
 __all__ = ["checked_rows"]
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Return rows of finite numbers; an error on a data frame names the column."""
+    """Return rows of finite numbers, sparse ones as dense; errors name the column of a frame."""
     try:
-        rows: NDArray[np.float64] = validate_data(estimator, X, dtype=np.float64, **options)
+        rows: Any = validate_data(estimator, X, dtype=np.float64, **options)
     except (TypeError, ValueError):
         columns: Any = X if hasattr(X, "columns") and hasattr(X, "__getitem__") else None
         for name in () if columns is None else columns.columns:
@@ -28,7 +30,16 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDAr
                     "tables as they come."
                 ) from None
         raise
-    return rows
+    if issparse(rows):
+        needed = 8 * rows.shape[0] * rows.shape[1]
+        if needed > available_bytes():
+            raise MemoryLimitError(
+                f"X is sparse and takes {needed / 1e9:.1f} GB as the dense rows that kernels are "
+                "computed from, more than there is: reduce its columns first, for example with "
+                "sklearn.decomposition.TruncatedSVD."
+            )
+        rows = rows.toarray()
+    return np.asarray(rows)
 
 
 def _fault(cells: NDArray[Any]) -> str:

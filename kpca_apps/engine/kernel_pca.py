@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -24,7 +25,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from kpca_apps.engine.checked_rows import checked_rows
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.kernels import RBF, Kernel
+from kpca_apps.engine.kernels import RBF, Kernel, Precomputed
 from kpca_apps.engine.kernels.by_name import COMPARED_ROWS, KERNEL_NAMES, resolved_kernel
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.linalg.eigen import Solver
@@ -86,13 +87,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         warning tells how many that is. Where landmarks miss too much for any, as of many
         columns, all are kept and a warning says that they are approximations, as a given number
         of components are: see ``missed_``. 0 keeps the mean alone.
-    kernel : str or Kernel
-        A name ("rbf", "laplacian" with the Euclidean distance, "poly", "linear", "cosine",
-        "sigmoid"), or any object of `kpca_apps.engine.kernels`.
+    kernel : str, Kernel or callable
+        One of scikit-learn's names ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"), an
+        object of `kpca_apps.engine.kernels`, a function of two rows, or a kernel of
+        `sklearn.gaussian_process.kernels`. With "precomputed" ``X`` is the square matrix of the
+        kernel of all rows, in `transform` that of new rows with those of the fit.
     gamma : float > 0, optional
         Of a kernel given by name. If None: for "rbf" one over the median squared distance
-        between rows, for "laplacian" one over the root of it, for "poly" and "sigmoid" one over
-        the number of columns.
+        between rows, for "laplacian" one over the median Manhattan distance, for "poly" and
+        "sigmoid" one over the number of columns.
     sigma : float > 0, optional
         Instead of ``gamma``, for "rbf": ``exp(-|x - y|^2 / (2 sigma^2))``.
     degree : int >= 1
@@ -216,7 +219,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
-        "kernel": [StrOptions(KERNEL_NAMES), Kernel],
+        "kernel": [StrOptions(KERNEL_NAMES), Kernel, callable],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "sigma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -239,7 +242,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self,
         n_components: int | None = None,
         *,
-        kernel: str | Kernel = "rbf",
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
         gamma: float | None = None,
         sigma: float | None = None,
         degree: int = 3,
@@ -296,8 +299,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         MemoryLimitError
             Before anything is allocated, if the fit would exceed the memory budget.
         """
-        rows = checked_rows(self, X, order="C")
-        self._fit(ArrayRows(rows, n_jobs=self.n_jobs))
+        rows = checked_rows(self, X, order="C", accept_sparse="csr")
+        if self.kernel == "precomputed":
+            self._fit_gram(rows)
+        else:
+            self._fit(ArrayRows(rows, n_jobs=self.n_jobs))
         for sentence in self.warnings_:
             # Past scikit-learn's decorator, to whoever called.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
@@ -328,7 +334,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.n_features_in_ = source.sample.shape[1]
         return self._fit(source)
 
-    def _fit(self, source: RowSource) -> Self:
+    def _fit_gram(self, gram: Matrix) -> Self:
+        """Fit to the kernel values of all pairs of rows, whose numbers are then the points."""
+        if gram.shape[0] != gram.shape[1]:
+            raise ValueError(
+                "Precomputed matrix must be a square matrix: X is the kernel of all pairs of rows, "
+                f"and has shape {gram.shape}."
+            )
+        numbers = np.arange(len(gram), dtype=np.float64)[:, np.newaxis]
+        return self._fit(ArrayRows(numbers, n_jobs=self.n_jobs), kernel=Precomputed(gram))
+
+    def _fit(self, source: RowSource, kernel: Kernel | None = None) -> Self:
         if self.n_components is not None and self.n_components > source.n_rows:
             raise ValueError(
                 f"n_components = {self.n_components} is more than there are rows, n_samples = "
@@ -337,7 +353,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         for name in ("basis_", "sums_", "missed_", "landmark_index_", "_missed", "reduced_set_"):
             self.__dict__.pop(name, None)
         rng = seeded_generator(self.random_state)
-        self._choose_kernel(source, rng)
+        self._choose_kernel(source, rng, kernel)
         self._plan(source, self.method, self.precision)
         try:
             self._fit_as_planned(source, rng)
@@ -374,7 +390,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "A compressed model keeps no sums: add rows to the one it was made of."
             )
         goes_on = hasattr(self, "sums_")
-        rows = checked_rows(self, X, order="C", reset=not goes_on)
+        rows = checked_rows(self, X, order="C", accept_sparse="csr", reset=not goes_on)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
         of_first_rows: tuple[str, ...] = ()
         if goes_on:
@@ -414,6 +430,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             rows, precision=self.scoring_precision_, n_jobs=self.n_jobs
         )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``kernel__gamma`` is the gamma of a kernel object, which is replaced."""
+        own = {name: value for name, value in params.items() if not name.startswith("kernel__")}
+        super().set_params(**own)
+        if len(own) < len(params) and isinstance(self.kernel, Kernel):
+            nested = {name[8:]: value for name, value in params.items() if name not in own}
+            self.kernel = self.kernel.with_params(**nested)
+        elif len(own) < len(params):
+            super().set_params(**params)  # which names what is wrong
+        return self
+
     def inverse_transform(self, X: ArrayLike) -> Matrix:
         """Return rows of input space whose images are near the given projections.
 
@@ -430,6 +463,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         --------
         preimages : With a start of one's own, and with what became of each row.
         """
+        if isinstance(self.kernel_, Precomputed):
+            raise ValueError(
+                "With kernel='precomputed' there are no rows to go back to: give the rows and a "
+                "kernel, or a function."
+            )
         T = self._projections(X)
         if self.preimage_ == "ridge":
             return self.learned_preimage_(T, n_jobs=self.n_jobs)
@@ -591,12 +629,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _rows(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        rows: Matrix = checked_rows(self, X, order="C", reset=False)
+        rows: Matrix = checked_rows(self, X, order="C", accept_sparse="csr", reset=False)
         return rows
 
-    def _choose_kernel(self, source: RowSource, rng: np.random.Generator) -> None:
+    def _choose_kernel(
+        self, source: RowSource, rng: np.random.Generator, kernel: Kernel | None = None
+    ) -> None:
         """Resolve the kernel, and refuse what it does not allow before any work is done."""
-        self.kernel_ = resolved_kernel(
+        self.kernel_ = kernel or resolved_kernel(
             self.kernel,
             source.sample,
             rng,

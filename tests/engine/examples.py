@@ -29,7 +29,7 @@ DISTANCE_KERNELS: dict[str, Kernel] = {
     "multiscale": MeanRBF(0.2),
     "multiscale-1-2-5": MeanRBF(0.1, (1, 2, 5)),
     "multiscale-2": MeanRBF(0.1, (2,)),
-    "laplacian": Laplacian(0.4),
+    "laplacian": Laplacian(0.4, "euclidean"),
     "laplacian-manhattan": Laplacian(0.4, "manhattan"),
     "mean-over-views": MeanRBF(0.2, (1, 3), 2),
     "views": 0.5 * (OnColumns(MeanRBF(0.2), 0, 2) + OnColumns(RBF(0.1), 2, 4)),

@@ -28,7 +28,7 @@ TINY = {
     "poly_inhom_d2_c1": Polynomial(2, 1.0, 1.0),
     "poly_gamma0.5_c2_d3": Polynomial(3, 0.5, 2.0),
     "rbf_gamma0.5": RBF.from_sigma(1.0),
-    "laplace_l2_0.5": Laplacian(0.5),
+    "laplace_l2_0.5": Laplacian(0.5, "euclidean"),
     "laplace_l1_0.5": Laplacian(0.5, "manhattan"),
     "tanh_b0.5": Sigmoid(1.0, 0.5),
     "scaled_linear_D(2,0.5)_d2": ScaledInputs(Polynomial(2), (2.0, 0.5)),

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn import config_context
 from sklearn.base import clone
@@ -112,10 +113,9 @@ def test_kernel_objects_and_default_widths():
     X = normal_rows(30)
     kernel = RBF(0.2) + 0.5 * Linear()
     assert KernelPCA(kernel=kernel).fit(X).kernel_ == kernel
-    width = KernelPCA().fit(X).kernel_.gamma
     laplacian = KernelPCA(kernel="laplacian").fit(X).kernel_
     assert isinstance(laplacian, Laplacian)
-    assert laplacian.gamma == pytest.approx(width**0.5)
+    assert laplacian.gamma == pytest.approx(1 / np.median(pdist(X, "cityblock")))
     assert KernelPCA(kernel="poly").fit(X).kernel_.gamma == 0.25
 
 
@@ -261,11 +261,10 @@ def test_the_fit_keeps_nothing_of_the_callers_arrays(method, landmarks):
     assert_array_equal(model.transform(new), before)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 @pytest.mark.parametrize(("factor", "size"), [(1e200, "large"), (1e-200, "small")])
-def test_default_widths_of_values_that_cannot_be_squared_are_refused(kernel, factor, size):
+def test_default_widths_of_values_that_cannot_be_squared_are_refused(factor, size):
     with pytest.raises(ValueError, match=f"too {size} to be squared: scale the columns"):
-        KernelPCA(kernel=kernel).fit(normal_rows(30) * factor)
+        KernelPCA(kernel="rbf").fit(normal_rows(30) * factor)
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200])

@@ -38,7 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-KernelName = Literal["rbf", "laplacian", "linear", "polynomial", "cosine"]
+KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet"]
@@ -121,7 +121,7 @@ class NoveltyOptions(Options):
     )
     kernel: KernelName | None = _model(
         "Use one kernel on the encoded columns instead of the default mean over four views of "
-        "them: rbf, laplacian, linear, polynomial or cosine.",
+        "them: rbf, laplacian, linear, poly or cosine.",
         "NAME",
     )
     gamma: float | None = _model("Kernel bandwidth as in exp(-gamma r^2).", "G")

@@ -12,6 +12,7 @@ from kpca_apps.engine.kernels.base import (
     Translated,
     Wrapped,
 )
+from kpca_apps.engine.kernels.given import FromFunction, Precomputed
 from kpca_apps.engine.kernels.standard import (
     RBF,
     Cosine,
@@ -25,6 +26,7 @@ from kpca_apps.engine.kernels.standard import (
 __all__ = [
     "RBF",
     "Cosine",
+    "FromFunction",
     "Kernel",
     "KernelRows",
     "Laplacian",
@@ -33,6 +35,7 @@ __all__ = [
     "MeanRBF",
     "OnColumns",
     "Polynomial",
+    "Precomputed",
     "Recentred",
     "Scaled",
     "ScaledInputs",

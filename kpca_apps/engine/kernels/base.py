@@ -13,9 +13,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -173,6 +173,32 @@ class Kernel(ABC):
                     f"{np.shape(table)}: write x[None] for a single row x."
                 )
         return self.against(X if Z is None else Z)(X)
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the kernel itself, which never changes."""
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; those of a kernel inside with two underscores."""
+        params = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
+        for name, value in [*params.items()] if deep else ():
+            if isinstance(value, Kernel):
+                params |= {f"{name}__{own}": inner for own, inner in value.get_params().items()}
+        return params
+
+    def with_params(self, **params: Any) -> Kernel:
+        """Return the kernel with some parameters changed, named as by `get_params`."""
+        changed: dict[str, Any] = {}
+        for name, value in params.items():
+            own, _, inner = name.partition("__")
+            known = self.get_params(deep=False)
+            if own not in known or (inner and not isinstance(known[own], Kernel)):
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(known)}."
+                )
+            of = changed.get(own, known[own])
+            changed[own] = of.with_params(**{inner: value}) if inner else value
+        return cast(Kernel, replace(cast(Any, self), **changed))
 
     def __add__(self, other: object) -> Kernel:
         if not isinstance(other, Kernel):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
+    FromFunction,
     Kernel,
     Laplacian,
     Linear,
@@ -22,11 +26,11 @@ __all__ = ["COMPARED_ROWS", "KERNEL_NAMES", "median_squared_distance", "resolved
 COMPARED_ROWS = 500
 """Rows whose distances a width is chosen from."""
 
-KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"}
+KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"}
 
 
 def resolved_kernel(
-    kernel: str | Kernel,
+    kernel: str | Kernel | Callable[..., Any],
     X: SampleRows,
     rng: np.random.Generator,
     *,
@@ -42,12 +46,17 @@ def resolved_kernel(
         if gamma is not None:
             raise ValueError("gamma is part of the kernel object: do not give it twice.")
         return kernel
+    if callable(kernel):
+        return FromFunction(kernel)
     if sigma is not None:
         return RBF.from_sigma(sigma)
     if kernel in ("rbf", "laplacian"):
-        if gamma is None:
-            power = 1.0 if kernel == "rbf" else 0.5
-            gamma = median_squared_distance(X, rng) ** -power
+        if gamma is None and kernel == "rbf":
+            gamma = 1.0 / median_squared_distance(X, rng)
+        elif gamma is None:
+            drawn = X[uniform_landmarks(len(X), COMPARED_ROWS, rng)]
+            distances = pdist(drawn, "cityblock")
+            gamma = 1.0 / float(np.median(distances[distances > 0])) if distances.any() else 1.0
         return RBF(float(gamma)) if kernel == "rbf" else Laplacian(float(gamma))
     gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
     if kernel == "poly":

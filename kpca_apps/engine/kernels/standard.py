@@ -142,20 +142,20 @@ class RBF(OfDistance):
 
 @dataclass(frozen=True)
 class Laplacian(OfDistance):
-    """The kernel exp(-gamma r), r the Euclidean or the Manhattan distance.
+    """The kernel exp(-gamma r), r the Manhattan or the Euclidean distance.
 
     Parameters
     ----------
     gamma : float > 0
         Inverse width, in units of one over distance.
-    distance : {"euclidean", "manhattan"}
-        Euclidean is what kernlab calls ``laplacedot``, with sigma for gamma, and the Laplace
-        kernel of Aguilera and Antonanzas (2019, Table I); Manhattan is what scikit-learn calls
-        ``laplacian_kernel``.
+    distance : {"manhattan", "euclidean"}
+        Manhattan is scikit-learn's ``laplacian_kernel``. Euclidean is what kernlab calls
+        ``laplacedot``, with sigma for gamma, and the Laplace kernel of Aguilera and Antonanzas
+        (2019, Table I).
     """
 
     gamma: float
-    distance: Literal["euclidean", "manhattan"] = "euclidean"
+    distance: Literal["manhattan", "euclidean"] = "manhattan"
 
     def __post_init__(self) -> None:
         self._set(gamma=as_number("gamma", self.gamma, above=0.0))

@@ -246,7 +246,7 @@ def _unfitted_detector(
     kernel: str | Kernel | None = options.kernel  # None: the mean over four views
     if kernel == "laplacian" and gamma is not None:
         kernel = Laplacian(gamma)
-    elif kernel == "polynomial":
+    elif kernel == "poly":
         kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
     elif kernel in ("linear", "cosine"):
         kernel = Linear() if kernel == "linear" else Cosine()

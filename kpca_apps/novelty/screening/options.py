@@ -16,7 +16,7 @@ from kpca_apps.novelty.table.columns import ColumnOptions
 DEFAULT_SHARE = 0.01
 DEFAULT_ALPHA = 0.05
 RULES = ("share", "count", "alpha", "fdr")
-KERNELS = ("rbf", "laplacian", "linear", "polynomial", "cosine")
+KERNELS = ("rbf", "laplacian", "linear", "poly", "cosine")
 CALIBRATIONS = ("auto", "leave-one-out", "split")
 
 # Flag: field, whole number or not, smallest and largest value. Beyond them squares leave the range

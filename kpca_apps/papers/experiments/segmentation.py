@@ -43,7 +43,7 @@ KERNELS: dict[str, Kernel] = {
     "linear": Linear(),
     "polynomial": Polynomial(2, 1.0, 1.0),
     "Gaussian": RBF(0.01),
-    "Laplace": Laplacian(0.01),
+    "Laplace": Laplacian(0.01, "euclidean"),
 }
 
 # Test errors with all components and with 50; and of the SVM on the rows themselves.
@@ -126,7 +126,7 @@ class _Split:
 
     def alone(self, sigma: float) -> float:
         """Return the test error of the SVM with the Laplace kernel and no components."""
-        kernel, (train, test) = Laplacian(sigma), self.standardised()
+        kernel, (train, test) = Laplacian(sigma, "euclidean"), self.standardised()
         machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
         return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))
 

@@ -100,7 +100,7 @@ class TestDistanceKernels:
     [
         (RBF(0.3), lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.3)),
         (Laplacian(0.3, "manhattan"), lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.3)),
-        (Laplacian(0.3), lambda X, Z: np.exp(-0.3 * cdist(X, Z))),
+        (Laplacian(0.3, "euclidean"), lambda X, Z: np.exp(-0.3 * cdist(X, Z))),
         (
             Polynomial(4, 0.3, 2.0),
             lambda X, Z: pairwise.polynomial_kernel(X, Z, degree=4, gamma=0.3, coef0=2.0),

@@ -124,7 +124,7 @@ def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
-    model = fit_table(correlated(40), ScreeningOptions(kernel="polynomial"), clean=True)[0]
+    model = fit_table(correlated(40), ScreeningOptions(kernel="poly"), clean=True)[0]
     table = correlated(20, seed=1)
     huge = table.frame.with_columns(mass=pl.lit("1e99"))
     with pytest.raises(InputError, match="has no score: its column"):

@@ -1,0 +1,88 @@
+"""Kernels that a user brings, against the same kernels as objects of ours and scikit-learn's."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.decomposition import KernelPCA as Peer
+from sklearn.gaussian_process.kernels import RBF as GaussianProcessRBF
+from sklearn.gaussian_process.kernels import WhiteKernel
+from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+
+from kpca_apps import KernelPCA
+from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed
+
+RNG = np.random.default_rng(0)
+ROWS, NEW = RNG.normal(size=(60, 4)), RNG.normal(size=(7, 4))
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-5)
+
+
+def test_a_function_of_two_rows_is_a_kernel() -> None:
+    def alike(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.exp(-0.3 * np.sum((x - y) ** 2)))
+
+    model = KernelPCA(3, kernel=alike, precision="float64").fit(ROWS)
+    expected = Peer(3, kernel=alike).fit(ROWS)
+    same(model.transform(NEW), expected.transform(NEW))
+    assert model.kernel_.describe() == "alike"
+    assert model.reconstruction_error(NEW).shape == (7,)
+
+
+def test_a_kernel_of_gaussian_processes_is_a_kernel() -> None:
+    model = KernelPCA(3, kernel=GaussianProcessRBF(1.5), precision="float64").fit(ROWS)
+    own = KernelPCA(3, kernel=RBF.from_sigma(1.5), precision="float64").fit(ROWS)
+    same(model.transform(NEW), own.transform(NEW))
+    np.testing.assert_allclose(model.reconstruction_error(NEW), own.reconstruction_error(NEW))
+    np.testing.assert_allclose(FromFunction(WhiteKernel(2.0)).diagonal(NEW), 2.0)
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_a_gram_matrix_stands_for_rows(method: str) -> None:
+    options = {"method": method, "precision": "float64", "random_state": 0}
+    own = KernelPCA(3, kernel=RBF(0.3), **options).fit(ROWS)
+    model = KernelPCA(3, kernel="precomputed", **options).fit(RBF(0.3)(ROWS))
+    same(model.transform(RBF(0.3)(NEW, ROWS)), own.transform(NEW))
+    with pytest.raises(ValueError, match="of a new row with itself is not known"):
+        model.reconstruction_error(RBF(0.3)(NEW, ROWS))
+    with pytest.raises(ValueError, match="no rows to go back to"):
+        model.inverse_transform(model.transform(RBF(0.3)(NEW, ROWS)))
+
+
+def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
+    with pytest.raises(ValueError, match="must be a square matrix"):
+        KernelPCA(2, kernel="precomputed").fit(ROWS)
+    assert Precomputed(Linear()(ROWS)).is_psd
+    assert not Precomputed(Linear()(ROWS) - np.eye(60)).is_psd
+
+
+def test_sparse_rows_are_rows() -> None:
+    sparse = np.where(np.abs(ROWS) > 1, ROWS, 0)
+    model = KernelPCA(3, kernel="rbf", gamma=0.1).fit(csr_array(sparse))
+    same(model.transform(csr_array(NEW)), KernelPCA(3, gamma=0.1).fit(sparse).transform(NEW))
+
+
+def test_a_name_is_the_kernel_that_scikit_learn_has_under_it() -> None:
+    laplacian = KernelPCA(2, kernel="laplacian", gamma=0.2).fit(ROWS).kernel_
+    np.testing.assert_allclose(laplacian(NEW, ROWS), laplacian_kernel(NEW, ROWS, gamma=0.2))
+    poly = KernelPCA(2, kernel="poly", gamma=0.2).fit(ROWS).kernel_
+    np.testing.assert_allclose(poly(NEW, ROWS), polynomial_kernel(NEW, ROWS, gamma=0.2))
+
+
+def test_parameters_of_a_kernel_are_searched() -> None:
+    kernel = 0.5 * RBF(0.1) + Laplacian(0.2)
+    assert RBF(0.1).get_params() == {"gamma": 0.1}
+    assert (0.5 * RBF(0.1)).with_params(kernel__gamma=2.0) == 0.5 * RBF(2.0)
+    assert clone(KernelPCA(kernel=kernel)).kernel == kernel
+    with pytest.raises(ValueError, match="no parameter 'width'"):
+        RBF(0.1).with_params(width=1)
+    labels = (ROWS[:, 0] > 0).astype(int)
+    pipeline = Pipeline([("kpca", KernelPCA(2, kernel=RBF(1.0))), ("knn", KNeighborsClassifier())])
+    search = GridSearchCV(pipeline, {"kpca__kernel__gamma": [1e-3, 0.1]}, cv=3).fit(ROWS, labels)
+    assert search.best_estimator_["kpca"].kernel in (RBF(1e-3), RBF(0.1))
+    assert pipeline["kpca"].kernel == RBF(1.0)  # the one given stays as it is
