@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from kpca_apps.files.tables.opening import open_table, read_table
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+    from kpca_apps.novelty.detector.pyod import PyodNovelty
     from kpca_apps.novelty.screening.model import load_model, save_model
     from kpca_apps.novelty.table.parted_rows import Execution
     from kpca_apps.parallel.workers import Workers
@@ -50,6 +51,7 @@ __all__ = [
     "KpcaWarning",
     "MemoryLimitError",
     "ModelFileError",
+    "PyodNovelty",
     "RefusedError",
     "Screening",
     "StoppedError",
@@ -81,6 +83,7 @@ _HOMES = {
     "KpcaWarning": "errors",
     "MemoryLimitError": "errors",
     "ModelFileError": "errors",
+    "PyodNovelty": "novelty.detector.pyod",
     "RefusedError": "errors",
     "Screening": "screening",
     "StoppedError": "errors",

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,12 @@ __all__ = [
     "measure_noise",
 ]
 
+Quality = Literal["fast", "balanced", "high"]
+Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
+KernelName = Literal["auto", "linear", "rbf"]
+Content = Literal["photo", "text"]
+
+COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
@@ -57,11 +63,11 @@ def denoise_kpca(
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
-    quality: str = "balanced",
-    noise: str = "auto",
-    kernel: str = "auto",
+    quality: Quality = "balanced",
+    noise: Noise = "auto",
+    kernel: KernelName = "auto",
     bandwidth: float | None = None,
-    content: str = "photo",
+    content: Content = "photo",
     luma: float = 1.0,
     chroma: float = 1.0,
     strength: float = 1.0,
@@ -71,8 +77,9 @@ def denoise_kpca(
 
     Parameters
     ----------
-    image : ndarray of shape (h, w), or with an axis of 1, 3 (RGB) or 4 (RGBA) channels
-        Any real dtype; not changed. With `stack_axis` it has an axis of pages, too.
+    image : ndarray of shape (h, w), or with an axis of channels
+        Any real dtype; not changed. 3 channels are red, green and blue, 4 have alpha; of any other
+        number each is denoised on its own. With `stack_axis` it has an axis of pages, too.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in the units of the image, the same in every channel, or
         one for each channel but alpha (for ``"gaussian"`` and ``"poisson"`` noise). For
@@ -123,7 +130,7 @@ def denoise_kpca(
     Raises
     ------
     kpca_apps.errors.InputError
-        A ValueError: the image has NaN, two channels, or an unclear channel axis.
+        A ValueError: the image has NaN, or an unclear channel axis.
     kpca_apps.errors.ConfigError
         A ValueError: an option is out of its range.
 
@@ -166,29 +173,22 @@ def denoise_kpca(
         strength=strength,
         n_jobs=n_jobs,
     )
-    cleaned = clean_image(
-        image,
-        options,
-        sigma=sigma,
-        data_range=data_range,
-        channel_axis=channel_axis,
-        stack_axis=stack_axis,
-    )
+    denoised, info = _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
     # Who asks for the image alone learns it nowhere else.
-    asked = strength > 0.0 and sigma != 0
-    if asked and cleaned.info.impulses:
+    asked = strength > 0.0 and (sigma is None or np.any(sigma))
+    if asked and info.impulses:
         warnings.warn(
             "Single pixels stand out as impulse noise (salt and pepper) makes them: "
             'noise="impulse" takes them out.',
             stacklevel=2,
         )
-    if asked and not cleaned.info.established:
+    if asked and not info.established:
         warnings.warn(
             "No noise could be established, and the image is returned as it was: what was measured "
             "may be texture, or is too faint to be seen. If there is noise, give its sigma.",
             stacklevel=2,
         )
-    return cleaned.at(strength)
+    return denoised
 
 
 def denoise_with_info(
@@ -198,7 +198,15 @@ def denoise_with_info(
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
-    **options: Any,
+    quality: Quality = "balanced",
+    noise: Noise = "auto",
+    kernel: KernelName = "auto",
+    bandwidth: float | None = None,
+    content: Content = "photo",
+    luma: float = 1.0,
+    chroma: float = 1.0,
+    strength: float = 1.0,
+    n_jobs: int | None = None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
     """Denoise an image and say what noise was removed.
 
@@ -206,14 +214,15 @@ def denoise_with_info(
     ----------
     image, sigma, data_range, channel_axis, stack_axis
         As for `denoise_kpca`.
-    **options
-        The other options of `denoise_kpca`.
+    quality, noise, kernel, bandwidth, content, luma, chroma, strength, n_jobs
+        As for `denoise_kpca`.
 
     Returns
     -------
     denoised : ndarray
         As from `denoise_kpca`.
     info : DenoiseInfo
+        What was found out on the way.
 
     Examples
     --------
@@ -221,16 +230,67 @@ def denoise_with_info(
     >>> info.noise, info.sigma, info.estimated, info.data_range
     ('gaussian', 3.0, False, 255.0)
     """
-    chosen = Options(**options)
-    cleaned = clean_image(
-        image,
-        chosen,
-        sigma=sigma,
-        data_range=data_range,
-        channel_axis=channel_axis,
-        stack_axis=stack_axis,
+    options = Options(
+        quality=quality,
+        noise=noise,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        content=content,
+        luma=luma,
+        chroma=chroma,
+        strength=strength,
+        n_jobs=n_jobs,
     )
-    return cleaned.at(chosen.strength), cleaned.info
+    return _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
+
+
+def _denoised(
+    image: NDArray[Any],
+    options: Options,
+    sigma: float | Sequence[float] | None,
+    data_range: float | None,
+    channel_axis: int | None,
+    stack_axis: int | None,
+) -> tuple[NDArray[np.floating], DenoiseInfo]:
+    """Denoise an image of any number of channels, each on its own if they are no colours."""
+    axes = {"data_range": data_range, "stack_axis": stack_axis}
+    count = _channel_count(image, channel_axis, stack_axis)
+    if count in COLOURS:
+        cleaned = clean_image(image, options, sigma=sigma, channel_axis=channel_axis, **axes)  # type: ignore[arg-type]
+        return cleaned.at(options.strength), cleaned.info
+    levels = [sigma] * count if np.ndim(sigma or 0) == 0 else [*sigma]  # type: ignore[misc]
+    if len(levels) != count:
+        raise ConfigError(
+            f"sigma has {len(levels)} levels and the image {count} channels: give one number, or "
+            "one for each channel"
+        )
+    if stack_axis is not None:
+        # As it is counted without the channels.
+        below = channel_axis % image.ndim < stack_axis % image.ndim  # type: ignore[operator]
+        axes["stack_axis"] = stack_axis % image.ndim - below
+    axes["data_range"] = value_range(np.asarray(image), data_range)[0]
+    parts = [
+        clean_image(np.take(image, number, channel_axis), options, sigma=level, **axes)  # type: ignore[arg-type]
+        for number, level in enumerate(levels)
+    ]
+    infos = [part.info for part in parts]
+    sigmas = tuple(info.sigma for info in infos)
+    info = replace(
+        max(infos, key=lambda info: info.sigma),
+        sigma=float(np.sqrt(np.mean(np.square(sigmas)))),
+        channel_sigma=sigmas,
+        established=all(info.established for info in infos),
+        impulses=any(info.impulses for info in infos),
+    )
+    return np.stack([part.at(options.strength) for part in parts], axis=channel_axis), info  # type: ignore[arg-type]
+
+
+def _channel_count(image: NDArray[Any], channel_axis: int | None, stack_axis: int | None) -> int:
+    """Return the number of channels, 1 without; what is wrong with the axes is said later."""
+    expected, axis = 3 + (stack_axis is not None), channel_axis
+    if not isinstance(axis, Integral) or isinstance(axis, bool) or np.ndim(image) != expected:
+        return 1
+    return np.shape(image)[axis] if -expected <= axis < expected else 1
 
 
 @dataclass(frozen=True)

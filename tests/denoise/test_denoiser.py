@@ -319,7 +319,6 @@ def test_constant_images_stay_constant(value: int, noise: str) -> None:
     ("image", "options", "message"),
     [
         (np.ones((8, 8, 3)), {}, "channel_axis is None"),
-        (np.ones((8, 8, 2)), {"channel_axis": -1}, "2 channels"),
         (np.ones((8, 8)), {"channel_axis": -1}, "has three dimensions"),
         (np.ones((2, 8, 8, 3)), {"channel_axis": -1}, "has three dimensions"),
         (np.ones((8, 8), complex), {}, "complex128"),
@@ -377,3 +376,27 @@ def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
 def test_masked_pixels_are_not_silently_used() -> None:
     with pytest.raises(InputError, match="masked"):
         denoise_kpca(np.ma.masked_equal(np.eye(8), 0), sigma=0.1)
+
+
+def test_channels_that_are_no_colours_are_denoised_each_on_its_own() -> None:
+    rng = np.random.default_rng(0)
+    bands = 100 + rng.normal(size=(5, 32, 40)) * np.array([5, 10, 15, 20, 25])[:, None, None]
+    denoised, info = denoise_with_info(bands, data_range=255, channel_axis=0, quality="fast")
+    for band, found, level in zip(bands, denoised, info.channel_sigma, strict=True):
+        alone, of_band = denoise_with_info(band, data_range=255, quality="fast")
+        np.testing.assert_array_equal(found, alone)
+        assert level == of_band.sigma
+    known = denoise_kpca(bands, sigma=[5, 10, 15, 20, 25], data_range=255, channel_axis=0)
+    np.testing.assert_array_equal(known[2], denoise_kpca(bands[2], sigma=15, data_range=255))
+
+
+def test_a_level_of_each_colour() -> None:
+    rng = np.random.default_rng(0)
+    colours = 100 + rng.normal(size=(40, 40, 3)) * [25, 3, 3]
+    options = {"data_range": 255, "channel_axis": -1, "quality": "fast"}
+    info = denoise_with_info(colours, sigma=(25, 3, 3), **options)[1]  # type: ignore[arg-type]
+    assert info.channel_sigma == pytest.approx((25, 3, 3))
+    with pytest.raises(ConfigError, match="2 levels and the image 3 channels"):
+        denoise_kpca(colours, sigma=(25, 3), **options)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="one number for speckle"):
+        denoise_kpca(colours, sigma=(25, 3, 3), noise="speckle", **options)  # type: ignore[arg-type]

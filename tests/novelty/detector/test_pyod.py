@@ -1,0 +1,63 @@
+"""The adapter against what pyod's own tests ask of its detectors (its test_kpca.py, BSD-2)."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from kpca_apps import KernelPCANovelty, PyodNovelty
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and labels as pyod.utils.data.generate_data makes them: 10 % uniform among Gaussian."""
+    rng = np.random.default_rng(42)
+
+    def made(n: int) -> tuple[np.ndarray, np.ndarray]:
+        outliers = round(0.1 * n)
+        rows = [2 + rng.normal(size=(n - outliers, 5)), rng.uniform(-4, 4, (outliers, 5))]
+        return np.vstack(rows), np.repeat([0, 1], [n - outliers, outliers])
+
+    return (*made(200), *made(100))
+
+
+@pytest.fixture(scope="module")
+def fitted(data: tuple[np.ndarray, ...]) -> PyodNovelty:
+    return PyodNovelty(contamination=0.1).fit(data[0])
+
+
+def test_parameters_and_scores(fitted: PyodNovelty, data: tuple[np.ndarray, ...]) -> None:
+    rows, labels, new, new_labels = data
+    for name in ("decision_scores_", "labels_", "threshold_"):
+        assert getattr(fitted, name) is not None
+    assert len(fitted.decision_scores_) == len(rows)
+    assert roc_auc_score(labels, fitted.decision_scores_) >= 0.9
+    assert roc_auc_score(new_labels, fitted.decision_function(new)) >= 0.9
+    assert fitted.labels_.sum() == round(0.1 * len(rows))
+    assert set(fitted.predict(new)) <= {0, 1}
+
+
+def test_labels_are_what_the_threshold_makes_of_the_scores(fitted: PyodNovelty) -> None:
+    np.testing.assert_array_equal(fitted.labels_, fitted.decision_scores_ > fitted.threshold_)
+
+
+def test_shares(fitted: PyodNovelty, data: tuple[np.ndarray, ...]) -> None:
+    shares = fitted.predict_proba(data[2])
+    assert shares.min() >= 0
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    order = np.argsort(fitted.decision_function(data[2]))
+    assert (np.diff(shares[order, 1]) >= 0).all()
+
+
+def test_fit_predict_and_clone(fitted: PyodNovelty, data: tuple[np.ndarray, ...]) -> None:
+    np.testing.assert_array_equal(clone(fitted).fit_predict(data[0]), fitted.labels_)
+    given = KernelPCANovelty(n_landmarks=50, random_state=1)
+    other = PyodNovelty(0.2, detector=given).fit(data[0])
+    assert other.detector_.n_landmarks == 50
+    assert given.share == KernelPCANovelty().share  # not changed
+
+
+@pytest.mark.parametrize("contamination", [0, 0.6, -0.1])
+def test_contamination_is_a_share_of_at_most_half(contamination: float) -> None:
+    with pytest.raises(ValueError, match="contamination is"):
+        PyodNovelty(contamination).fit(np.zeros((5, 2)))
