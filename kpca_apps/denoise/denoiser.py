@@ -287,7 +287,8 @@ def _denoised(
 
 def _channel_count(image: NDArray[Any], channel_axis: int | None, stack_axis: int | None) -> int:
     """Return the number of channels, 1 without; what is wrong with the axes is said later."""
-    expected, axis = 3 + (stack_axis is not None), channel_axis
+    axis: Any = channel_axis
+    expected = 3 + (stack_axis is not None)
     if not isinstance(axis, Integral) or isinstance(axis, bool) or np.ndim(image) != expected:
         return 1
     return np.shape(image)[axis] if -expected <= axis < expected else 1

@@ -224,7 +224,20 @@ class DictionaryDenoiser:
         return self
 
     def denoise(self, image: NDArray[Any], **options: Any) -> NDArray[np.floating[Any]]:
-        """Return the denoised image; the options are those of `denoise_with_info`."""
+        """Return the denoised image; the options are those of `denoise_with_info`.
+
+        Parameters
+        ----------
+        image : ndarray of shape (h, w), or with a last axis of channels
+            As for `denoise_with_info`.
+        **options : dict
+            As for `denoise_with_info`.
+
+        Returns
+        -------
+        ndarray
+            The denoised image, in the image's units.
+        """
         return self.denoise_with_info(image, **options)[0]
 
     def denoise_with_info(
@@ -359,6 +372,11 @@ class DictionaryDenoiser:
     def save(self, path: str | Path) -> None:
         """Write the model to a file.
 
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
         Raises
         ------
         InputError
@@ -437,7 +455,17 @@ class DictionaryDenoiser:
         return max(float(np.sqrt(np.mean(np.square(levels)))), LOWEST)
 
     def at_level(self, level: float) -> tuple[LevelChoice, KernelSubspace]:
-        """Return what was chosen for the nearest noise level, by ratio, where the range is 1."""
+        """Return what was chosen for the nearest noise level, by ratio, where the range is 1.
+
+        Parameters
+        ----------
+        level : float
+            Noise level, on the scale where the range of values is 1.
+
+        Returns
+        -------
+        tuple of LevelChoice and KernelSubspace
+        """
         ratios = [abs(np.log(level / choice.level)) for choice in self.choices_]
         nearest = int(np.argmin(ratios))
         return self.choices_[nearest], self.subspaces_[nearest]

@@ -413,12 +413,33 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self
 
     def transform(self, X: ArrayLike) -> Matrix:
-        """Return the projections of rows on the components, shape ``(n, q)``."""
+        """Return the projections of rows on the components, shape ``(n, q)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows; with ``kernel="precomputed"`` their kernel with those of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The projections.
+        """
         rows = self._rows(X)
         return self.subspace_.project(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
 
     def reconstruction_error(self, X: ArrayLike) -> Matrix:
         """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared distances.
 
         Raises
         ------
@@ -437,7 +458,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__gamma`` is the gamma of a kernel object, which is replaced."""
+        """Set parameters; ``kernel__gamma`` is the gamma of a kernel object, which is replaced.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self
+        """
         own = {name: value for name, value in params.items() if not name.startswith("kernel__")}
         super().set_params(**own)
         if len(own) < len(params) and isinstance(self.kernel, Kernel):

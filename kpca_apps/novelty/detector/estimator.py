@@ -263,6 +263,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             on them, however sparse they lie, and they are never flagged; `share` is of the others.
             Scales of columns stay those of the dense rows.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -288,6 +292,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             100,000 rows is all of them; means, covariances and trimming from all rows.
         normal : (n,) array of bool, optional
             As `fit`.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -600,24 +608,62 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         )
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Minus the novelty score of each row, shape (r,): higher = more normal."""
+        """Minus the novelty score of each row, shape (r,): higher = more normal.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            The scores.
+        """
         return -self._novelty_scores(self._check_rows(X))
 
     def row_scores(self) -> NoveltyScores:
-        """Return what scores new rows, higher = more novel, wherever they are."""
+        """Return what scores new rows, higher = more novel, wherever they are.
+
+        Returns
+        -------
+        NoveltyScores
+            What scores rows.
+        """
         check_is_fitted(self)
         return NoveltyScores(
             self.views_, self.subspace_, precision=self.precision_, combined=self.combined_
         )
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """`score_samples` minus `offset_`: negative = novel."""
+        """`score_samples` minus `offset_`: negative = novel.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            The differences.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> IntArray:
         """+1 for rows like the training ones, -1 for novel rows, shape (r,).
 
         New rows only: training rows are judged by `training_labels_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int of shape (r,)
+            The labels.
         """
         novel = (self.decision_function(X) < 0) & np.isfinite(self.threshold_)
         return np.where(novel, -1, 1)
@@ -625,7 +671,22 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def fit_predict(
         self, X: ArrayLike, y: object = None, *, normal: ArrayLike | None = None
     ) -> IntArray:
-        """Fit, and judge the training rows by their leave-one-out scores."""
+        """Fit, and judge the training rows by their leave-one-out scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training rows.
+        y : Ignored
+            For scikit-learn's pipelines.
+        normal : array-like of bool of shape (n,), optional
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+            `training_labels_`.
+        """
         labels: IntArray = self.fit(X, normal=normal).training_labels_
         return labels
 
@@ -633,6 +694,16 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         """Share of normal rows expected to score at least as high as each row, shape (r,).
 
         New rows only: training rows have `novelty_p_values_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            The p-values.
 
         Raises
         ------
@@ -649,7 +720,18 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return conformal_p_values(self.calibration_scores_, self._novelty_scores(rows))
 
     def map_components(self, X: ArrayLike) -> FloatArray:
-        """Coordinates of rows on the leading two kernel components, shape (r, 2)."""
+        """Coordinates of rows on the leading two kernel components, shape (r, 2).
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r, 2)
+            The coordinates.
+        """
         features = self.views_.transform(self._check_rows(X))
         leading = np.zeros((len(features), 2))
         projected = self.subspace_.leading(2).project(features, n_jobs=self.n_jobs)

@@ -53,7 +53,19 @@ class PyodNovelty(OutlierMixin, BaseEstimator):
         self.detector = detector
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Fit to rows (n, d) that may hold outliers; `y` is ignored."""
+        """Fit to rows (n, d) that may hold outliers; `y` is ignored.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training rows.
+        y : Ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+        """
         if not 0 < self.contamination <= 0.5:
             raise ValueError(
                 f"contamination is {self.contamination!r}; give a share above 0, at most .5"
@@ -67,17 +79,52 @@ class PyodNovelty(OutlierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the scores of new rows, higher = more novel."""
+        """Return the scores of new rows, higher = more novel.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            The scores.
+        """
         check_is_fitted(self)
         scores: NDArray[np.float64] = -self.detector_.score_samples(X)
         return scores
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return 1 for new rows that are outliers, else 0."""
+        """Return 1 for new rows that are outliers, else 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int of shape (r,)
+            The labels.
+        """
         return np.asarray(self.decision_function(X) > self.threshold_, dtype=np.int64)
 
     def fit_predict(self, X: ArrayLike, y: object = None) -> NDArray[np.int64]:
-        """Fit, and return `labels_`."""
+        """Fit, and return `labels_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training rows.
+        y : Ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+            The labels.
+        """
         labels: NDArray[np.int64] = self.fit(X).labels_
         return labels
 
@@ -85,6 +132,16 @@ class PyodNovelty(OutlierMixin, BaseEstimator):
         """Return (n, 2) shares of not and of being an outlier, by pyod's linear scaling.
 
         0 at the lowest score of the training rows, 1 at the highest: an order, no probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r, 2)
+            The shares.
         """
         low, high = self.decision_scores_.min(), self.decision_scores_.max()
         share = np.clip((self.decision_function(X) - low) / max(high - low, 1e-300), 0, 1)
