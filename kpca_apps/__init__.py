@@ -106,7 +106,14 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"kpca_apps.{name} needs {error.name}, which is not installed; install what the "
+            'applications need with: pip install "kpca-apps[apps]"',
+            name=error.name,
+        ) from error
     globals()[name] = value
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -57,7 +58,8 @@ def normalised(name: str) -> str:
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {normalised(requirement.split(">=")[0]) for requirement in requirements}
+    own = [one for one in requirements if not one.startswith("kpca-apps[")]
+    return {normalised(requirement.split(">=")[0]) for requirement in own}
 
 
 def test_what_the_package_imports_is_declared_and_no_more(
@@ -66,7 +68,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names([*extras["excel"], *extras["dask"], *extras["raw"]])
+    optional = names([*extras["apps"], *extras["excel"], *extras["dask"], *extras["raw"]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -75,7 +77,8 @@ def test_what_the_package_imports_is_declared_and_no_more(
 def test_what_the_tests_and_scripts_import_is_declared(
     repository: Path, project: dict[str, Any]
 ) -> None:
-    declared = names([*project["dependencies"], *project["optional-dependencies"]["test"]])
+    extras = project["optional-dependencies"]
+    declared = names([*project["dependencies"], *extras["apps"], *extras["test"]])
     contributing = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
     peers = set(re.findall(r"`pip install ([\w-]+)", contributing))
     # A module of a distribution that is not installed goes by a name without hyphens.
@@ -98,3 +101,42 @@ def test_lowest_versions_are_those_of_pyproject(project: dict[str, Any]) -> None
             lowest_pins({"dependencies": [loose]})
     pinned = [pin.split("==")[0] for pin in lowest_pins(project)]
     assert len(pinned) == len(set(pinned)), "one distribution has two lower bounds"
+
+
+def test_the_estimators_need_the_core_alone(project: dict[str, Any]) -> None:
+    apps = project["optional-dependencies"]["apps"]
+    modules = {"PIL", "skimage", *(name.replace("-", "_") for name in names(apps))}
+    code = f"""
+import sys
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0].lower() in {sorted(module.lower() for module in modules)}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+import numpy as np
+import kpca_apps
+from kpca_apps import KernelPCA, KernelPCANovelty, PyodNovelty
+
+rows = np.random.default_rng(0).normal(size=(80, 3))
+model = KernelPCA(2).fit(rows)
+model.inverse_transform(model.transform(rows[:3]))
+KernelPCANovelty(random_state=0).fit(rows).predict(rows[:3])
+PyodNovelty().fit(rows)
+for name, missing in (("screen_table", "polars"), ("denoise_kpca", "numba")):
+    try:
+        getattr(kpca_apps, name)
+    except ModuleNotFoundError as error:
+        assert f"kpca_apps.{{name}} needs {{missing}}" in str(error), error
+    else:
+        raise AssertionError(name)
+from kpca_apps.cli.entry import main
+
+assert main() == 3
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("error: the command needs typer")

@@ -19,6 +19,12 @@ def main() -> int:
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; nothing was written\n")
         return 130
+    except ModuleNotFoundError as error:
+        sys.stderr.write(
+            f"error: the command needs {error.name}, which is not installed; install it with: "
+            'pip install "kpca-apps[apps]"\n'
+        )
+        return 3
     code = run()
     # All is said; an interrupt now would only disturb how workers are tidied away.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

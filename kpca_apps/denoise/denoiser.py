@@ -287,11 +287,12 @@ def _denoised(
 
 def _channel_count(image: NDArray[Any], channel_axis: int | None, stack_axis: int | None) -> int:
     """Return the number of channels, 1 without; what is wrong with the axes is said later."""
-    axis: Any = channel_axis
     expected = 3 + (stack_axis is not None)
-    if not isinstance(axis, Integral) or isinstance(axis, bool) or np.ndim(image) != expected:
+    # What is no whole number is refused where axes are checked.
+    given: Any = channel_axis
+    if type(given) is not int or np.ndim(image) != expected:
         return 1
-    return np.shape(image)[axis] if -expected <= axis < expected else 1
+    return np.shape(image)[given] if -expected <= given < expected else 1
 
 
 @dataclass(frozen=True)

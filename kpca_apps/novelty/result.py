@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.table import SourceInfo as SourceInfo  # for the reports, too
+from kpca_apps.files.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
 from kpca_apps.novelty.magnitudes import varies
 
 FloatArray = NDArray[np.float64]

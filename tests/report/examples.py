@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpca_apps.files.tables.table import SourceInfo
+from kpca_apps.files.tables.source_info import SourceInfo
 from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnPlane,

@@ -25,7 +25,8 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.tables.parquet import as_polars, plain_types
 from kpca_apps.files.tables.scored import Added, input_names
-from kpca_apps.files.tables.table import SourceInfo, Table, require_cells
+from kpca_apps.files.tables.source_info import SourceInfo
+from kpca_apps.files.tables.table import Table, require_cells
 
 __all__ = [
     "Frame",

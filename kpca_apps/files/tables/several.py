@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.tables.parquet import PARQUET_SUFFIXES
-from kpca_apps.files.tables.table import PartedTable, Rows, SourceInfo, Table, collect
+from kpca_apps.files.tables.source_info import SourceInfo
+from kpca_apps.files.tables.table import PartedTable, Rows, Table, collect
 from kpca_apps.memory import ROWS_IN_MEMORY
 
 __all__ = ["combined", "expand", "extended"]

@@ -27,6 +27,7 @@ from kpca_apps.files import limits
 from kpca_apps.files.limits import COPIES, require_memory, require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import require_disk, spool_folder, storage_error
+from kpca_apps.files.tables.source_info import SourceInfo
 from kpca_apps.files.tables.values import Column
 from kpca_apps.temporary import TemporaryPath
 
@@ -57,22 +58,6 @@ IntArray = NDArray[np.int64]
 # Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
 # another process.
 Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
-
-
-@dataclass(frozen=True)
-class SourceInfo:
-    """Where a table came from, and how it was read."""
-
-    name: str  # of the file without its folder, or "standard input"
-    format: str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", or "frame"
-    sha256: str  # of the bytes as they lay on disk, 64 hex digits
-    n_bytes: int  # their number
-    n_rows: int
-    n_columns: int
-    encoding: str | None = None  # of a text file
-    delimiter: str | None = None  # of a text file
-    notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
-    file_column: str | None = None  # names the file each row comes from, where there are several
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomi
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
-from kpca_apps.files.tables.table import PartedTable, SourceInfo
+from kpca_apps.files.tables.source_info import SourceInfo
+from kpca_apps.files.tables.table import PartedTable
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.detector.threshold import Rule

@@ -1,0 +1,23 @@
+"""Where a table came from; light to import, for results carry it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SourceInfo"]
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """Where a table came from, and how it was read."""
+
+    name: str  # of the file without its folder, or "standard input"
+    format: str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", or "frame"
+    sha256: str  # of the bytes as they lay on disk, 64 hex digits
+    n_bytes: int  # their number
+    n_rows: int
+    n_columns: int
+    encoding: str | None = None  # of a text file
+    delimiter: str | None = None  # of a text file
+    notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
+    file_column: str | None = None  # names the file each row comes from, where there are several
