@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigvalsh
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from kpca_apps.engine.kernels.base import Kernel, KernelRows, Matrix, Values
 
@@ -28,6 +27,9 @@ class FromFunction(Kernel):
     function: Callable[..., Any]
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        # Kernels are imported for images, too, which need nothing of scikit-learn.
+        from sklearn.metrics.pairwise import pairwise_kernels
+
         def rows(X: Matrix) -> Values:
             return np.asarray(pairwise_kernels(X, Z, metric=self.function), dtype)
 

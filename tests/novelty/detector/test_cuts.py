@@ -81,7 +81,9 @@ def test_no_components_is_the_parzen_potential():
 @pytest.mark.parametrize("n_components", [19, 20, 30])
 def test_components_that_span_every_row_are_refused(n_components):
     X = np.random.default_rng(8).normal(size=(40, 2))
-    with pytest.raises(ValueError, match=f"n_components={n_components} components span the 20 row"):
+    with pytest.raises(
+        ValueError, match=f"n_components={n_components} components span the 20 training"
+    ):
         hard(RBF(5.0), X, n_components)
 
 
