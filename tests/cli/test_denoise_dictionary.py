@@ -94,7 +94,7 @@ def test_impulses_are_taken_out_with_a_model(kpca: Run, digits: np.ndarray) -> N
     assert errors["impulse"] < errors["gaussian"] < np.mean((noisy - clean) ** 2)
     refused = kpca("run", "salt", *MODEL, "--noise", "camera")
     assert refused.code == 2
-    assert "--noise camera means nothing with --model" in refused.err
+    assert "--noise camera cannot be used with --model" in refused.err
 
 
 def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:

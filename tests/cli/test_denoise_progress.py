@@ -219,5 +219,7 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
             process.wait(20)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert said.startswith("error: interrupted; run the same command again to go on: ")
-    assert said.count("\n") == 1
+    # On a machine where nothing is compiled yet, that is said first.
+    lines = [line for line in said.splitlines() if not line.startswith("Compiling for")]
+    assert len(lines) == 1
+    assert lines[0].startswith("error: interrupted; run the same command again to go on: ")

@@ -113,7 +113,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
         if options.stack and options.noise not in STACK_NOISES:
             raise ConfigError(
-                f"--noise {options.noise} means nothing with --stack, which is for "
+                f"--noise {options.noise} cannot be used with --stack, which is for "
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
             )
         if options.stack and options.preview:
@@ -127,12 +127,10 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
     for name in (*_SETTINGS, "preview", "stack"):
         if is_given(context, name):
-            raise ConfigError(
-                f"--{name} means nothing with --model: a dictionary has its own ways; leave one out"
-            )
+            raise ConfigError(f"--{name} cannot be used with --model; leave one of them out")
     if options.noise not in ("auto", "gaussian", "impulse"):
         raise ConfigError(
-            f"--noise {options.noise} means nothing with --model: a dictionary removes "
+            f"--noise {options.noise} cannot be used with --model: a dictionary removes "
             "gaussian and impulse noise"
         )
     from kpca_apps.denoise.batch.denoisers import ExampleDenoiser

@@ -200,7 +200,7 @@ def _first_reason(row: RankedRow) -> str:
 def explanation_lines(row: RankedRow) -> list[str]:
     """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
     if not row.reasons:
-        return ["Every column reads what the rows most like it do.", *row.hints]
+        return ["No column differs from what similar rows suggest.", *row.hints]
     rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
@@ -247,8 +247,8 @@ def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     rule, detector = model.rule, model.detector
     what = (
-        f"Learned {model.source.n_rows:,} rows of {one_line(model.source.name)} by "
-        f"{len(model.encoder.plan.used)} columns."
+        f"Fitted on {model.source.n_rows:,} rows and {len(model.encoder.plan.used)} columns of "
+        f"{one_line(model.source.name)}."
     )
     if model.groups:
         n_own = len(model.groups)

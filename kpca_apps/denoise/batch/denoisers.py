@@ -134,7 +134,7 @@ class GroupDenoiser:
         for name, is_given in zip(("noise", "sigma", "data_range"), given, strict=True):
             if is_given:
                 raise ConfigError(
-                    f"{name} means nothing for a raw file, whose noise is known or measured; "
+                    f"{name} cannot be used for a raw file, whose noise is known or measured; "
                     "leave it out, and give luma and chroma above 1 to smooth more"
                 )
         cleaned = clean_mosaic(

@@ -264,9 +264,9 @@ def _row(
     row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
 ) -> dict[str, Any]:
     cells = _affordable(row.cells)
-    note = "" if row.reasons else "Reasons were not worked out this far down."
+    note = "" if row.reasons else "Reasons were computed for the first rows only (--explain)."
     if row.explained and not row.reasons:
-        note = "Every column reads what the rows most like it do."
+        note = "No column differs from what similar rows suggest."
     p_value = "" if row.p_value is None else number(row.p_value, keep_zeros=True)
     return vars(row) | {
         "id": cut(row.id or "", MAX_CELL),

@@ -115,7 +115,7 @@ def test_a_level_a_kind_of_noise_and_a_range_are_refused(folder: Path, tmp_path:
         )
     ):
         a = batch(folder, tmp_path / str(number), denoiser).images[0]
-        assert "means nothing for a raw file" in a.reason
+        assert "cannot be used for a raw file" in a.reason
         assert a.status == "failed" and not a.bug
 
 

@@ -58,7 +58,7 @@ def test_what_stacks_cannot_be_denoised_for_is_said(tmp_path: Path, kind: str) -
     options = ["--stack", "--noise", kind, "--out", str(tmp_path / "out")]
     result = RUNNER.invoke(app, ["denoise", "run", str(tmp_path / "a.tif"), *options])
     assert isinstance(result.exception, ConfigError)
-    assert "means nothing with --stack" in str(result.exception)
+    assert "cannot be used with --stack" in str(result.exception)
 
 
 def test_pages_of_several_sizes_are_no_stack(tmp_path: Path) -> None:

@@ -187,8 +187,8 @@ def test_a_table_without_lines_or_ids_names_rows() -> None:
     html = rendered("no_reasons")
     assert ">line</th>" not in html
     assert ">id</th>" not in html
-    assert "Every column reads what the rows most like it do." in html
-    assert "Reasons were not worked out this far down." in html
+    assert "No column differs from what similar rows suggest." in html
+    assert "Reasons were computed for the first rows only (--explain)." in html
 
 
 def test_every_ranked_row_stands_in_the_page_without_script() -> None:
