@@ -100,7 +100,7 @@ class _OfProduct(Kernel):
 
 @dataclass(frozen=True)
 class RBF(OfDistance):
-    """The Gaussian kernel exp(-gamma |x - y|^2).
+    """The Gaussian kernel ``exp(-gamma |x - y|^2)``.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class RBF(OfDistance):
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
-        """Return the kernel exp(-|x - y|^2 / (2 sigma^2)), ``sigma`` a distance."""
+        """Return the kernel ``exp(-|x - y|^2 / (2 sigma^2))``, sigma a distance."""
         squared = as_number("sigma", sigma, above=0.0) * float(sigma)
         if not np.finfo(np.float64).tiny <= squared < np.inf:
             raise ValueError(f"sigma = {sigma:g} cannot be squared: scale the columns first.")
@@ -280,7 +280,7 @@ class Linear(_OfProduct):
 
 @dataclass(frozen=True)
 class Cosine(_OfProduct):
-    """The cosine x.y / (|x| |y|) of the angle between two rows; 0 for a row of zeros."""
+    """The cosine ``x.y / (|x| |y|)`` of the angle between two rows; 0 for a row of zeros."""
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         products = products_with(unit_rows(Z), dtype)
@@ -310,8 +310,8 @@ class Sigmoid(_OfProduct):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
     Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2), so
-    components are normalised by 1 / sqrt(|eigenvalue|), and a reconstruction error is no distance
-    and is refused.
+    components are normalised by ``1 / sqrt(|eigenvalue|)``, and a reconstruction error is no
+    distance and is refused.
     """
 
     gamma: float
@@ -353,7 +353,7 @@ class Sigmoid(_OfProduct):
 
 @dataclass(frozen=True)
 class MeanRBF(OfDistance):
-    """The mean of exp(-p gamma |x_v - y_v|^2) over integers p and views v of the columns.
+    """The mean of ``exp(-p gamma |x_v - y_v|^2)`` over integers p and views v of the columns.
 
     Several widths at little more than the price of one: the exponential is taken once, the other
     widths are its integer powers. (A mean of kernels on views of a table is a kernel: Scholkopf,
