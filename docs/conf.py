@@ -20,7 +20,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "command_reference",
@@ -29,6 +29,7 @@ exclude_patterns = ["_build", "tutorials_source", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 smartquotes = False  # two hyphens are two hyphens, as in options
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "kpca_apps"
 html_static_path = ["_static"]
