@@ -21,12 +21,17 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+BUILDING = ("docs", "release")
 PYTEST = ("-m", "pytest", "-W", "default::DeprecationWarning")
 
 
 def lowest_pins(project: dict[str, Any]) -> list[str]:
-    """Return each requirement of the project and its extras, ``>=`` made ``==``."""
-    extras = project.get("optional-dependencies", {})
+    """Return each requirement of the project and its extras, ``>=`` made ``==``.
+
+    The extras that only build the site and the packages are left out: no user installs them.
+    """
+    every_extra = project.get("optional-dependencies", {})
+    extras = {name: one for name, one in every_extra.items() if name not in BUILDING}
     every = [*project["dependencies"], *(one for extra in extras.values() for one in extra)]
     found = [one for one in every if not one.startswith("kpca-apps[")]
     for requirement in found:
@@ -46,7 +51,8 @@ def main(arguments: list[str]) -> int:
     folder = REPOSITORY / ".venv-lowest"
     venv.create(folder, clear=True, with_pip=True)
     python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    project_with_extras = f".[{','.join(project['optional-dependencies'])}]"
+    extras = [name for name in project["optional-dependencies"] if name not in BUILDING]
+    project_with_extras = f".[{','.join(extras)}]"
     install = [python, "-m", "pip", "install", "-q", "-e", project_with_extras, *pins]
     for command in (install, [python, "-m", "pip", "check"], [python, *PYTEST, *arguments]):
         code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
