@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import kpca_apps
@@ -29,3 +30,9 @@ def names() -> Iterator[str]:
 def test_documented(name: str) -> None:
     errors = validate(f"kpca_apps.{name}")["errors"]
     assert [message for code, message in errors if code in ASKED] == []
+
+
+@pytest.mark.parametrize("name", [name for name in kpca_apps.__all__ if name[0].isupper()])
+def test_attributes_are_described(name: str) -> None:
+    described = NumpyDocString(inspect.getdoc(getattr(kpca_apps, name)) or "")["Attributes"]
+    assert [one.name for one in described if not "".join(one.desc).strip()] == []

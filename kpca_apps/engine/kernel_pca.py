@@ -177,6 +177,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Only if ``preimage_`` is "ridge". A property: its regression is solved when it is first
         asked for, and ``hasattr`` asks for it; ``preimage_`` tells whether there is one.
     n_features_in_ : int
+        Columns seen in fit.
 
     See Also
     --------
