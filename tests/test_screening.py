@@ -212,8 +212,9 @@ def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
     assert role(label="zone", positive="0") == "label"
     model = fit_model(frame)
     plain = frame.assign(zone=np.arange(120) % 12)
+    some, same = frame.iloc[:60], plain.iloc[:60]
     np.testing.assert_array_equal(
-        score_table(model, frame, explain=0).scores, score_table(model, plain, explain=0).scores
+        score_table(model, some, explain=0).scores, score_table(model, same, explain=0).scores
     )
 
 

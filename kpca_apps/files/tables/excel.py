@@ -45,8 +45,8 @@ _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 def read_excel(
     data: bytes, label: str, sheet: str | int | None = None, skip_rows: int = 0
-) -> tuple[pl.DataFrame, IntArray, list[str]]:
-    """Read one sheet of a workbook; return its rows, their numbers in the sheet, and notes.
+) -> tuple[pl.DataFrame, IntArray, list[str], str]:
+    """Read one sheet of a workbook: its rows, their numbers in the sheet, notes, and its name.
 
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
     """
@@ -131,7 +131,7 @@ def read_excel(
     is_row = np.zeros(frame.height, bool)
     for cells in frame.iter_columns():
         is_row |= cells.is_not_null().to_numpy()
-    return frame.filter(is_row), np.flatnonzero(is_row) + above + 2, notes
+    return frame.filter(is_row), np.flatnonzero(is_row) + above + 2, notes, names[place]
 
 
 def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label: str) -> int:

@@ -7,6 +7,7 @@ protocol. No other library is imported: who gives a frame of one has it loaded.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -154,13 +155,36 @@ def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:
 
 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
-    """Take a polars frame for a table; its source carries the SHA-256 of the frame as CSV."""
+    """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
     plain = plain_types(frame)
     require_cells(plain.height, plain.width, one_line(name))
-    data = plain.write_csv().encode("utf-8")
-    sha256 = hashlib.sha256(data).hexdigest()
-    source = SourceInfo(name, "frame", sha256, len(data), *plain.shape, notes=tuple(notes))
+    digest = _Digest()
+    with pa.PythonFile(digest, "w") as sink:
+        for column in plain.iter_columns():
+            sink.write(np.packbits(column.is_null().to_numpy()).tobytes())
+            # Without what lies where a cell is missing, which may be anything.
+            known = column.drop_nulls().to_frame().rechunk()
+            cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
+            with pa.ipc.new_stream(sink, cells.schema) as stream:
+                stream.write_table(cells)
+    sha256, n_bytes = digest.sha256.hexdigest(), digest.n_bytes
+    source = SourceInfo(name, "frame", sha256, n_bytes, *plain.shape, notes=tuple(notes))
     return Table(plain, None, source)
+
+
+class _Digest(io.RawIOBase):
+    """A file that keeps the hash of what is written to it, and how much that was."""
+
+    def __init__(self) -> None:
+        self.sha256, self.n_bytes = hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sha256.update(data)
+        self.n_bytes += len(data)
+        return len(data)
 
 
 def _pandas() -> Any:

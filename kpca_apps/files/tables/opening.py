@@ -281,12 +281,12 @@ def _open(
             from kpca_apps.files.tables.excel import read_excel
 
             options.refuse("delimiter encoding bad_lines", "Excel", label)
-            frame, lines, remarks = read_excel(data, label, options.sheet, options.skip_rows)
+            frame, lines, remarks, name = read_excel(data, label, options.sheet, options.skip_rows)
             piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             piece = piece.append_column("line", pa.array(lines))
             pieces = iter([piece] if frame.height else [])
             rows = Rows(pieces, frame.columns, remarks, True)
-            source = replace(source, format="excel")
+            source = replace(source, format="excel", reading=f"{options.reading} sheet {name}")
             return collect(rows, source, label, digest.hexdigest, in_memory_rows, part_rows)
         if is_packed:
             raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
@@ -304,7 +304,7 @@ def _open(
 
     # A text, in the encoding that is given, marked, or fits.
     codec, name, remark = encoding_of(head, options.encoding)
-    source = replace(source, encoding=name, notes=notes + remark)
+    source = replace(source, encoding=name, notes=notes + remark, reading=options.reading)
     try:
         try:
             return _text(file, source, codec, options, in_memory_rows, part_rows)

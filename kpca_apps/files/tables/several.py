@@ -139,7 +139,7 @@ def combined(
     ]
     first_with: dict[str, str] = {}
     for table, name in zip(tables, shown, strict=True):
-        other = first_with.setdefault(table.source.sha256, name)
+        other = first_with.setdefault(table.source.fingerprint, name)
         if other != name:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
             notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
@@ -157,6 +157,7 @@ def combined(
         first.source.delimiter,
         (f'Read from {len(tables)} files, named in the column "{file_column}".', *notes),
         file_column,
+        hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )
     return Rows(pieces(), [*names, file_column], [], has_lines), source
 
@@ -196,8 +197,8 @@ def extended(
                 piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
                 yield piece.append_column("line", pa.array(lines)) if has_lines else piece
 
-    digest = hashlib.sha256(table.source.sha256.encode())
-    digest.update(other.source.sha256.encode() + np.packbits(marked).tobytes())
+    digest = hashlib.sha256(table.source.fingerprint.encode())
+    digest.update(other.source.fingerprint.encode() + np.packbits(marked).tobytes())
     rows = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
     source = replace(table.source, name=f"{table.source.name} and {rows}")
     given = Rows(pieces(), names, [], has_lines)

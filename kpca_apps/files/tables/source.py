@@ -73,6 +73,12 @@ class ReadOptions:
             given = one_line(str(self.bad_lines), 30)
             raise ConfigError(f"--bad-lines must be refuse or skip, got {given!r}")
 
+    @property
+    def reading(self) -> str:
+        """Which rows are left out; the sheet, delimiter and encoding used are known elsewhere."""
+        left_out = self.bad_lines == "skip"
+        return f"skip {self.skip_rows}{', bad lines' * left_out}" * bool(self.skip_rows or left_out)
+
     def refuse(self, names: str, kind: str, label: str) -> None:
         """Refuse those of some options that were given, as they do not apply to a kind of file."""
         for name in names.split():

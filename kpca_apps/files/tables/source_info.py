@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 
 __all__ = ["SourceInfo"]
@@ -21,3 +23,13 @@ class SourceInfo:
     delimiter: str | None = None  # of a text file
     notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
     file_column: str | None = None  # names the file each row comes from, where there are several
+    reading: str = ""  # what else decided which cells were read: sheet, lines skipped
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells tables from each other: of the bytes, and of how they were read, 64 hex digits.
+
+        The sheets of a workbook have the same bytes and hold other rows.
+        """
+        how = [self.sha256, self.format, self.encoding, self.delimiter, self.reading]
+        return hashlib.sha256(json.dumps(how).encode()).hexdigest()

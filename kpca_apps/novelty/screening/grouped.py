@@ -37,6 +37,7 @@ from kpca_apps.novelty.screening.verdict import (
     is_fitted_on,
     novelty_ranks,
     p_value_scale,
+    require_own_scores,
     score_rows,
     warnings_of_new,
 )
@@ -215,6 +216,9 @@ def judge_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     in_training = is_fitted_on(model, rows)
     keys, codes = rows.groups(model.options.columns.by)
     pieces = _pieces(model, keys, codes)
+    everyone = np.arange(rows.n_rows)
+    for piece in pieces if in_training else ():
+        require_own_scores(piece.model, rows, piece.positions if piece.name else everyone)
     raw = _raw_scores(pieces, rows, in_training=in_training)
     calibration, p_values, scores = None, None, raw
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training

@@ -133,7 +133,7 @@ def screen(
     if accept is not None:
         known = _find_accepted(accept, table, reference, of_reference, execution)
         # Rows of the reference itself are in it.
-        if known.n_rows and table.source.sha256 != reference.source.sha256:
+        if known.n_rows and table.source.fingerprint != reference.source.fingerprint:
             reference = extended(reference, table, known.is_accepted)
     model, rows = fit_groups(reference, of_reference, clean=True, execution=execution)
     model, scored = rows_to_score(model, table, options, execution, _marked(known))
@@ -494,7 +494,7 @@ def _notes(
     yield from verdict.warnings
     if labels and labels.note:
         yield labels.note
-    if not is_fitted_on and rows.source.sha256 == model.source.sha256:
+    if not is_fitted_on and rows.source.fingerprint == model.source.fingerprint:
         soft = SAME_TABLE if verdict.in_training else SAME_TABLE_LARGE
         if model.clean:
             smallest = 2 / (len(model.detector.calibration_scores_) + 1)

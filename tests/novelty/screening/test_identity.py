@@ -1,0 +1,100 @@
+"""A table is the one a model was fitted on if its bytes and the way they were read are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import polars as pl
+import pytest
+
+from kpca_apps import fit_model, load_model, save_model, score_table
+from kpca_apps.errors import ModelFileError
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.files.tables.opening import open_table
+from tests.files.model_parts import read_parts, write_parts
+
+SAME = "very one the model was fitted on"
+
+
+def rows(seed: int, n: int = 60) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 3)).round(3)
+
+
+def is_same(result: Any) -> bool:
+    return any(SAME in warning for warning in result.warnings)
+
+
+def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:
+    path, other = tmp_path / "two.xlsx", rows(1)
+    other[20] = 40.0
+    book = openpyxl.Workbook()
+    for title, cells in (("train", rows(0)), ("new", other)):
+        sheet = book.create_sheet(title)
+        for row in [["a", "b", "c"], *cells.tolist()]:
+            sheet.append(row)
+    del book["Sheet"]
+    book.save(path)
+    model = fit_model(path, sheet="train")
+    found = score_table(model, path, sheet="new")
+    assert found.ranks[20] == 1
+    assert not is_same(found)
+    for sheet in ("train", 1, "1"):
+        assert is_same(score_table(model, path, sheet=sheet))
+
+
+def test_skipped_lines_and_another_delimiter_make_another_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    # Cells that read as numbers whichever of two characters cuts them; two headers of equal length.
+    lines = [f"{a};{b}|{a}" for a, b in np.random.default_rng(0).integers(10, 99, (60, 2))]
+    path.write_text("\n".join(["a;b|e", "c;d|f", *lines]) + "\n")
+    sources = [
+        open_table(path, skip_rows=1).source,
+        open_table(path, skip_rows=0).source,
+        open_table(path, delimiter="|").source,
+        open_table(path, encoding="latin-1").source,
+        open_table(path, bad_lines="skip").source,
+    ]
+    assert len({source.sha256 for source in sources}) == 1
+    assert len({source.fingerprint for source in sources}) == len(sources)
+    sniffed = open_table(path).source
+    assert sniffed.fingerprint == open_table(path, delimiter=sniffed.delimiter).source.fingerprint
+
+
+def test_frames_are_known_by_their_cells_names_and_types() -> None:
+    frame = pl.DataFrame({"a": [1, 2, None], "b": ["x", None, "z"]})
+    prints = [
+        table_from_frame(one).source.fingerprint
+        for one in (
+            frame,
+            frame[::-1],
+            frame.rename({"a": "c"}),
+            frame.with_columns(pl.col("a").cast(pl.Float64)),
+            frame.with_columns(b=pl.lit("x")),
+        )
+    ]
+    assert len({*prints}) == len(prints)
+    again = pl.concat([frame[:1], frame[1:]], rechunk=False)
+    assert table_from_frame(again).source.fingerprint == prints[0]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("by", [(), ("g",)])
+def test_scores_that_were_changed_in_the_model_file_are_refused(
+    clean: bool, by: tuple[str, ...], tmp_path: Path
+) -> None:
+    # A second way in which the scores decide: those of groups.
+    cells = rows(0, 160)
+    table = {"g": ["u", "v"] * 80, **{name: cells[:, k] for k, name in enumerate("abc")}}
+    path = tmp_path / "m.kpca"
+    save_model(fit_model(table, clean=clean, by=by), path)
+    score_table(load_model(path), table)
+    document, arrays = read_parts(path)
+    for name, scores in arrays.items():
+        if name.endswith("training_scores"):
+            arrays[name] = scores.max() + scores.min() - scores
+    write_parts(path, document, arrays)
+    with pytest.raises(ModelFileError, match="changed"):
+        score_table(load_model(path), table)
