@@ -452,8 +452,10 @@ def score_table(
         Rows judged fine, as for `screen_table`; they are not flagged, and the model stays as it is.
     share, count, alpha, fdr : float, optional
         What flags rows, instead of the rule of the model; see `screen_table`.
-    id, label, positive, hide, explain, jobs : optional
+    id, label, positive, explain, jobs : optional
         As for `screen_table`; by default those of the model.
+    hide : str or sequence of str, optional
+        Columns to hide beside those that the model hides; see `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
     execution : Execution, optional
