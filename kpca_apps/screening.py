@@ -17,7 +17,13 @@ from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import atomic_write
-from kpca_apps.files.tables.frames import column_name, frame_beside, frame_rows, read_frame
+from kpca_apps.files.tables.frames import (
+    column_name,
+    frame_beside,
+    frame_rows,
+    frame_without,
+    read_frame,
+)
 from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
@@ -28,7 +34,7 @@ from kpca_apps.novelty.screening.run import found_columns, inherit_options, scor
 from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution, take_rows
 from kpca_apps.novelty.table.rows import AnyTable, column_names
-from kpca_apps.report.novelty.text import headline, is_missing, row_name, without_hidden
+from kpca_apps.report.novelty.text import headline, is_missing, row_name
 
 __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 
@@ -86,8 +92,14 @@ class Screening(ScreeningResult):
     _table: AnyTable
     _frame: Any  # that was given; None for a path or a table
 
-    def to_frame(self) -> Any:
+    def to_frame(self, *, keep_hidden: bool = False) -> Any:
         """Return all rows in input order: their columns, and what was found about each.
+
+        Parameters
+        ----------
+        keep_hidden : bool
+            Whether the cells of hidden columns stay; by default they are empty, and a hidden index
+            counts the rows.
 
         Returns
         -------
@@ -106,10 +118,15 @@ class Screening(ScreeningResult):
             frame = pl.concat([part.read().frame for part in table.parts])
         elif isinstance(table, Table) and frame is None:
             frame = table.frame
-        return frame_beside(frame, found_columns(self))
+        return frame_beside(self._visible(frame, keep_hidden), found_columns(self))
 
-    def flagged(self) -> Any:
+    def flagged(self, *, keep_hidden: bool = False) -> Any:
         """Return the flagged rows alone, oddest first, with the columns of `to_frame`.
+
+        Parameters
+        ----------
+        keep_hidden : bool
+            As for `to_frame`.
 
         Returns
         -------
@@ -123,15 +140,19 @@ class Screening(ScreeningResult):
             for name, values in found_columns(self).items()
         }
         if self._frame is not None:
-            rows = frame_rows(self._frame, places)
+            rows = frame_rows(self._visible(self._frame, keep_hidden), places)
         else:
             rows = take_rows(self._table, places, Execution()).frame
+            rows = self._visible(rows, keep_hidden)
         return frame_beside(rows, found)
+
+    def _visible(self, frame: Any, keep_hidden: bool) -> Any:
+        """Empty hidden columns of a frame, or leave them."""
+        names = column_names(self._table)
+        return frame if keep_hidden else frame_without(frame, names, self.hidden_columns)
 
     def save_report(self, path: str | Path) -> None:
         """Write the report: one page of HTML that needs nothing beside itself.
-
-        Values of hidden columns are not in it.
 
         Parameters
         ----------
@@ -154,11 +175,10 @@ class Screening(ScreeningResult):
             file.write(render_screening(self).encode("utf-8"))
 
     def __repr__(self) -> str:
-        shown = without_hidden(self)
-        rows = shown.oddest_of_each_kind[:SHOWN]
+        rows = self.oddest_of_each_kind[:SHOWN]
         return "\n".join(
             one_line(text, WIDTH if number else 2 * WIDTH)
-            for number, text in enumerate(["".join(headline(shown)), *map(_line, rows)])
+            for number, text in enumerate(["".join(headline(self)), *map(_line, rows)])
         )
 
     def _repr_html_(self) -> str:
@@ -253,7 +273,8 @@ def screen_table(
         Columns whose groups are judged among themselves: each of 50 rows or more by a model of its
         own, the others by that of the whole table.
     hide : str or sequence of str
-        Columns that are used, but whose values are not shown.
+        Columns that are used, but whose values are neither shown nor in the result; only the
+        model, and `to_frame` if asked, has them.
     dayfirst : bool, optional
         Order of day and month where the cells of a column leave it open.
     explain : int
@@ -431,8 +452,10 @@ def score_table(
         Rows judged fine, as for `screen_table`; they are not flagged, and the model stays as it is.
     share, count, alpha, fdr : float, optional
         What flags rows, instead of the rule of the model; see `screen_table`.
-    id, label, positive, hide, explain, jobs : optional
+    id, label, positive, explain, jobs : optional
         As for `screen_table`; by default those of the model.
+    hide : str or sequence of str, optional
+        Columns to hide beside those that the model hides; see `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
     execution : Execution, optional

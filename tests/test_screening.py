@@ -341,8 +341,35 @@ def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
     assert all(re.search(values, text) for text in shown(screen_table(frame)))
     found = screen_table(frame, hide=["bill", "index"])
     assert not any(re.search(values, text) for text in shown(found))
-    # What was given is given back.
-    assert found.flagged().loc["secret 07", "bill"] == 77777.125
+    # Neither is it in a frame, unless it is asked for; rows are known by their place.
+    assert found.to_frame()["bill"].isna().all() and found.to_frame().index[7] == 7
+    assert found.flagged().loc[7].equals(found.to_frame().loc[7])
+    kept = found.flagged(keep_hidden=True)
+    assert kept.loc["secret 07", "bill"] == found.to_frame(keep_hidden=True).iloc[7]["bill"]
+    assert kept.loc["secret 07", "bill"] == 77777.125
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "dict", "file"])
+def test_hidden_columns_are_empty_in_frames_of_every_kind(library: str, tmp_path: Path) -> None:
+    frame = pl.from_pandas(birds(odd=0).reset_index(drop=True))
+    frame.write_parquet(tmp_path / "birds.parquet")
+    given = {
+        "polars": frame,
+        "pyarrow": frame.to_arrow(),
+        "dict": frame.to_dict(as_series=False),
+        "file": tmp_path / "birds.parquet",
+    }[library]
+    found = screen_table(given, hide="bill")
+
+    def cells(frame: Any) -> pl.Series:
+        frame = pl.from_arrow(frame) if library == "pyarrow" else frame
+        return pl.Series(frame["bill"])
+
+    assert cells(found.to_frame()).dtype == cells(found.to_frame(keep_hidden=True)).dtype
+    assert cells(found.to_frame()).null_count() == 60
+    assert cells(found.flagged()).null_count() == found.n_flagged == 1
+    assert cells(found.to_frame(keep_hidden=True)).equals(frame["bill"])
+    assert "bill" in frame.columns and frame["bill"].null_count() == 0
 
 
 def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path) -> None:

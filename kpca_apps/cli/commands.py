@@ -93,6 +93,9 @@ def next_steps(
         (parameter,) = (one for one in context.command.params if one.name == name)
         if params[name] != parameter.default:
             words += [f"--{name.replace('_', '-')}", str(params[name])]
+    if saved is None:  # the model was not told
+        words += ["--id", params["id"]] if params["id"] else []
+        words += [word for column in params["hide"] or () for word in ("--hide", column)]
     accepted = [str(params["accept"])] if params["accept"] else []
     words += [word for path in accepted for word in ("--accept", _portable(path))]
     missing = _missing(model, *table, *accepted)

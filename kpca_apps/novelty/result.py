@@ -6,7 +6,7 @@ They are all that a report, a JSON file or a terminal summary looks at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -74,7 +74,7 @@ class ColumnProfile:
     # "duplicate", "empty", "excluded", "label" or "id".
     role: str
     used: bool  # whether the model sees it
-    hidden: bool  # whether its values stay out of the report (--hide)
+    hidden: bool  # whether its values stay out of the result (--hide)
     why: str  # one clause: the rule that decided ("4 distinct strings")
     n_missing: int  # cells without a value
     n_distinct: int  # distinct values among the rest
@@ -175,7 +175,7 @@ class RankedRow:
 
 @dataclass(frozen=True)
 class FlaggedRow:
-    """A flagged row with the first reason for it; holds no value of a hidden column."""
+    """A flagged row with the first reason for it."""
 
     rank: int  # 1 = oddest
     row: int  # position in the table, 1 = first row of data
@@ -200,11 +200,6 @@ class Pattern:
     columns: tuple[str, ...]  # of the reason
     sentence: str  # what is odd of them and what they share, in one line
     common: tuple[str, str] | None = None  # another column, and the value most have, others not
-
-    def without_values(self) -> Pattern:
-        """Leave only how many rows it is, and in which columns."""
-        sentence = f"{len(self.rows):,} rows are odd for the same reason (values hidden)."
-        return replace(self, sentence=sentence, common=None)
 
 
 @dataclass(frozen=True)
@@ -480,6 +475,12 @@ class ScreeningResult:
     row_ids: Mapping[int, str] = field(default_factory=dict)
     accepted: AcceptedRows | None = None  # None: nobody named such rows
     is_accepted: BoolArray | None = None  # (n,), which they are
+    by: tuple[str, ...] = ()  # columns whose groups the rows are judged in
+
+    @property
+    def hidden_columns(self) -> frozenset[str]:
+        """Columns of the table whose values are not in the result."""
+        return frozenset(column.name for column in self.columns if column.hidden)
 
     @cached_property
     def flagged_by_row(self) -> tuple[FlaggedRow, ...]:

@@ -17,8 +17,6 @@ from kpca_apps.report.denoising.text import headline as denoising_headline
 from kpca_apps.report.novelty.text import (
     diff_headline,
     headline,
-    without_hidden,
-    without_hidden_columns,
 )
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
@@ -51,11 +49,9 @@ Result = (
 def result_to_json(result: Result) -> str:
     """Write a result as JSON with sorted keys, the same bytes for the same result.
 
-    Clock, host, timings, what was resumed and the values of hidden columns are left out. NaN is
-    ``null``, infinity is ``"inf"``.
+    Clock, host, timings and what was resumed are left out. NaN is ``null``, infinity is ``"inf"``.
     """
     if isinstance(result, ScreeningResult):
-        result = without_hidden(result)
         content = _fields(result, DRAWN) | {
             "kind": "novelty screening",
             "sentence": "".join(headline(result)),
@@ -70,10 +66,7 @@ def result_to_json(result: Result) -> str:
     elif isinstance(result, ScreeningDiff):
         content = _fields(result) | {"kind": "novelty diff", "sentence": diff_headline(result)}
     elif isinstance(result, ComparisonResult):
-        content = _fields(result, ("columns",)) | {
-            "columns": _encode(without_hidden_columns(result.columns)),
-            "kind": "novelty comparison",
-        }
+        content = _fields(result) | {"kind": "novelty comparison"}
     elif isinstance(result, DenoisingResult):
         content = _fields(result, LEFT_OUT) | {
             "kind": "denoising",

@@ -51,8 +51,8 @@ OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept label positive id exclude categorical numeric by "
         "hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        f"calibration seed jobs workers scheduler out force format flagged {READING} json "
-        "quiet dry-run config"
+        "calibration seed jobs workers scheduler out force format keep-hidden flagged "
+        f"{READING} json quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric by hide dayfirst "
@@ -61,11 +61,11 @@ OPTIONS = {
     ),
     "novelty score": (
         "share count alpha fdr accept label positive id hide explain jobs workers scheduler out "
-        f"force format flagged {READING} json quiet config"
+        f"force format keep-hidden flagged {READING} json quiet config"
     ),
-    "novelty explain": f"row line accept id {READING} json quiet config",
+    "novelty explain": f"row line accept id hide {READING} json quiet config",
     "novelty compare": (
-        "label positive id exclude categorical numeric dayfirst monthfirst kernel gamma sigma "
+        "label positive id exclude categorical numeric hide dayfirst monthfirst kernel gamma sigma "
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),

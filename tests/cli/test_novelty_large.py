@@ -148,8 +148,8 @@ TAKEN = [
     *((command, option) for command in ("screen", "reference", "plan", "fit") for option in
       (*OF_ROWS, *OF_COLUMNS)),
     *(("score", option) for option in OF_ROWS),
-    ("explain", "--id"),
-    *(("compare", option) for option in ("--label", "--id", *OF_COLUMNS)),
+    *(("explain", option) for option in ("--id", "--hide")),
+    *(("compare", option) for option in (*OF_ROWS, *OF_COLUMNS)),
 ]  # fmt: skip
 
 

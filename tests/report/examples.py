@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kpca_apps.files.tables.source_info import SourceInfo
+from kpca_apps.novelty.redact import redact
 from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnPlane,
@@ -386,12 +387,9 @@ def long_names() -> ScreeningResult:
 
 def hidden() -> ScreeningResult:
     result = screening()
-    return replace(
+    result = replace(
         result,
-        columns=tuple(
-            replace(c, hidden=True) if c.name in ("Flipper Length (mm)", "Individual ID") else c
-            for c in result.columns
-        ),
+        id_column="Individual ID",
         ranked=tuple(
             replace(row, cells=(("Flipper Length (mm)", "1950"), ("Species", "Adelie")))
             for row in result.ranked
@@ -402,6 +400,7 @@ def hidden() -> ScreeningResult:
             Pattern((7, 8, 9), ("Species",), "3 rows read Gentoo.", ("Body Mass (g)", "3,650")),
         ),
     )
+    return redact(result, {"Flipper Length (mm)", "Individual ID"})
 
 
 def together() -> ScreeningResult:

@@ -107,7 +107,10 @@ class NoveltyOptions(Options):
         common=True,
     )
     hide: list[str] | None = _column(
-        "Keep the values of this column out of the report. Repeatable.", "COL", common=True
+        "Use this column, but keep its values out of all that is written but the model. "
+        "Repeatable.",
+        "COL",
+        common=True,
     )
     dayfirst: bool | None = _column(
         "Order of day and month in dates that can be read both ways.",
@@ -159,6 +162,7 @@ class NoveltyOptions(Options):
     format: TableFormat = files(
         "Format of the scored table: csv or parquet.", "KIND", default="csv"
     )
+    keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
     flagged: FlaggedFormat = files(
         "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
         "coloured.",
@@ -364,7 +368,7 @@ def finish(
 ) -> None:
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
     from kpca_apps.cli.commands import next_steps
-    from kpca_apps.cli.novelty.lines import say_findings
+    from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
@@ -376,7 +380,9 @@ def finish(
     result = replace(result, next_steps=steps, flagged_file=flagged_file)
     with run.working("Writing", table), folder as building:
         scored = building / f"scored.{run.options.format}"
-        notes = write_scored_table(table, result, scored, run.execution)
+        notes = write_scored_table(
+            table, result, scored, run.execution, keep_hidden=run.options.keep_hidden
+        )
         notes += write_flagged_rows(
             table, result, model.encoder.plan, building / flagged_file, run.execution
         )
@@ -388,11 +394,9 @@ def finish(
         drawn = ScreeningDrawings.of(result)
         pages = [(REPORT_FILE, render_screening(result, drawn))]
         write_result(building, result, pages, screening_figures(drawn), run.clock)
-    say_findings(run.console, result, table.source.notes)
+    say_findings(run.console, result)
     if save:
-        run.console.say(
-            f"{MODEL_FILE} holds rows of {model.source.name}: share it as you would share the data."
-        )
+        run.console.say(f"{MODEL_FILE} {held(model)}")
     print_result(run.console, folder.path, result, run.options.json)
 
 
@@ -446,7 +450,7 @@ def screen(
         finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="accept positive explain out format flagged")
+@command(app, without="accept positive explain out format keep_hidden flagged")
 def fit(
     reference: Annotated[
         list[str],
@@ -477,7 +481,8 @@ def fit(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.novelty.lines import learned, say_warnings
+        from kpca_apps.cli.novelty.lines import held, learned, say_warnings
+        from kpca_apps.novelty.redact import told
         from kpca_apps.novelty.screening.grouped import fit_groups
         from kpca_apps.novelty.screening.model import save_model
 
@@ -486,10 +491,8 @@ def fit(
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
-    say_warnings(console, fitted.warnings)
-    console.say(
-        f"The model holds rows of {rows.source.name}: share it as you would share the data."
-    )
+    say_warnings(console, told(fitted.warnings, chosen.columns.hide))
+    console.say(f"The model {held(fitted)}")
     if options.json:
         console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})
     else:
@@ -533,7 +536,7 @@ def score(
         finish(run, context, folder, rows, result, loaded, save=False)
 
 
-@command(app, only="accept id delimiter encoding sheet skip_rows bad_lines json quiet config")
+@command(app, only="accept id hide delimiter encoding sheet skip_rows bad_lines json quiet config")
 def explain(
     model: ModelArgument,
     table: TableArgument,
@@ -581,8 +584,8 @@ def explain(
 
 @command(
     app,
-    without="share count alpha fdr accept by hide explain calibration workers scheduler format "
-    "flagged",
+    without="share count alpha fdr accept by explain calibration workers scheduler format "
+    "keep_hidden flagged",
 )
 def compare(
     context: typer.Context,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
 from kpca_apps.files.names import one_line
 from kpca_apps.novelty.screening.verdict import rate_statement
+from kpca_apps.novelty.table.columns import listed
 from kpca_apps.report.novelty.text import (
     PRECISION,
     REST,
@@ -18,7 +19,6 @@ from kpca_apps.report.novelty.text import (
     is_missing,
     scores_text,
     verdict,
-    without_hidden,
 )
 from kpca_apps.report.text import plural
 
@@ -41,37 +41,36 @@ MAX_PATTERNS = 3
 SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
 
 
-def say_findings(console: Console, result: ScreeningResult, notes: tuple[str, ...]) -> None:
-    """Say what a screening found, with the notes on its table; hidden values are not said."""
-    visible = without_hidden(result)
-    console.say("".join(headline(visible)))
-    if visible.accepted is not None:
-        console.say(visible.accepted.statement)
-    console.lines(["", *summary_lines(visible), ""])
-    if visible.odd_cells:
-        console.lines([*odd_cell_lines(visible), ""])
-    if visible.groups:
-        console.lines([*group_lines(visible), ""])
-    for pattern in visible.patterns[:MAX_PATTERNS]:
+def say_findings(console: Console, result: ScreeningResult) -> None:
+    """Say what a screening found, with what is to know of how its table was read."""
+    console.say("".join(headline(result)))
+    if result.accepted is not None:
+        console.say(result.accepted.statement)
+    console.lines(["", *summary_lines(result), ""])
+    if result.odd_cells:
+        console.lines([*odd_cell_lines(result), ""])
+    if result.groups:
+        console.lines([*group_lines(result), ""])
+    for pattern in result.patterns[:MAX_PATTERNS]:
         console.say(pattern.sentence)
-    if len(visible.patterns) > MAX_PATTERNS:
+    if len(result.patterns) > MAX_PATTERNS:
         console.say(
-            f"... and {len(visible.patterns) - MAX_PATTERNS} more such patterns in result.json."
+            f"... and {len(result.patterns) - MAX_PATTERNS} more such patterns in result.json."
         )
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "flagged row")
         console.say(f"{result.flagged_file} holds {rows}, ready to send to who can mend them.")
-    if visible.moved:
+    if result.moved:
         assert result.reference is not None
-        console.lines(moved_lines(visible.moved, result.reference.name))
+        console.lines(moved_lines(result.moved, result.reference.name))
     console.say(_threshold_text(result))
     if result.scale is not None:
         console.say(result.scale.statement)
     for evaluation in result.evaluations:
         console.say(_labels_text(evaluation))
-    for note in notes:
+    for note in result.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
 
@@ -271,6 +270,15 @@ def learned(model: NoveltyModel) -> str:
     if not math.isfinite(detector.threshold_):
         return f"{what} {statement}"
     return f"{what} Threshold {scores_text([], detector.threshold_)[1]}. {statement}"
+
+
+def held(model: NoveltyModel) -> str:
+    """Say what of its table a model holds, and so its file."""
+    hidden = [spec.name for spec in model.encoder.plan.used if spec.hidden]
+    noun = "column" if len(hidden) == 1 else "columns"
+    among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
+    name = one_line(model.source.name)
+    return f"holds rows of {name}{among}: share it as you would share the data."
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:

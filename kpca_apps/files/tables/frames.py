@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -152,6 +152,34 @@ def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:
     if _is_pandas(frame, "DataFrame"):
         return frame.iloc[positions]
     return frame.take(positions) if isinstance(frame, pa.Table) else frame[positions]
+
+
+def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> Any:
+    """Empty some columns of a frame of pandas, polars or pyarrow, known by the names of its table.
+
+    Those of an index come first in the table; a hidden one becomes a count of the rows.
+    """
+    names = list(names)
+    if _is_pandas(frame, "DataFrame"):
+        n_index = len(names) - frame.shape[1]
+        frame = frame.copy(deep=False)
+        if any(name in hidden for name in names[:n_index]):
+            frame = frame.reset_index(drop=True)
+        for place, name in enumerate(names[n_index:]):
+            if name in hidden:
+                frame.isetitem(place, _pandas().Series(None, index=frame.index, dtype=object))
+        return frame
+    if isinstance(frame, pa.Table):
+        for place, name in enumerate(names):
+            if name in hidden:
+                field = frame.schema.field(place)
+                frame = frame.set_column(place, field, pa.nulls(len(frame), field.type))
+        return frame
+    return frame.with_columns(
+        pl.lit(None, cells.dtype).alias(cells.name)
+        for cells, name in zip(frame.iter_columns(), names, strict=True)
+        if name in hidden
+    )
 
 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.compare.labels import Labels, read_labels
+from kpca_apps.novelty.redact import redact, told, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -49,9 +50,18 @@ def compare_table(
     options = options or ScreeningOptions()
     if options.columns.label is None:
         raise ConfigError("a comparison needs known labels: name the label column")
+    hidden = options.columns.hide
+    with without_values(hidden):
+        return redact(_compared(table, options, command, execution or Execution()), hidden)
+
+
+def _compared(
+    table: AnyTable, options: ScreeningOptions, command: str, execution: Execution
+) -> ComparisonResult:
+    assert options.columns.label is not None
     check_options(options.columns, column_names(table), table.source.name)
     whole = in_parts(table)
-    table = draw_sample(whole, options.seed, execution or Execution()).table
+    table = draw_sample(whole, options.seed, execution).table
     labels = read_labels(table, options.columns.label, options.positive)
     plain = replace(options, share=None, count=None, alpha=None, fdr=None)
     start = time.perf_counter()
@@ -77,7 +87,7 @@ def compare_table(
         source=table.source,
         evaluations=tuple(evaluations),
         columns=rows.profiles(),
-        warnings=tuple(warnings),
+        warnings=told(warnings, options.columns.hide),
         settings={
             "label": labels.column,
             "positive": labels.positive,

@@ -83,8 +83,9 @@ def diff_runs(
     work = execution or Execution()
     runs = _read(old), _read(new)
     of_column = [run.columns for run in runs]
-    shared = [name for name in of_column[0] if name in of_column[1]]
-    hidden = {name for name in shared if any(of[name]["hidden"] for of in of_column)}
+    # What either hides is not there: its cells are empty, or are not to be told.
+    hidden = {name for of in of_column for name, column in of.items() if column["hidden"]}
+    shared = [name for name in of_column[0] if name in of_column[1] and name not in hidden]
     key = _identifier(of_column, shared, [run.summary.n_rows for run in runs])
     keys = [key] if key else shared
     if not keys:
@@ -97,7 +98,7 @@ def diff_runs(
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(flagged), strict=True)
     ]
-    lists = _lists(flagged, others, [n for n in shared if n not in hidden], hidden, key)
+    lists = _lists(flagged, others, shared, hidden, key)
     settings_changed = _settings_changed(*(run.result for run in runs))
     parts = [
         {str(c["name"]): float(c["reason_share"]) for c in run.result["columns"]} for run in runs
@@ -108,11 +109,11 @@ def diff_runs(
     ]
     told = [one for one in reasons if abs(one[1] - one[2]) >= LEAST_PART]
     return ScreeningDiff(
-        old=runs[0].summary,
-        new=runs[1].summary,
+        old=_summary(runs[0], hidden),
+        new=_summary(runs[1], hidden),
         matched_by=f'the column "{one_line(key)}"' if key else "the cells of all shared columns",
         **lists,
-        moved=_moved(runs, shared, hidden, work),
+        moved=_moved(runs, shared, work),
         added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
         reasons=tuple(sorted(told, key=lambda one: -abs(one[1] - one[2]))),
@@ -121,6 +122,16 @@ def diff_runs(
         versions=library_versions(),
         warnings=(*_doubts(settings_changed), *_repeated(of_column, key)),
         command=command,
+    )
+
+
+def _summary(run: _Run, hidden: Collection[str]) -> RunSummary:
+    """Name a run and what it found; its own sentence may tell what only the other run hides."""
+    summary = run.summary
+    if {*hidden} <= {name for name, column in run.columns.items() if column["hidden"]}:
+        return summary
+    return replace(
+        summary, sentence=f"{summary.n_flagged:,} of {summary.n_rows:,} rows are flagged."
     )
 
 
@@ -188,7 +199,7 @@ def _identifier(
     for role in ("id", "identifier"):
         for name in shared:
             if all(
-                of[name]["role"] == role and not of[name]["hidden"] and of[name]["n_distinct"] == n
+                of[name]["role"] == role and of[name]["n_distinct"] == n
                 for of, n in zip(of_column, n_rows, strict=True)
             ):
                 return name
@@ -269,7 +280,7 @@ def _listed(
                 changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
     columns = row["reason_column"] or ""
     reason = columns
-    if columns and not {*columns.split(", ")} & {*hidden}:
+    if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
         reason = f"{columns}: {row['seen']}, expected {row['expected']}"
     return ListedRow(
         name=one_line(row["key"], CELL) if key else f"row of rank {row['place']}",
@@ -281,9 +292,7 @@ def _listed(
     )
 
 
-def _moved(
-    runs: Sequence[_Run], shared: Sequence[str], hidden: Collection[str], work: Execution
-) -> Any:
+def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
     """Compare the columns of both tables, read as the plan of the new one says."""
     samples = [draw_sample(run.table, 0, work).table for run in runs]
     roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
@@ -296,7 +305,7 @@ def _moved(
     of_table = [
         [ColumnSummary.of(sample.column(spec.name), spec) for spec in plan.used] for sample in cut
     ]
-    return moved_columns(of_table[0], of_table[1], [*hidden])
+    return moved_columns(of_table[0], of_table[1])
 
 
 def _settings_changed(

@@ -94,19 +94,18 @@ def list_flagged(
     explain: bool,
 ) -> tuple[FlaggedRow, ...]:
     """List the oddest flagged rows; what `ranked` says of the first of them is not sought again."""
-    rows, hidden = verdict.rows, {s.name for s in model.encoder.plan.specs if s.hidden}
+    rows = verdict.rows
     n_cells = max(len(rows.sample_table.frame.columns), 1)
     most = min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
     # A flagged row scores higher than any other: they are the first of the list.
     flagged = top_rows(verdict.ranks, min(int(verdict.flagged.sum()), most))
     known = [row for row in ranked[: len(flagged)] if row.explained or not explain]
-    has_id = id_column is not None and id_column not in hidden
     found = [
         FlaggedRow(
             row.rank,
             row.row,
             row.line,
-            row.id if has_id else None,
+            row.id,
             *_first_reason(row.reasons),
             " ".join(row.hints),
         )
@@ -117,7 +116,7 @@ def list_flagged(
         return tuple(found)
     table = rows.take(others)
     reasons = _first_reasons(model, verdict, table, others) if explain else []
-    ids = table.column(id_column) if has_id and id_column is not None else None
+    ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(others.tolist()):
         found.append(
             FlaggedRow(
@@ -227,8 +226,7 @@ def write_flagged_rows(
     listed = result.flagged_rows
     positions = np.array([one.row - 1 for one in listed], dtype=np.int64)
     rows = take_rows(table, positions, execution or Execution())
-    hidden = {column.name for column in result.columns if column.hidden}
-    shown = [name for name in rows.frame.columns if name not in hidden]
+    shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id leads, beside the place of the row, and is not repeated among its cells.
     shown.sort(key=lambda name: name != result.id_column)
     n_leading = int(result.id_column in shown)

@@ -26,6 +26,7 @@ from kpca_apps.novelty.detector.threshold import (
     conformal_p_values,
     rate_threshold,
 )
+from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.novelty.screening.model import MAX_GROUPS, GroupModel, NoveltyModel, fit_table
@@ -84,9 +85,20 @@ def fit_groups(
 ) -> tuple[NoveltyModel, TableRows]:
     """Fit a model to a table, as `fit_table`, and one to each group of rows that is asked for."""
     by, execution = options.columns.by, execution or Execution()
-    if not by:
-        return fit_table(table, options, clean=clean, is_accepted=is_accepted, execution=execution)
-    _refuse_accepted(is_accepted)
+    with without_values(options.columns.hide):
+        if not by:
+            return fit_table(
+                table, options, clean=clean, is_accepted=is_accepted, execution=execution
+            )
+        _refuse_accepted(is_accepted)
+        return _fit_by(table, options, clean, execution)
+
+
+def _fit_by(
+    table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
+) -> tuple[NoveltyModel, TableRows]:
+    """Fit a model to a table and to each of its groups."""
+    by = options.columns.by
     if options.kernel is not None or options.n_components is not None:
         flag_of = "kernel" if options.n_components is None else "components"
         raise ConfigError(
@@ -98,7 +110,7 @@ def fit_groups(
     rule = resolve_rule(options, clean=clean)
     keys, codes = table_groups(table, by, execution)
     enough = rows_needed(rule)
-    own = _own_groups(keys, codes, by, enough, table.source.name, options.columns.hide)
+    own = _own_groups(keys, codes, by, enough, table.source.name)
     whole, rows = fit_table(table, options, clean=clean, execution=execution)
     share = rule.setting / rows.n_rows if rule.name == "count" else rule.setting
     settings = replace(
@@ -147,7 +159,6 @@ def _own_groups(
     by: Sequence[str],
     enough: int,
     where: str,
-    hidden: Sequence[str],
 ) -> list[int]:
     """Places of the groups that get a model of their own, largest first; ConfigError if none."""
     if len(keys) == 1:
@@ -157,12 +168,13 @@ def _own_groups(
     order = sorted(range(len(keys)), key=lambda place: (-int(sizes[place]), names[place]))
     own = [place for place in order if sizes[place] >= enough]
     if not own:
-        largest = "" if {*by} & {*hidden} else f", {quoted(_text(keys[order[0]]))},"
-        raise ConfigError(
+        few = (
             f"{where}: none of the {len(keys):,} groups by {listed(by)} has the {enough:,} rows "
-            f"that a model needs: the largest{largest} has {sizes[order[0]]:,}; leave --by out, or "
-            "name a column of fewer values"
+            "that a model needs: the largest"
         )
+        size = f" has {sizes[order[0]]:,}; leave --by out, or name a column of fewer values"
+        largest = f", {quoted(_text(keys[order[0]]))},"
+        raise ConfigError(Note(f"{few}{largest}{size}", f"{few}{size}", tuple(by)))
     return own[:MAX_GROUPS]
 
 
@@ -260,8 +272,8 @@ def judge_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         warnings=(
             *(model.warnings if in_training else warnings_of_new(model, rows)),
             *_rest_note(model, keys, codes),
-            *_model_notes(pieces),
-            *_too_few_note(threshold, pieces),
+            *_model_notes(model, pieces),
+            *_too_few_note(model, threshold, pieces),
             *too_few,
         ),
         pieces=tuple(pieces),
@@ -286,14 +298,12 @@ def _pieces(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> l
     """Part rows, whose groups are `codes` (n,), by who judges them; those of the rest come last."""
     by = model.options.columns.by
     place_of = {key: place for place, key in enumerate(keys)}
-    hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
-    for number, group in enumerate(model.groups, 1):
+    for group in model.groups:
         positions = np.flatnonzero(codes == place_of.get(group.values, -1))
-        name = f"group {number}" if hidden & {*by} else _name(by, group.values)
         if len(positions):
             is_rest[positions] = False
-            pieces.append(Piece(name, group.model, positions, math.inf))
+            pieces.append(Piece(_name(by, group.values), group.model, positions, math.inf))
     if is_rest.any():
         pieces.append(Piece("", model, np.flatnonzero(is_rest), math.inf))
     return pieces
@@ -402,7 +412,7 @@ def _how_judged(model: NoveltyModel, pieces: Sequence[Piece]) -> str:
     return f"By {by}: {models}{calibrated} of {'its' if n_own == 1 else 'their'} own{rest}."
 
 
-def _rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[str]:
+def _rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[Note]:
     """Say which groups have no model of their own."""
     by, own = model.options.columns.by, {group.values for group in model.groups}
     others = [place for place, key in enumerate(keys) if key not in own]
@@ -410,21 +420,21 @@ def _rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -
         return
     sizes = np.bincount(codes, minlength=len(keys))
     others.sort(key=lambda place: (-int(sizes[place]), _text(keys[place])))
-    is_hidden = any(spec.hidden for spec in model.encoder.plan.specs if spec.name in by)
     names = ", ".join(quoted(_text(keys[place])) for place in others[:NAMED])
     more = f" and {len(others) - NAMED:,} more" if len(others) > NAMED else ""
-    which = "" if is_hidden else f" ({names}{more})"
     groups = "1 group" if len(others) == 1 else f"{len(others):,} groups"
     verb, its = ("has", "its") if len(others) == 1 else ("have", "their")
     most = f", and at most {MAX_GROUPS} groups have one" if len(own) == MAX_GROUPS else ""
-    yield (
-        f"{groups} by {listed(by)}{which} {verb} no model of {its} own, which takes "
+    judged = (
+        f" {verb} no model of {its} own, which takes "
         f"{rows_needed(model.rule):,} rows of {one_line(model.source.name)}{most}: their "
         f"{_rows(int(sizes[others].sum()))} judged by the model of the whole table."
     )
+    which = f"{groups} by {listed(by)}"
+    yield Note(f"{which} ({names}{more}){judged}", f"{which}{judged}", by)
 
 
-def _model_notes(pieces: Sequence[Piece]) -> list[str]:
+def _model_notes(model: NoveltyModel, pieces: Sequence[Piece]) -> Iterator[Note]:
     """Say what the models of groups warn of."""
     told: dict[str, list[str]] = {}
     for piece in pieces:
@@ -433,18 +443,26 @@ def _model_notes(pieces: Sequence[Piece]) -> list[str]:
             few = piece.model.clean and not np.isfinite(detector.threshold_)
             for text in detector.warnings_[:-1] if few else detector.warnings_:
                 told.setdefault(text, []).append(piece.name)
-    return [f"In {listed(where)}: {text}" for text, where in told.items()]
+    for text, where in told.items():
+        bare = "1 group" if len(where) == 1 else f"{len(where):,} groups"
+        by = model.options.columns.by
+        yield Note(f"In {listed(where)}: {text}", f"In {bare}: {text}", by)
 
 
-def _too_few_note(threshold: ThresholdInfo, pieces: Sequence[Piece]) -> Iterator[str]:
+def _too_few_note(
+    model: NoveltyModel, threshold: ThresholdInfo, pieces: Sequence[Piece]
+) -> Iterator[Note]:
     """Say in which groups alone nothing can be flagged at the rate asked for."""
     few = [piece.name for piece in pieces if math.isinf(piece.threshold)]
     if few and math.isfinite(threshold.value):
-        yield (
-            f"In {listed(few)} nothing can be flagged: the reference has too few rows there for "
+        nothing = (
+            " nothing can be flagged: the reference has too few rows there for "
             f"{threshold.rule} {threshold.setting:.3g}; take a larger rate, or fit with this one, "
             "and the model of the whole table judges them."
         )
+        bare = "1 group" if len(few) == 1 else f"{len(few):,} groups"
+        by = model.options.columns.by
+        yield Note(f"In {listed(few)}{nothing}", f"In {bare}{nothing}", by)
 
 
 def _rows(count: int) -> str:

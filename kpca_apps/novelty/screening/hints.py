@@ -88,7 +88,7 @@ def hint_rows(
     names = {
         place: coder.spec.name
         for place, coder in enumerate(encoder.coders)
-        if isinstance(coder.spec.format, NumberFormat) and not coder.spec.hidden
+        if isinstance(coder.spec.format, NumberFormat)
     }
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {})
@@ -100,7 +100,7 @@ def hint_rows(
     missing: list[list[str]] = [[] for _ in range(table.frame.height)]
     n_learned = min(model.source.n_rows, SAMPLE_ROWS)
     for spec in encoder.plan.used:
-        if not spec.hidden and spec.n_missing / n_learned < RARELY_MISSING:
+        if spec.n_missing / n_learned < RARELY_MISSING:
             for row in np.flatnonzero(table.column(spec.name).read(spec.format).missing):
                 missing[row].append(quoted(spec.name))
     for place, lacking in enumerate(missing[: len(found)]):

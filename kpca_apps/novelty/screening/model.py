@@ -304,6 +304,8 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         # Threads are left to the next machine.
         "options": replace(model.options, jobs=None),
         "versions": dict(model.versions),
+        # Who loads it may hide other columns.
+        "warnings": tuple(map(str, model.warnings)),
         "groups": groups,
     }
     save_model_file(path, KIND, StoredModel(**{**vars(model), **changed}))

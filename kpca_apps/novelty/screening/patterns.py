@@ -34,7 +34,6 @@ AFTER = {"above": "after", "below": "before"}
 CLAUSES = {
     "above": ABOVE,
     "below": BELOW,
-    "hidden": "is odd (values hidden)",
     "missing": "is missing",
     "given": "has a value where the rest suggests none",
     "other": "is unlike what the rest suggests",
@@ -49,7 +48,6 @@ def find_patterns(
     `listed` are these rows as they stand; `sample` tells how common a value is among all rows.
     """
     order = {column.name: number for number, column in enumerate(columns)}
-    hidden = {column.name for column in columns if column.hidden}
     dates = {
         column.name
         for column in columns
@@ -61,10 +59,11 @@ def find_patterns(
             # Its first reason alone, the columns in the order of the table.
             first = sorted(row.reason_sets[0], key=lambda r: order.get(r.column, -1))
             names = tuple(reason.column for reason in first)
-            kinds = tuple("hidden" if r.column in hidden else _kind(r) for r in first)
+            kinds = tuple(map(_kind, first))
             odd = replace(row, reasons=tuple(first))
             by_reason.setdefault((names, kinds), []).append(odd)
-    shown = [name for name in listed.frame.columns if name in order and name not in hidden]
+    # What rows share is told of a column that can be shown.
+    shown = [c.name for c in columns if c.name in listed.frame.columns and not c.hidden]
     found = []
     for (names, kinds), rows in by_reason.items():
         for clause, alike in _alike(kinds, rows, is_date=names[0] in dates):

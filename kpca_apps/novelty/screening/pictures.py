@@ -75,7 +75,7 @@ def column_plane(
     if not any(parts.values()):  # nothing is flagged: what the oddest rows are nearest to it for
         for reason in (reason for row in ranked[:N_KINDS] for reason in row.reasons):
             parts[reason.column] = parts.get(reason.column, 0.0) + reason.share
-    shown = [column for column in columns if column.distribution is not None and column.used]
+    shown = [c for c in columns if c.distribution is not None and c.used and not c.hidden]
     shown.sort(key=lambda column: -parts[column.name])
     if not shown:
         return None

@@ -51,8 +51,6 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
-    shown = [name for name in table.frame.columns if name not in hidden]
     rarity, rarities, p_values = model.detector.rarity_, verdict.rarities, verdict.p_values
     listed = []
     for place, position in enumerate(positions.tolist()):
@@ -60,7 +58,7 @@ def list_rows(
         if rarity is not None and rarities is not None:
             rare = rarity.describe(float(rarities[position]))
         why = reasons.get(place, ())
-        names = {*shown[:MAX_CELLS], *(reason.column for reason in why)}
+        names = {*table.frame.columns[:MAX_CELLS], *(reason.column for reason in why)}
         listed.append(
             RankedRow(
                 rank=int(verdict.ranks[position]),
@@ -73,7 +71,9 @@ def list_rows(
                 reasons=why,
                 explained=place < n_explained,
                 hints=hints.get(place, ()),
-                cells=tuple((n, table.column(n).text(place)) for n in shown if n in names),
+                cells=tuple(
+                    (n, table.column(n).text(place)) for n in table.frame.columns if n in names
+                ),
                 rarity=rare,
                 group=group_of[place],
             )
@@ -135,7 +135,6 @@ def explain_rows(
     `matrix` (r, d) are they encoded, `own` (r,) their positions among the training rows or -1.
     """
     names = [group.name for group in encoder.groups]
-    hidden = {coder.spec.name for coder in encoder.coders if coder.spec.hidden}
     explained = []
     for row, drops in enumerate(detector.explain(matrix, training_rows=own)):
         reasons = []
@@ -148,7 +147,7 @@ def explain_rows(
                 values = seen, expected, seen_value, expected_value
                 reasons.append(Reason(names[drop.group], drop.share, *values, together))
         # Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
-        off = [one for one in reasons if one.seen != one.expected or one.column in hidden]
+        off = [one for one in reasons if one.seen != one.expected]
         off = off or reasons
         left = {reason.column for reason in off}
         sets = [tuple(name for name in reason.together if name in left) for reason in off]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
+from kpca_apps.files.tables.frames import frame_without
 from kpca_apps.files.tables.scored import (
     Added,
     open_scored,
@@ -23,6 +24,7 @@ from kpca_apps.files.tables.several import extended
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
+from kpca_apps.novelty.redact import Note, redact, told, without_values
 from kpca_apps.novelty.result import (
     ColumnProfile,
     DuplicateRows,
@@ -107,15 +109,33 @@ def screen(
 
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
-    options, known = options or ScreeningOptions(), None
-    if reference is None:
-        if accept is not None:
-            known = _find_accepted(accept, table, table, options, execution)
-        model, rows = fit_groups(
-            table, options, clean=False, is_accepted=_marked(known), execution=execution
-        )
-        verdict = judge_rows(model, rows, options)
-        return _describe(model, verdict, options, rows, command, known, LEARNED), model
+    options = options or ScreeningOptions()
+    hidden = options.columns.hide
+    with without_values(hidden):
+        if reference is not None:
+            result, model = _by_reference(table, reference, accept, options, command, execution)
+        else:
+            known = None
+            if accept is not None:
+                known = _find_accepted(accept, table, table, options, execution)
+            model, rows = fit_groups(
+                table, options, clean=False, is_accepted=_marked(known), execution=execution
+            )
+            verdict = judge_rows(model, rows, options)
+            result = _describe(model, verdict, options, rows, command, known, LEARNED)
+    return redact(result, hidden), model
+
+
+def _by_reference(
+    table: AnyTable,
+    reference: AnyTable,
+    accept: Table | None,
+    options: ScreeningOptions,
+    command: str,
+    execution: Execution | None,
+) -> tuple[ScreeningResult, NoveltyModel]:
+    """Screen a table by a model of a clean reference."""
+    known = None
     _check_names(table, options.columns)
     # Columns that only the table has are left out of the fit: labels, say.
     extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
@@ -151,7 +171,8 @@ def _find_accepted(
     """Find rows of a table that are accepted, whose cells read as those of the table learned."""
     sample = draw_sample(in_parts(learned), options.seed, execution or Execution())
     plan = infer_plan(sample.table, options.columns)
-    return find_accepted(accept, table, plan.specs, execution, most=MOST)
+    hidden = options.columns.hide
+    return find_accepted(accept, table, plan.specs, execution, most=MOST, hidden=hidden)
 
 
 def _marked(known: FoundRows | None) -> NDArray[np.bool_] | None:
@@ -159,12 +180,22 @@ def _marked(known: FoundRows | None) -> NDArray[np.bool_] | None:
 
 
 def _accepted_by(
-    accept: Table | None, model: NoveltyModel, table: AnyTable, execution: Execution | None
+    accept: Table | None,
+    model: NoveltyModel,
+    table: AnyTable,
+    hidden: Collection[str],
+    execution: Execution | None,
 ) -> FoundRows | None:
     """Find rows to score that are accepted, where any may be."""
     if accept is None:
         return None
-    return find_accepted(accept, table, model.encoder.plan.specs, execution)
+    return find_accepted(accept, table, model.encoder.plan.specs, execution, hidden=hidden)
+
+
+def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
+    """Name the columns that are hidden, by a model or by what was asked of a table to score."""
+    specs = model.encoder.plan.specs
+    return frozenset((*options.columns.hide, *(spec.name for spec in specs if spec.hidden)))
 
 
 def score(
@@ -182,28 +213,30 @@ def score(
     model's.
     """
     options = options or inherit_options(model, table)
-    known = _accepted_by(accept, model, table, execution)
-    model, rows = rows_to_score(model, table, options, execution, _marked(known))
-    verdict = judge_rows(model, rows, options)
-    return _describe(model, verdict, options, None, command, known)
+    hidden = hidden_of(model, options)
+    with without_values(hidden):
+        known = _accepted_by(accept, model, table, hidden, execution)
+        model, rows = rows_to_score(model, table, options, execution, _marked(known))
+        verdict = judge_rows(model, rows, options)
+        return redact(_describe(model, verdict, options, None, command, known), hidden)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
-    """Options of a model for another table; a label or id column it does not have is dropped.
+    """Options of a model for another table; columns it does not have are dropped.
 
     `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` changes
-    nothing. A rule replaces the model's.
+    nothing. A rule replaces the model's; to what the model hides, more is added.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
     base, columns, names = model.options, model.options.columns, column_names(table)
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
-    hide = changed.pop("hide", columns.hide)
+    hide = (*(name for name in columns.hide if name in names), *changed.pop("hide", ()))
     if label is None or label != columns.label:
         base = replace(base, positive=None)
     if changed.keys() & set(RULES):
         changed = dict.fromkeys(RULES) | changed
-    columns = replace(columns, label=label, id=id_column, hide=hide)
+    columns = replace(columns, label=label, id=id_column, hide=tuple(dict.fromkeys(hide)))
     return replace(base, columns=columns, **changed)
 
 
@@ -281,14 +314,17 @@ def explain_row(
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
     """
     options = replace(options or inherit_options(model, table), explain=0)
-    known = _accepted_by(accept, model, table, execution)
-    model, rows = rows_to_score(model, table, options, execution, _marked(known))
-    id_column = naming_column(rows, options.columns.id)
-    position = np.array([_find_row(rows, id_column, row, line)])
-    verdict = judge_rows(model, rows, options)
-    result = _describe(model, verdict, options, None, "", known)
-    (listed,) = list_rows(model, verdict, rows.take(position), position, 1, id_column)
-    return listed, result
+    hidden = hidden_of(model, options)
+    with without_values(hidden):
+        known = _accepted_by(accept, model, table, hidden, execution)
+        model, rows = rows_to_score(model, table, options, execution, _marked(known))
+        id_column = naming_column(rows, options.columns.id)
+        position = np.array([_find_row(rows, id_column, row, line)])
+        verdict = judge_rows(model, rows, options)
+        result = _describe(model, verdict, options, None, "", known)
+        listed = list_rows(model, verdict, rows.take(position), position, 1, id_column)
+    (found,) = redact(replace(result, ranked=listed), hidden).ranked
+    return found, redact(result, hidden)
 
 
 def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
@@ -300,13 +336,14 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
         found = rows.find(RowQuery(line=line))
-        what = f"row that starts on line {line}"
+        what = bare = f"row that starts on line {line}"
     else:
-        found, what = _named_rows(rows, id_column, str(row).strip())
+        found, what, bare = _named_rows(rows, id_column, str(row).strip())
+    columns = () if id_column is None else (id_column,)
     if len(found) == 1:
         return int(found[0])
     if len(found) == 0:
-        raise InputError(f"{name}: no {what}")
+        raise InputError(Note(f"{name}: no {what}", f"{name}: no {bare}", columns))
     # Where the rows of one id are, and how to name one of them.
     first = found[:MAX_PLACES]
     # Of several files, each has such a line.
@@ -316,24 +353,28 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
     instead = f"name one, as with --{kind} {places[0]}"
     if lines is None and line is None:
         instead = "name the rows by another column with --id"
-    raise InputError(
-        f"{name}: {len(found)} rows are a {what}: {kind}s {', '.join(map(str, places))}{more}; "
-        f"{instead}"
-    )
+    which = f": {kind}s {', '.join(map(str, places))}{more}; {instead}"
+    many = f"{name}: {len(found)} rows are a"
+    raise InputError(Note(f"{many} {what}{which}", f"{many} {bare}{which}", columns))
 
 
-def _named_rows(rows: TableRows, id_column: str | None, row: str) -> tuple[NDArray[np.int64], str]:
-    """Positions of the rows of that id, or else of that number; and what was looked for."""
+def _named_rows(
+    rows: TableRows, id_column: str | None, row: str
+) -> tuple[NDArray[np.int64], str, str]:
+    """Positions of the rows of that id, or else of that number; what was sought; its bare words."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
+    bare = what
     if id_column is not None:
         found = rows.find(RowQuery(column=id_column, text=row))
+        bare = f"row with that {quoted(id_column)}"
         what = f"row with {quoted(id_column)} {quoted(row)}"
         if len(found):
-            return found, what
-        what = f"{what}; {numbered}"
+            return found, what, bare
+        what, bare = f"{what}; {numbered}", f"{bare}; {numbered}"
     number = int(row) if row.isdecimal() and len(row) < 19 else 0
-    return np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64), what
+    found = np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64)
+    return found, what, bare
 
 
 def _describe(
@@ -376,8 +417,9 @@ def _describe(
             None, [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)]
         ),
     )
-    doubts = [text for text in notes if not any(words in text for words in ROUTINE)]
+    doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     columns, duplicates = with_reason_shares(columns, ranked), find_duplicates(rows)
+    hidden = hidden_of(model, options)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -392,7 +434,7 @@ def _describe(
         map=map_rows(model, verdict, top),
         contours=score_grid(model, verdict),
         evaluations=tuple(evaluations),
-        warnings=(*doubts, *(text for text in notes if text not in doubts)),
+        warnings=told([*doubts, *(note for note in notes if note not in doubts)], hidden),
         n_doubts=len(doubts),
         settings=_settings(model, verdict, columns, n_explained),
         versions=library_versions(),
@@ -410,6 +452,7 @@ def _describe(
         row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
+        by=model.options.columns.by if model.groups else (),
     )
 
 
@@ -441,8 +484,7 @@ def _moved(model: NoveltyModel, rows: TableRows) -> tuple[MovedColumn, ...]:
     """Compare the columns of a table with those of the one that the model was fitted on."""
     used = model.encoder.plan.used
     now = [ColumnSummary.of(rows.sample_table.column(spec.name), spec) for spec in used]
-    hidden = [spec.name for spec in used if spec.hidden]
-    return moved_columns(model.encoder.summaries, now, hidden)
+    return moved_columns(model.encoder.summaries, now)
 
 
 def _settings(
@@ -472,10 +514,9 @@ def _settings(
     if rows.size_of_parts is not None:
         settings["read"] = f"in parts of {rows.size_of_parts:,} rows"
         settings["rows drawn for columns and figures"] = len(rows.sample_index)
-    n_shown = sum(not column.hidden for column in columns)
-    if n_shown > MAX_CELLS:
+    if len(columns) > MAX_CELLS:
         settings["cells of listed rows"] = (
-            f"those of the first {MAX_CELLS} of {n_shown} columns, and of the reasons"
+            f"those of the first {MAX_CELLS} of {len(columns)} columns, and of the reasons"
         )
     return settings
 
@@ -509,6 +550,7 @@ class _ScoredPart:
     part: TablePart
     found: Added
     n_rows: int
+    hidden: frozenset[str]  # columns that are left empty
 
     def __str__(self) -> str:
         return str(self.part)
@@ -535,28 +577,43 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
 
 
 def write_scored_table(
-    table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
+    table: AnyTable,
+    result: ScreeningResult,
+    path: Path,
+    execution: Execution | None = None,
+    *,
+    keep_hidden: bool = False,
 ) -> tuple[str, ...]:
     """Write a table with the rarity or p-value, score, flag, rank and first reason of each row.
 
-    Return sentences on input columns that had to be renamed.
+    The cells of hidden columns are empty, unless they are to be kept. Return sentences on input
+    columns that had to be renamed.
     """
     table, kind = in_parts(table), scored_kind(path)
+    hidden = frozenset() if keep_hidden else result.hidden_columns
     with open_scored(path) as append:
         if isinstance(table, PartedTable):
-            parts, work = _with_found(table, result), execution or Execution()
+            parts, work = _with_found(table, result, hidden), execution or Execution()
             for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind):
                 append(data)
         else:
-            append(scored_bytes(table, found_columns(result), kind))
+            append(scored_bytes(_without(table, hidden), found_columns(result), kind))
     return scored_notes(column_names(table), found_columns(result, slice(0)))
 
 
-def _with_found(table: PartedTable, result: ScreeningResult) -> Iterator[_ScoredPart]:
+def _with_found(
+    table: PartedTable, result: ScreeningResult, hidden: frozenset[str]
+) -> Iterator[_ScoredPart]:
     for part in table.parts:
         found = found_columns(result, slice(part.start, part.stop))
-        yield _ScoredPart(part, found, part.stop - part.start)
+        yield _ScoredPart(part, found, part.stop - part.start, hidden)
 
 
 def _bytes_of(task: _ScoredPart, kind: str) -> bytes:
-    return scored_bytes(task.part.read(), task.found, kind, header=task.part.number == 0)
+    rows = _without(task.part.read(), task.hidden)
+    return scored_bytes(rows, task.found, kind, header=task.part.number == 0)
+
+
+def _without(rows: Table, hidden: Collection[str]) -> Table:
+    """Empty the cells of hidden columns."""
+    return replace(rows, frame=frame_without(rows.frame, rows.frame.columns, hidden))

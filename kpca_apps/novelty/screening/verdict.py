@@ -18,6 +18,7 @@ from kpca_apps.novelty.detector.threshold import (
     rate_threshold,
     smallest_rate,
 )
+from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.screening.model import NoveltyModel
@@ -163,7 +164,10 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
 
 def warnings_of_new(model: NoveltyModel, rows: TableRows) -> tuple[str, ...]:
     """Return what is to be known of rows that a model was not fitted on."""
-    of_model = (f"In {model.source.name}, the reference: {text}" for text in model.warnings)
+    where = f"In {model.source.name}, the reference: "
+    of_model = (
+        note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in model.warnings
+    )
     return (*of_model, *rows.warnings())
 
 

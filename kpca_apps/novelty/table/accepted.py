@@ -8,7 +8,7 @@ column that is compared is another row, and no longer accepted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -167,15 +167,22 @@ def find_accepted(
     execution: Execution | None = None,
     *,
     most: float = 1.0,
+    hidden: Collection[str] = (),
 ) -> FoundRows:
     """Find the rows of a table that the rows of another one accept.
 
-    `specs` say how columns are read. InputError if an accepted row says nothing, or if more than
-    the share `most` of the table is accepted, or all of it.
+    `specs` say how columns are read. A `hidden` column that is empty in the accepted rows says
+    nothing: that is how scored tables leave it out. InputError if an accepted row says nothing, or
+    if more than the share `most` of the table is accepted, or all of it.
     """
     name = one_line(accept.source.name, 60)
     where = one_line(table.source.name, 60)
     columns, ignored = _shared_columns(accept, column_names(table))
+    columns = {
+        other: own
+        for other, own in columns.items()
+        if other not in hidden or accept.column(own).texts.null_count() < accept.frame.height
+    }
     if not columns:
         raise InputError(
             f"{name}: none of its columns is one of {where}; accepted rows are named by cells of "

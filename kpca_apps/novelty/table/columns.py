@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import NoneType
 from typing import Annotated, Any
@@ -212,6 +212,10 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
             if earlier != spec.name and spec.name not in declared:
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
+    specs = [
+        replace(spec, notes=(*spec.notes, *_shown_elsewhere(column, columns, options.hide)))
+        for column, spec in zip(columns, specs, strict=True)
+    ]
     plan = ColumnPlan(tuple(specs))
     if not plan.used:
         roles = ", ".join(f"{quoted(spec.name)} is {spec.role}" for spec in specs[:5])
@@ -220,6 +224,23 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
             "exclude fewer columns, or declare some with --numeric or --categorical."
         )
     return plan
+
+
+def _shown_elsewhere(
+    column: Column, columns: Sequence[Column], hidden: Sequence[str]
+) -> Iterator[str]:
+    """Say that other columns show what a hidden one holds."""
+    if column.name in hidden:
+        others = [
+            other.name
+            for other in columns
+            if other.name not in hidden and other.texts.equals(column.texts)
+        ]
+        if others:
+            yield (
+                f"Column {quoted(column.name)} is hidden, but {listed(others)} shows the same "
+                "values: hide it too."
+            )
 
 
 def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> None:

@@ -85,17 +85,14 @@ class ColumnSummary:
 
 
 def moved_columns(
-    before: Sequence[ColumnSummary], after: Sequence[ColumnSummary], hidden: Sequence[str] = ()
+    before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]
 ) -> tuple[MovedColumn, ...]:
-    """Name the columns of both tables that moved, those that moved most first.
-
-    Of a column in `hidden` no values are told.
-    """
+    """Name the columns of both tables that moved, those that moved most first."""
     of_name = {summary.name: summary for summary in before}
     tried: list[tuple[float, float, MovedColumn]] = []
     for summary in after:
         if (other := of_name.get(summary.name)) is not None:
-            tried += _changes(other, summary, is_hidden=summary.name in hidden)
+            tried += _changes(other, summary)
     told: dict[str, MovedColumn] = {}
     # Holm: the smallest p-value against rate / n, the next against rate / (n - 1), and so on.
     for rank, (p_value, least, moved) in enumerate(sorted(tried, key=lambda one: one[0])):
@@ -108,9 +105,7 @@ def moved_columns(
     return tuple(sorted(told.values(), key=lambda one: (-one.size, one.column)))
 
 
-def _changes(
-    old: ColumnSummary, new: ColumnSummary, *, is_hidden: bool
-) -> list[tuple[float, float, MovedColumn]]:
+def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
     """Test what may have changed in one column: p-value, least size told, and the change."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
@@ -124,15 +119,13 @@ def _changes(
         return changes
     if old.quantiles and new.quantiles:
         size, p_value = _kolmogorov(old, new)
-        words = "values hidden" if is_hidden else _shift(old, new)
-        moved = MovedColumn(new.name, "distribution", size, words)
+        moved = MovedColumn(new.name, "distribution", size, _shift(old, new))
         changes.append((p_value, LEAST_DISTANCE, moved))
     elif old.levels or new.levels:
         table = _level_counts(old, new)
         shares = table / table.sum(axis=1, keepdims=True)
         size = 0.5 * float(np.abs(shares[1] - shares[0]).sum())
-        words = "values hidden" if is_hidden else _level_words(old, new)
-        moved = MovedColumn(new.name, "levels", size, words)
+        moved = MovedColumn(new.name, "levels", size, _level_words(old, new))
         changes.append((_chi_squared(_merged(table)), LEAST_DISTANCE, moved))
     return changes
 

@@ -225,7 +225,6 @@ def _near_rows_in_table(rows: TableRows, group: _NearGroup) -> RepeatedRows:
     specs = used if group.column < 0 else (used[group.column],)
     texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
     differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
-    texts |= {s.name: ["(hidden)"] * len(places) for s in specs if s.hidden}
     return RepeatedRows(
         rows=tuple((rows.sample_index[places] + 1).tolist()),
         lines=None if table.lines is None else tuple(table.lines[places].tolist()),

@@ -224,16 +224,13 @@ class TableEncoder:
     def describe(self, group: int, values: FloatArray) -> tuple[str, float | str | None]:
         """Write an expected value, given as those of the group's matrix columns (k,).
 
-        As text, and as a number or level to draw: ``None`` for what is missing, free text, hidden.
+        As text, and as a number or level to draw: ``None`` for what is missing, and free text.
         """
-        coder = self.coders[group]
-        return ("(hidden)", None) if coder.spec.hidden else coder.describe(values)
+        return self.coders[group].describe(values)
 
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
         """Write the value of a row (0 = first) as it stands in the table, and one to draw."""
         spec = self.coders[group].spec
-        if spec.hidden:
-            return "(hidden)", None
         column = table.column(spec.name)
         text, readings = column.text(row), column.read(spec.format)
         if readings.missing[row]:

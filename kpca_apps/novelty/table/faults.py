@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError
 from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.kinds import KINDS
 from kpca_apps.novelty.table.odd_cells import CellRule, OddValues
@@ -127,23 +128,23 @@ class CellFaults:
             yield f"{cells} {FILLED}, in {listed(filled)}."
 
 
-def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> str:
+def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
     """Name the cells that do not read as values; refuse a column made mostly of them."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # What is no number does not look like one; what is no date may.
     noun = noun if noun == "number" else f"possible {noun}"
-    first = "" if spec.hidden else f" ({quoted(faults.first)})"
-    if faults.why:
-        first = f"{first}, {faults.why}"
+    first, why = f" ({quoted(faults.first)})", f", {faults.why}" if faults.why else ""
     if 2 * n > faults.n_cells - faults.n_missing:
         unread = "1 cell does not read so" if n == 1 else f"{n} cells do not read so"
-        raise InputError(
+        which = (
             f"{name}, {word} {faults.first_place}: column {quoted(spec.name)} holds "
             f"{noun}s in the reference, but {unread}, first this one"
-            f"{first}; correct them, or fit a model without the column."
         )
+        rest = f"{why}; correct them, or fit a model without the column."
+        raise InputError(Note(f"{which}{first}{rest}", f"{which}{rest}", (spec.name,)))
     what = f"1 cell is no {noun}" if n == 1 else f"{n} cells are no {noun}s"
     counts = "counts" if n == 1 else "count"
     where = f"{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
     where = where if n == 1 else f"first {where}"
-    return f"Column {quoted(spec.name)}: {what} and {counts} as missing, {where}{first}."
+    which = f"Column {quoted(spec.name)}: {what} and {counts} as missing, {where}"
+    return Note(f"{which}{first}{why}.", f"{which}{why}.", (spec.name,))

@@ -202,13 +202,10 @@ def _in_words(
         assert rule is not None and format is not None
         sentence, suggestion = _of_number(value, rule, format, notation)
         kind = "date" if rule.is_date else kind
-    seen = value.seen
-    if spec.hidden:
-        seen, sentence, suggestion = "(hidden)", "The values of the column are hidden.", ""
     return OddCell(
         column=spec.name,
         kind=kind,
-        seen=seen,
+        seen=value.seen,
         sentence=sentence,
         suggestion=suggestion,
         row=value.rows[0],

@@ -219,16 +219,15 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
     The plan may come from another table: distinct values and distribution are this column's own.
     """
     distribution: NumericProfile | CategoryProfile | None = None
-    drawn = spec.used and not spec.hidden
     if spec.format is not None:
         values = column.read(spec.format).ordered
         n_distinct = np.unique(values).size
-        if drawn and values.size:
+        if spec.used and values.size:
             distribution = NumericProfile.of(values, isinstance(spec.format, DateFormat))
     else:
         levels = spec.levels(column)
         n_distinct = len(levels.texts)
-        if drawn and spec.has_levels and n_distinct:
+        if spec.has_levels and n_distinct:
             names, counts = zip(*levels.most_frequent(SHOWN_LEVELS), strict=True)
             distribution = CategoryProfile(names, counts, int(levels.counts.sum()) - sum(counts))
     return ColumnProfile(

@@ -33,7 +33,7 @@ from kpca_apps.report.drawing import (
     settle,
     to_files,
 )
-from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text, without_hidden
+from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, join, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
@@ -641,8 +641,7 @@ class ScreeningDrawings:
 
     @classmethod
     def of(cls, result: ScreeningResult) -> ScreeningDrawings:
-        """Draw the figures of a screening; hidden columns stay hidden."""
-        result = without_hidden(result)
+        """Draw the figures of a screening."""
         with house_style():
             folds = [
                 (title, hint, [drawing for draw in figures if (drawing := draw(result))])

@@ -37,8 +37,6 @@ from kpca_apps.report.novelty.text import (
     scores_text,
     standing,
     verdict,
-    without_hidden,
-    without_hidden_columns,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, join, number
@@ -69,10 +67,9 @@ MAX_STRETCH = 1.0  # how many widths of the band the axis may grow to reach a va
 def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
     """Render a screening as a page that needs nothing beside itself, with its figures as `drawn`.
 
-    Under 1 MB however many rows; values of hidden columns do not reach the page.
+    Under 1 MB however many rows.
     """
     drawn = drawn or ScreeningDrawings.of(result)
-    result = without_hidden(result)
     rows = _rows(result, result.ranked[:MAX_ROWS])
     return make_page(
         "screening.html.j2",
@@ -96,7 +93,6 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
 
 def render_in_notebook(result: ScreeningResult) -> str:
     """Render the first screen of a report as a part of another page: no script, no figures."""
-    result = without_hidden(result)
     top, first = _top_warnings(result), _first_screen(result)
     return make_part(
         "screening.html.j2",
@@ -141,7 +137,7 @@ def render_diff(result: ScreeningDiff) -> str:
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
-    """Gather what the page of a screening shows outside its folds; no hidden values are left."""
+    """Gather what the page of a screening shows outside its folds."""
     kinds = result.kinds_of_reason[:N_KINDS]
     pattern_of = {row: pattern for pattern in reversed(result.patterns) for row in pattern.rows}
     cards = _rows(result, [rows[0] for rows in kinds])
@@ -189,7 +185,7 @@ def _shared(
     """Gather what both kinds of page show; `drawings` are those of the evaluations."""
     warnings = [cut(text, MAX_SENTENCE) for text in result.warnings]
     # Those with the largest part in the reasons first, else as in the table.
-    columns = sorted(without_hidden_columns(result.columns), key=lambda one: -one.reason_share)
+    columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],
         "n_warnings": len(warnings),

@@ -1,11 +1,10 @@
-"""What novelty detection found, in sentences; what of it may be shown."""
+"""What novelty detection found, in sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from kpca_apps.novelty.result import (
     Evaluation,
     RankedRow,
     Reason,
-    RepeatedRows,
     ScreeningDiff,
     ScreeningResult,
 )
@@ -284,71 +282,3 @@ def diff_headline(diff: ScreeningDiff) -> str:
     stayed = f"{count(len(diff.stayed))} stayed"
     moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
     return f"{new} on the list, {gone}, {stayed}; {moved}."
-
-
-def without_hidden(result: ScreeningResult) -> ScreeningResult:
-    """Return the result with every value of a column marked ``hidden`` removed.
-
-    Its name stays; its cells, distribution, identifiers and hints do not, nor its values in
-    reasons, odd cells and repeated rows.
-    """
-    names = frozenset(column.name for column in result.columns if column.hidden)
-    if not names:
-        return result
-    hide_id = any(column.hidden and column.role == "id" for column in result.columns)
-    contours = result.contours
-    if contours is not None and not names.isdisjoint((contours.x_name, contours.y_name)):
-        contours = None
-    plane = result.plane
-    if plane is not None and not names.isdisjoint(one.name for one in (plane.x, plane.y) if one):
-        plane = None
-    return replace(
-        result,
-        plane=plane,
-        row_ids={} if hide_id else result.row_ids,
-        ranked=tuple(_row(row, names, hide_id) for row in result.ranked),
-        columns=without_hidden_columns(result.columns),
-        patterns=tuple(
-            pattern
-            if names.isdisjoint((*pattern.columns, *(pattern.common or ())[:1]))
-            else pattern.without_values()
-            for pattern in result.patterns
-        ),
-        contours=contours,
-        odd_cells=tuple(
-            replace(cell, seen="hidden", sentence="Its values are hidden.", suggestion="")
-            if cell.column in names
-            else cell
-            for cell in result.odd_cells
-        ),
-        duplicates=replace(
-            result.duplicates,
-            near=tuple(_repeated(group, names) for group in result.duplicates.near),
-        ),
-    )
-
-
-def without_hidden_columns(columns: tuple[ColumnProfile, ...]) -> tuple[ColumnProfile, ...]:
-    """Return the column profiles without the distributions of hidden columns."""
-    return tuple(replace(c, distribution=None) if c.hidden else c for c in columns)
-
-
-def _row(row: RankedRow, names: frozenset[str], hide_id: bool) -> RankedRow:
-    hidden: dict[str, Any] = dict.fromkeys(("seen", "expected"), "hidden")
-    hidden |= dict.fromkeys(("seen_value", "expected_value"))
-    return replace(
-        row,
-        id=None if hide_id else row.id,
-        reasons=tuple(replace(r, **hidden) if r.column in names else r for r in row.reasons),
-        hints=tuple(h for h in row.hints if not any(f'"{name}"' in h for name in names)),
-        cells=tuple(cell for cell in row.cells if cell[0] not in names),
-    )
-
-
-def _repeated(group: RepeatedRows, names: frozenset[str]) -> RepeatedRows:
-    hidden = [name in names for name in group.columns]
-    cells = tuple(
-        tuple("(hidden)" if hide else cell for hide, cell in zip(hidden, cells, strict=True))
-        for cells in group.cells
-    )
-    return replace(group, cells=cells)

@@ -14,8 +14,8 @@ from kpca_apps.novelty.table.columns import ColumnOptions
 HOSTILE = "a\nb\u202e<b>\x1b[31m"
 
 
-def profile(name: str, role: str = "numeric", *, hidden: bool = False) -> ColumnProfile:
-    return ColumnProfile(name, role, used=True, hidden=hidden, why="", n_missing=0, n_distinct=9)
+def profile(name: str, role: str = "numeric") -> ColumnProfile:
+    return ColumnProfile(name, role, used=True, hidden=False, why="", n_missing=0, n_distinct=9)
 
 
 def number(column: str, seen: float, expected: float, together: tuple[str, ...] = ()) -> Reason:
@@ -130,10 +130,7 @@ def test_what_many_other_rows_share_is_not_told() -> None:
     assert found.common is None
 
 
-def test_hidden_values_stay_hidden_and_hostile_text_is_one_line() -> None:
-    secret = Reason("weight", 1.0, "(hidden)", "(hidden)")
-    (found,) = patterns([(secret,)] * 3, (profile("weight", hidden=True),))
-    assert found.sentence == '3 rows: "weight" is odd (values hidden).'
+def test_hostile_text_is_one_line() -> None:
     hostile = Reason(HOSTILE, 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     (found,) = patterns(
         [(hostile,)] * 9,

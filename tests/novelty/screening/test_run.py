@@ -138,7 +138,8 @@ def test_a_reference_may_lack_what_only_the_table_has() -> None:
     options = ScreeningOptions(columns=columns, positive="odd")
     result = screen(table, reference=clean, options=options)[0]
     assert result.evaluations[0].methods[0].auroc > 0.95
-    assert result.ranked[0].id == f"bird {result.ranked[0].row - 1:04d}"
+    assert result.ranked[0].id is None
+    assert dict(result.ranked[0].cells)["name2"] == f"bird {result.ranked[0].row - 1:04d}"
     with pytest.raises(ConfigError, match="wnig"):
         screen(
             table,

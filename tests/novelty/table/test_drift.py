@@ -69,13 +69,6 @@ def test_what_moved_is_said_in_the_units_of_the_column() -> None:
     assert found["counts"].what == "missing" and found["counts"].words == "25% missing, was 0%"
 
 
-def test_of_hidden_columns_no_value_is_told() -> None:
-    rng = np.random.default_rng(2)
-    before, after = people(300, rng), people(300, rng).with_columns(pl.col("weight") * 2)
-    (found,) = moved_columns(summaries(before), summaries(after), hidden=["weight"])
-    assert (found.column, found.words) == ("weight", "values hidden")
-
-
 def test_a_small_change_of_a_large_table_is_not_told_and_few_cells_say_nothing() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=100_000)

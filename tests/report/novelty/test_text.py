@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kpca_apps.novelty.redact import redact
 from kpca_apps.novelty.result import Reason
-from kpca_apps.report.novelty.text import headline, scores_text, without_hidden
+from kpca_apps.report.novelty.text import headline, scores_text
 from kpca_apps.report.text import (
     Verbatim,
     count,
@@ -126,7 +127,7 @@ def test_what_cannot_be_encoded_is_replaced() -> None:
     ],
 )
 def test_the_first_sentence(name: str, sentence: str) -> None:
-    assert "".join(headline(without_hidden(examples.SCREENINGS[name]()))) == sentence
+    assert "".join(headline(examples.SCREENINGS[name]())) == sentence
 
 
 def test_the_first_sentence_when_all_are_flagged() -> None:
@@ -150,8 +151,10 @@ def test_the_first_sentence_of_a_table_of_one_or_two_rows(
 
 
 def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
-    result = replace(examples.screening(n_flagged=1), columns=examples.hidden().columns)
-    assert "".join(headline(without_hidden(result))) == (
+    hidden = ("Flipper Length (mm)", "Individual ID")
+    named = replace(examples.screening(n_flagged=1), id_column="Individual ID")
+    result = redact(named, hidden)
+    assert "".join(headline(result)) == (
         "1 of 344 rows stands out: row 263 (line 264), chiefly for its Flipper Length (mm), whose "
         "values are hidden."
     )

@@ -1,0 +1,303 @@
+"""Values of hidden columns are in no byte that a run writes or prints, but for the model."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.files.tables.opening import open_table
+from kpca_apps.report.drawing import to_svg
+from tests.cli.conftest import Run
+
+N_ROWS, N_ODD = 132, 6
+# What a value of each column looks like, also where it is expected, a median or on an axis.
+SECRETS = {
+    "patient": r"XQ\d{4}",
+    "site": "QZsite",
+    "visit": r"18[89]\d-|-2[4-6]\d{8}",
+    "dose": r"(?<![\w.])-?7[,']?65\d|7\.65\d*e|QZdose",
+    "grade": "QZgrade",
+    "remark": "qzword",
+}
+HIDE = tuple(word for name in SECRETS for word in ("--hide", name))
+KINDS = ("csv", "parquet", "arrow", "jsonl", "json", "xlsx")
+
+
+def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
+    """Rows whose columns follow one size: half of them secret; the last `odd` do not follow it."""
+    rng = np.random.default_rng(seed)
+    size = rng.normal(size=N_ROWS)
+    sizes = [size + 0.1 * rng.normal(size=N_ROWS) for _ in range(4)]
+    for column in sizes[1:]:
+        column[N_ROWS - odd :] = np.where(size[N_ROWS - odd :] > 0, -7.0, 7.0)
+    words = np.array(["qzwordone", "qzwordtwo", "qzwordthree", "qzwordfour", "qzwordfive"])
+    day = np.datetime64("1889-06-01") + (200 * sizes[2].clip(-5, 5)).astype(int)
+    dose = [f"{765_000 + 60 * value:.2f}" for value in sizes[3]]
+    dose[3], dose[-1] = "QZdose", "7650000.5"
+    grade = np.where(sizes[1] > 0, "QZgradehigh", "QZgradelow").astype(object)
+    grade[5] = "QZgradehihg"
+    columns = {
+        "patient": [f"XQ{(7 * k + seed) % 9000 + 1000:04d}" for k in range(N_ROWS)],
+        "site": [("QZsiteA", "QZsiteB")[k % 2] if k % 22 else "QZsiteC" for k in range(N_ROWS)],
+        "visit": [str(one) for one in day],
+        "dose": dose,
+        "grade": grade.tolist(),
+        "remark": [" ".join(rng.choice(words, 5)) for _ in range(N_ROWS)],
+        "wing": (sizes[0] * 10 + 100).round(3),
+        "bill": (sizes[1] + 12).round(3),
+        "kind": ["odd" if k >= N_ROWS - odd else "usual" for k in range(N_ROWS)],
+    }
+    if odd:
+        for name, cells in columns.items():  # a row that repeats another but for one cell
+            if name not in ("patient", "dose", "kind"):
+                cells[8] = cells[7]
+        columns["visit"][11] = "1889-02-30"  # type: ignore[index]
+    return pl.DataFrame(columns)
+
+
+def write(table: pl.DataFrame, name: str, kind: str) -> str:
+    path = f"{name}.{kind}"
+    if kind == "jsonl":
+        table.write_ndjson(path)
+    elif kind == "xlsx":
+        table.write_excel(path)
+    else:
+        writers = {"csv": "csv", "parquet": "parquet", "arrow": "ipc", "json": "json"}
+        getattr(table, f"write_{writers[kind]}")(path)
+    return path
+
+
+def texts(*folders: str) -> dict[str, str]:
+    """Everything that runs wrote, as text."""
+    found = {}
+    for path in sorted(path for folder in folders for path in Path(folder).rglob("*")):
+        if path.suffix == ".kpca" or path.is_dir():
+            continue
+        data = path.read_bytes()
+        if path.suffix == ".parquet":
+            data = pl.read_parquet(io.BytesIO(data)).write_csv().encode()
+        if path.suffix == ".xlsx":
+            with zipfile.ZipFile(io.BytesIO(data)) as book:
+                data = b"\n".join(book.read(name) for name in book.namelist())
+        # Pictures are the markup that they are made of; only those of the page's own are packed.
+        text = re.sub(r"data:[\w/+-]+;base64,[\w+/=]+", "", data.decode("utf-8"))
+        found[str(path)] = text
+    return found
+
+
+def leaks(found: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> list[str]:
+    """Where values of some columns are, and what stands there."""
+    return [
+        f"{where}: {name}: ...{text[max(match.start() - 60, 0) : match.end() + 30]!r}"
+        for where, text in found.items()
+        for name in names
+        for match in [re.search(SECRETS[name], text)]
+        if match
+    ]
+
+
+@pytest.fixture
+def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write pictures as the markup that they are made of."""
+    monkeypatch.setattr(
+        "kpca_apps.report.drawing.to_png", lambda drawing: str(to_svg(drawing)).encode()
+    )
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = partial(open_table, in_memory_rows=50, part_rows=40)
+    monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
+
+
+@pytest.mark.usefixtures("legible")
+def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> None:
+    """The search finds what is there, in each kind of file."""
+    table = write(frame(), "given", "parquet")
+    words = ("--id", "patient", "--count", N_ODD, "--flagged", "xlsx", "--format", "parquet")
+    done = whole_kpca("screen", table, *words, "--out", "seen")
+    assert done.code == 0, done.err
+    found = texts("seen") | {"terminal": done.out + done.err}
+    told = {line.split(": ")[0]: [] for line in leaks(found)}
+    for line in leaks(found):
+        told[line.split(": ")[0]].append(line.split(": ")[1])
+    assert {*SECRETS} == {*told["seen/result.json"]} == {*told["seen/scored.parquet"]}
+    assert {*SECRETS} == {*told["seen/report.html"]} == {*told["seen/flagged.xlsx"]}
+    assert {"patient", "dose", "visit"} <= {*told["terminal"]}
+    assert any(where.startswith("seen/figures/") for where in told)
+
+
+def run_all(run: Run, *commands: tuple[object, ...]) -> dict[str, str]:
+    """Run commands that must go well; return what they wrote and said."""
+    said = ""
+    for words in commands:
+        done = run(*words)
+        assert done.code == 0, done.err
+        said += done.out + done.err
+    return texts(
+        *{str(words[words.index("--out") + 1]) for words in commands if "--out" in words}
+    ) | {"terminal": said}
+
+
+def screened(run: Run, kind: str, hide: tuple[str, ...], *words: object) -> dict[str, str]:
+    table = write(frame(), "given", kind)
+    return run_all(run, ("screen", table, "--count", N_ODD, *hide, *words, "--out", "seen"))
+
+
+def by_reference(run: Run, kind: str, hide: tuple[str, ...]) -> dict[str, str]:
+    clean = write(frame(1, odd=0).drop("kind"), "clean", kind)
+    return screened(run, kind, hide, "--reference", clean, "--id", "patient", "--label", "kind")
+
+
+def fitted_and_scored(
+    run: Run, kind: str, hide: tuple[str, ...], *, by_model: bool
+) -> dict[str, str]:
+    clean, table = write(frame(1, odd=0), "clean", kind), write(frame(), "given", kind)
+    fit = ("fit", clean, "--model", "m.kpca", "--exclude", "kind", "--json")
+    of_fit, of_score = (hide, ()) if by_model else ((), hide)
+    # A fit that hides nothing may tell everything.
+    first = run_all(run, (*fit, *of_fit))
+    return (first if by_model else {}) | run_all(
+        run,
+        ("score", "m.kpca", table, "--id", "patient", *of_score, "--out", "seen"),
+        ("explain", "m.kpca", table, "--id", "patient", "--row", "130", *of_score),
+        ("explain", "m.kpca", table, "--row", "9", *of_score, "--json"),
+    )
+
+
+def diffed(run: Run, kind: str, hide: tuple[str, ...]) -> dict[str, str]:
+    tables = write(frame(), "old", kind), write(frame(2), "new", kind)
+    for table, words, out in zip(tables, ((), hide), ("first", "second"), strict=True):
+        done = run("screen", table, "--id", "patient", "--count", N_ODD, *words, "--out", out)
+        assert done.code == 0, done.err
+    return run_all(run, ("diff", "first", "second", "--out", "seen", "--json"))
+
+
+WAYS = {
+    "screen": screened,
+    "screen an id": lambda run, kind, hide: screened(run, kind, hide, "--id", "patient"),
+    "screen by": lambda run, kind, hide: screened(run, kind, hide, "--by", "site", "--json"),
+    "screen xlsx parquet": lambda run, kind, hide: screened(
+        run, kind, hide, "--id", "patient", "--flagged", "xlsx", "--format", "parquet"
+    ),
+    "reference": by_reference,
+    "score": partial(fitted_and_scored, by_model=False),
+    "score, model": partial(fitted_and_scored, by_model=True),
+    "diff": diffed,
+    "compare": lambda run, kind, hide: run_all(
+        run, ("compare", write(frame(), "given", kind), "--label", "kind", *hide, "--out", "seen")
+    ),
+}
+PAIRS = list(
+    zip(
+        WAYS,
+        ("csv", "parquet", "csv", "xlsx", "json", "arrow", "parquet", "jsonl", "csv"),
+        strict=True,
+    )
+)
+
+
+@pytest.mark.parametrize(("way", "kind"), PAIRS)
+def test_hidden_values_are_in_no_byte(kpca: Run, way: str, kind: str) -> None:
+    assert leaks(WAYS[way](kpca, kind, HIDE)) == []
+
+
+def test_no_picture_shows_a_hidden_value(whole_kpca: Run, legible: None) -> None:
+    assert leaks(screened(whole_kpca, "csv", HIDE)) == []
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_hidden_values_of_a_table_in_parts_are_in_no_byte(kpca: Run) -> None:
+    assert leaks(screened(kpca, "csv", HIDE, "--id", "patient", "--jobs", 2)) == []
+    assert leaks(screened(kpca, "parquet", HIDE, "--format", "parquet", "--force")) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_scored_table_has_hidden_columns_if_asked_and_else_their_names(
+    kpca: Run, kind: str
+) -> None:
+    words = ("--format", kind, "--hide", "dose", "--hide", "patient", "--id", "patient")
+    table, read = write(frame(), "given", "csv"), getattr(pl, f"read_{kind}")
+    assert kpca("screen", table, *words, "--out", "seen").code == 0
+    assert kpca("screen", table, *words, "--keep-hidden", "--out", "kept").code == 0
+    seen, kept = (read(f"{name}/scored.{kind}") for name in ("seen", "kept"))
+    assert seen.columns == kept.columns
+    # Row for row: what lies beside a line of the input is what was found about it.
+    assert seen.drop("dose", "patient").equals(kept.drop("dose", "patient"))
+    assert kept["patient"].to_list() == frame()["patient"].to_list()
+    assert seen["dose"].null_count() == seen["patient"].null_count() == N_ROWS
+    names = ("result.json", "report.html", "flagged.csv")
+    assert leaks({n: Path("kept", n).read_text("utf-8") for n in names}, ("dose", "patient")) == []
+
+
+def test_rows_of_a_scored_table_without_its_hidden_columns_can_be_accepted(kpca: Run) -> None:
+    hide = ("--hide", "dose", "--hide", "patient", "--count", N_ODD)
+    table = write(frame(), "given", "csv")
+    assert kpca("screen", table, *hide, "--out", "first").code == 0
+    scored = pl.read_csv("first/scored.csv")
+    scored.filter(pl.col("rank") <= 2).write_csv("fine.csv")
+    done = kpca("screen", table, *hide, "--accept", "fine.csv", "--out", "second")
+    assert (done.code, "2 rows are accepted" in done.err) == (0, True), done.err
+    done = kpca("score", "first/model.kpca", table, "--accept", "fine.csv", "--out", "third")
+    assert (done.code, "2 rows are accepted" in done.err) == (0, True), done.err
+
+
+def test_errors_cite_no_hidden_value(kpca: Run) -> None:
+    table, clean = write(frame(), "given", "csv"), write(frame(1, odd=0), "clean", "parquet")
+    twice = frame().with_columns(patient=pl.lit("XQ1234"), dose=pl.lit("QZdose"))
+    repeated = write(twice, "twice", "csv")
+    model = "m.kpca"
+    assert kpca("fit", clean, "--model", model, *HIDE, "--id", "patient").code == 0
+    few = frame().with_columns(site=pl.Series([f"QZsite{k % 60}" for k in range(N_ROWS)]))
+    errors = {
+        "2: none of the 60 groups": ("screen", write(few, "few", "csv"), "--by", "site", *HIDE),
+        "3: no row with that": ("explain", model, table, "--row", "XQ0000"),
+        "3: 132 cells do not read": ("score", model, repeated, "--out", "no"),
+        "2: --label and --hide": ("screen", table, "--label", "site", *HIDE),
+        "2: --label and": ("score", model, table, "--label", "site", "--out", "no"),
+    }
+    for said, words in errors.items():
+        done, (code, text) = kpca(*words), said.split(": ")
+        assert done.code == int(code) and text in " ".join(done.err.split()), (said, done)
+        assert leaks({"terminal": done.out + done.err}) == []
+
+
+def test_a_model_says_which_hidden_values_it_holds(kpca: Run) -> None:
+    table = write(frame(), "given", "parquet")
+    done = kpca("screen", table, "--hide", "patient", "--hide", "dose", "--out", "seen")
+    said = " ".join(done.err.split())
+    assert 'holds rows of given.parquet, with values of the hidden column "dose": share' in said
+    done = kpca("fit", table, "--model", "m.kpca", "--hide", "patient")
+    assert "holds rows of given.parquet: share" in " ".join(done.err.split())
+
+
+def test_the_next_command_hides_what_this_one_did(kpca: Run) -> None:
+    clean, table = write(frame(1, odd=0), "clean", "parquet"), write(frame(), "given", "parquet")
+    assert kpca("fit", clean, "--model", "m.kpca").code == 0
+    assert kpca("score", "m.kpca", table, *HIDE, "--id", "patient", "--out", "seen").code == 0
+    steps = json.loads(Path("seen/result.json").read_text("utf-8"))["next_steps"]
+    words = next(shlex.split(step) for _, step in steps if " explain " in step)
+    done = kpca(*words[2:])
+    assert (done.code, words.count("--hide")) == (0, len(SECRETS)), done.err
+    assert leaks({"terminal": done.out + done.err, "step": str(steps)}) == []
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [*SECRETS, ""])
+@pytest.mark.parametrize("way", WAYS)
+def test_values_of_each_hidden_column_are_in_no_byte(
+    kpca: Run, way: str, name: str, kind: str
+) -> None:
+    hide = ("--hide", name) if name else HIDE
+    found = leaks(WAYS[way](kpca, kind, hide), (name,) if name else tuple(SECRETS))
+    assert found == []

@@ -1,0 +1,144 @@
+"""Every field of a result is either free of values or goes through `redact`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.novelty.redact import HIDDEN, Note, redact, told, without_values
+from kpca_apps.novelty.result import ComparisonResult, GroupInfo, OddCell, ScreeningResult
+
+TEXT, NUMBER, NAME = "secret", 987654.25, "the column"
+# Fields that name columns.
+NAMES = {
+    "column", "columns", "name", "x_name", "y_name", "id_column", "label", "by", "together",
+    "file_column",
+}  # fmt: skip
+# Where nothing is a value of a cell, or what follows from one. A new field stands here or is
+# redacted: the test below fails until either is so.
+FREE = {
+    "SourceInfo": "name format sha256 encoding delimiter",
+    "ThresholdInfo": "rule setting value calibration statement",
+    "TailShare": "share words",
+    "ScoreMark": "score words",
+    "ScoreScale": "name statement",
+    "ScreeningResult": "scores p_values rarities warnings settings versions command next_steps "
+    "flagged_file",
+    "ComparisonResult": "warnings settings versions command",
+    "RankedRow": "score p_value",
+    "Reason": "share",
+    "FlaggedRow": "share",
+    "ColumnProfile": "role why reason_share",
+    "OddCell": "kind",
+    "MovedColumn": "what size",
+    "GroupInfo": "threshold",
+    "ComponentMap": "x y variances gains explained",
+    "Evaluation": "setting",
+    "Curves": "name auroc auprc false_positive_rate true_positive_rate recall precision seconds "
+    "note",
+    "DuplicateRows": "statement",
+    "AcceptedRows": "source statement",
+}
+
+
+def made(kind: Any, name: str = "") -> Any:
+    """Make a value of a declared type that is a secret wherever it can be one."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        values = {one.name: made(hints[one.name], one.name) for one in fields(kind)}
+        if kind is GroupInfo:
+            values["name"] = TEXT
+        return kind(**values)  # type: ignore[operator]
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        # Text rather than a number or nothing.
+        return made(next((one for one in args if one is str), args[0]), name)
+    if origin is np.ndarray:
+        scalar = get_args(args[1])[0]
+        return np.full(2, NUMBER if scalar is np.float64 else 1, dtype=scalar)
+    if origin is tuple:
+        if name in ("cells", "common") and args[1] in (str, int):
+            return (NAME, made(args[1]))
+        if name in ("hints", "notes"):
+            return ("Read from 2 files.", f'"{NAME}" fits if read as {TEXT}.')
+        kinds = (args[0],) if args[1:] == (...,) else args
+        return tuple(made(one, name) for one in kinds)
+    if origin is not None and issubclass(origin, Mapping):
+        return {1: TEXT} if args[0] is int else {"what": TEXT}
+    if name == "hint":
+        return "  ".join(made(tuple[str, ...], "hints"))
+    if kind is str:
+        return NAME if name in NAMES else TEXT
+    return {float: NUMBER, int: 1, bool: True, NoneType: None}[kind]
+
+
+def secrets(value: Any, where: str = "") -> Iterator[str]:
+    """Name the fields that hold a secret."""
+    if is_dataclass(value):
+        for one in fields(value):
+            yield from secrets(getattr(value, one.name), f"{type(value).__name__} {one.name}")
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from secrets(one, where)
+    elif isinstance(value, Mapping):
+        yield from secrets([*value.values()], where)
+    elif isinstance(value, np.ndarray):
+        yield from secrets(value.tolist(), where)
+    elif (isinstance(value, str) and TEXT in value) or value == NUMBER:
+        yield where
+
+
+@pytest.mark.parametrize("kind", [ScreeningResult, ComparisonResult])
+def test_every_field_with_values_is_redacted(kind: type[ScreeningResult]) -> None:
+    result: ScreeningResult = made(kind)
+    free = {f"{name} {one}" for name, names in FREE.items() for one in names.split()}
+    before = {*secrets(result)}
+    # The maker knows every class that a result is made of.
+    assert {
+        "Reason seen",
+        "OddCell sentence",
+        "FlaggedRow expected",
+    } <= before or kind is ComparisonResult
+    assert {*secrets(redact(result, {NAME}))} <= free
+    assert redact(result, ()) is result
+
+
+def test_what_is_of_other_columns_stays() -> None:
+    result: ScreeningResult = made(ScreeningResult)
+    assert {*secrets(redact(result, {"another"}))} == {*secrets(result)}
+
+
+def test_hidden_groups_are_numbered() -> None:
+    result: ScreeningResult = made(ScreeningResult)
+    found = redact(result, {NAME})
+    assert found.groups[0].name == found.ranked[0].group == "group 1"
+
+
+def test_a_hidden_cell_says_that_it_is() -> None:
+    (cell,) = redact(made(ScreeningResult), {NAME}).odd_cells
+    assert isinstance(cell, OddCell)
+    assert (cell.column, cell.seen, cell.suggestion) == (NAME, HIDDEN, "")
+
+
+def test_a_note_is_what_may_be_said_unless_it_is_told_otherwise() -> None:
+    note = Note("cell 17 reads secret", "cell 17 is no number", ("a",)).after("In x: ")
+    for one in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
+        assert f"{one}" == str(one) == "".join([one]) == "In x: cell 17 is no number"
+        assert told([one, "b"], {"b"}) == ("In x: cell 17 reads secret", "b")
+        assert told([one], {"a"}) == ("In x: cell 17 is no number",)
+
+
+def test_an_error_cites_hidden_values_nowhere() -> None:
+    note = Note("reads secret", "reads otherwise", ("a",))
+    for hidden, said in ((("a",), "reads otherwise"), (("b",), "reads secret")):
+        with pytest.raises(InputError) as caught, without_values(hidden):
+            raise InputError(note)
+        assert str(caught.value) == said
