@@ -381,6 +381,7 @@ def test_a_result_in_a_notebook_is_its_own(result: Screening) -> None:
     assert html.startswith('<div class="kpca-screening">')
 
 
+@pytest.mark.release
 def test_pandas_is_not_needed() -> None:
     code = (
         "import sys\n"

@@ -103,6 +103,7 @@ def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
     assert max(map(len, done.err.splitlines())) <= 80
 
 
+@pytest.mark.release
 def test_one_worker_and_two_leave_the_same_bytes(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

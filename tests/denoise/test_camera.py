@@ -39,6 +39,7 @@ def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None
     assert db(camera) > db(image) + 1.5
 
 
+@pytest.mark.release
 def test_auto_chooses_camera_for_shared_noise_and_gaussian_for_white() -> None:
     white = np.random.default_rng(1).standard_normal(CLEAN.shape)
     for noise, expected in ((shared_noise(CLEAN.shape), "camera"), (white, "gaussian")):
@@ -59,6 +60,7 @@ def test_level_given_in_camera_mode_is_the_one_used() -> None:
     assert out.shape == image.shape
 
 
+@pytest.mark.release
 def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> None:
     noisy = CLEAN + 20 * np.random.default_rng(2).standard_normal(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
@@ -75,6 +77,7 @@ def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> N
     )
 
 
+@pytest.mark.release
 def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() -> None:
     noise = 15 * np.random.default_rng(4).standard_normal(CLEAN.shape)
     for kept, shared in (([1, 1, 1], False), ([1, 0, 0], False), ([0, 1, 0], False)):
@@ -85,6 +88,7 @@ def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() 
     assert alike[1].correlated
 
 
+@pytest.mark.release
 def test_without_noise_or_colour_nothing_changes() -> None:
     flat = np.full((40, 41, 3), 90, np.uint8)
     np.testing.assert_allclose(denoise_kpca(flat, noise="camera", channel_axis=-1), 90, atol=1e-3)

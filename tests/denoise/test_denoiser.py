@@ -219,6 +219,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
 
 
 # Few, and without looking for a simpler one: each takes half a second or more.
+@pytest.mark.release
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(
     crops(),
@@ -261,6 +262,7 @@ def test_estimated_level_does_about_as_well_as_the_true_one() -> None:
     assert db(out, clean) > db(denoise_kpca(image, sigma=20, data_range=255), clean) - 0.2
 
 
+@pytest.mark.release
 def test_scikit_image_can_calibrate_the_denoiser() -> None:
     image = noisy_grey()[:32, :32] / 255
     calibrated = calibrate_denoiser(

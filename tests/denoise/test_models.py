@@ -120,6 +120,7 @@ def test_poisson_mode_takes_out_the_noise_of_a_background_that_was_subtracted(
     assert out[negative].mean() == pytest.approx(left_in[negative].mean(), abs=0.02 * peak)
 
 
+@pytest.mark.release
 def test_poisson_mode_takes_out_the_noise_of_reading_out_too() -> None:
     """Photons and Gaussian noise: better than Gaussian mode at any level."""
     rng = np.random.default_rng(7)

@@ -98,6 +98,7 @@ def test_denoising_a_noisy_texture_never_makes_it_worse(picture: str) -> None:
         assert np.mean((out - clean) ** 2) < 10**0.03 * np.mean((noisy - clean) ** 2)
 
 
+@pytest.mark.release
 def test_the_level_of_small_crops_of_photographs_is_found() -> None:
     places = [(p, i) for p in ("camera", "coins", "moon", "brick") for i in (0, 96, 192)]
     for sigma in (5, 15):
@@ -108,6 +109,7 @@ def test_the_level_of_small_crops_of_photographs_is_found() -> None:
         assert np.sqrt(np.mean(np.square(errors))) < 1.5
 
 
+@pytest.mark.release
 def test_the_interval_holds_the_level_of_pure_noise_as_often_as_it_says() -> None:
     inside = 0
     for seed in range(40):

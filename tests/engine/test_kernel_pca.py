@@ -319,6 +319,7 @@ def test_float32_scores_are_refused_where_they_would_be_rounding():
     assert near.scoring_precision_ == "float64"
 
 
+@pytest.mark.release
 def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_too_short():
     # Each row resembles its neighbours alone: thousands of eigenvalues between .98 and 1.02.
     X = np.arange(1600.0)[:, None]

@@ -183,6 +183,7 @@ def replace_and_die(path: Path, step: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed anywhere")
 @pytest.mark.parametrize("in_one_step", [True, False])
 def test_a_kill_at_any_step_leaves_a_whole_run(

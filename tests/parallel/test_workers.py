@@ -139,6 +139,7 @@ def dies_always(part, total):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.release
 def test_a_part_that_ends_every_worker_is_named():
     with (
         Workers("processes", n_workers=1) as workers,
@@ -155,6 +156,7 @@ def dies_at_three(part, n_slow):
     return part.start
 
 
+@pytest.mark.release
 def test_the_part_that_ends_its_process_is_found_among_those_under_way():
     with Workers("processes", n_workers=2) as workers:
         parts = row_parts(60, 10)

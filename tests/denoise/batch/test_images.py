@@ -79,6 +79,7 @@ def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
     return smooth(pixels, channel_axis)
 
 
+@pytest.mark.release
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal that cannot be caught")
 def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -> None:
     result = run(folder, denoise=killed, jobs=2)

@@ -511,6 +511,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
         assert roc_auc_score(outlier, detector.novelty_scores_) > 0.98
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("place", ["scattered", "in a heap"])
 def test_rows_used_and_order_change_gradually_as_outliers_are_added(place):
     """Each time all rows are moved a little, too."""

@@ -275,6 +275,7 @@ def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
     assert "share_input" in names
 
 
+@pytest.mark.release
 def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
     clean = read_table(file)
     options = ScreeningOptions(alpha=0.0001, columns=OPTIONS.columns)

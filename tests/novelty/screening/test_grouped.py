@@ -83,6 +83,7 @@ def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
     np.testing.assert_array_equal(found[:320], expected[:320])
 
 
+@pytest.mark.release
 def test_each_group_has_the_rate_asked_for_on_clean_rows() -> None:
     # Group b varies ten times as much in its tails: one threshold would flag it alone.
     def clean(seed: int) -> pl.DataFrame:
@@ -145,6 +146,7 @@ def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_sa
     assert note.startswith('In "kind a" nothing')
 
 
+@pytest.mark.release
 def test_a_saved_model_scores_as_before_and_threads_change_nothing(tmp_path: Path) -> None:
     table = table_from_frame(two_kinds(), "kinds")
     new = table_from_frame(two_kinds(70, 30, seed=3), "new")
@@ -189,6 +191,7 @@ def test_two_columns_make_groups_of_their_pairs_and_missing_is_one() -> None:
     } | {""}
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("n_rows", [None, 40])
 def test_a_table_in_parts_has_the_groups_of_the_whole(
     n_rows: int | None, monkeypatch: pytest.MonkeyPatch

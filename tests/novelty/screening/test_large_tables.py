@@ -159,6 +159,7 @@ def written(result: ScreeningResult, table: PartedTable, path: Path, workers: Wo
     return path.read_bytes() + result_to_json(result).encode()
 
 
+@pytest.mark.release
 def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Path) -> None:
     bytes_of = []
     for n_workers in (1, 2, 4):
@@ -191,6 +192,7 @@ class DiesOnce:
         return self.load()
 
 
+@pytest.mark.release
 def test_a_dask_worker_killed_half_way_loses_nothing(
     birds: Path, whole: ScreeningResult, tmp_path: Path
 ) -> None:
@@ -215,6 +217,7 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         screen(table)
 
 
+@pytest.mark.release
 def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ def test_every_result_becomes_a_sound_page(name: str) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.release
 def test_a_million_rows_with_wide_hostile_cells_stay_under_a_megabyte() -> None:
     html = render_screening(examples.huge())
     assert len(html.encode()) < 1_000_000
