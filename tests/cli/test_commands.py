@@ -15,6 +15,7 @@ import pytest
 
 from kpca_apps.cli.commands import command_line
 from tests.cli.conftest import Run
+from tests.quick import quick
 
 
 def result(folder: str) -> dict[str, Any]:
@@ -32,7 +33,9 @@ def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize(("out", "reference"), [(None, True), ("runs/a", False)])
+@pytest.mark.parametrize(
+    ("out", "reference"), quick([(None, True), ("runs/a", False)], (None, True))
+)
 def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference: bool) -> None:
     Path("runs").mkdir()
     words = ["--id", "name", "--numeric", "bill", "--numeric", "wing"]

@@ -487,7 +487,7 @@ def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
 
 
 def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
-    save(f"in/{'long' * 20}.png", noisy(3, (300, 300, 3)))
+    save(f"in/{'long' * 20}.png", noisy(3, (96, 96, 3)))
     done = kpca("noise", "in")
     assert max(map(len, done.out.splitlines())) <= 80
     shared = np.repeat(noisy(4, (96, 96))[..., np.newaxis], 3, axis=2)

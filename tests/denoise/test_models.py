@@ -7,6 +7,7 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from tests.quick import quick
 
 CLEAN = data.camera()[100:196, 170:266].astype(float)
 RNG = np.random.default_rng(3)
@@ -99,7 +100,7 @@ def test_poisson_mode_keeps_what_a_subtracted_background_made_negative(given: bo
     assert denoise_kpca(image + 10, noise="poisson", quality="fast").min() >= 0
 
 
-@pytest.mark.parametrize(("peak", "background"), [(50, 10), (50, 100), (20, 400)])
+@pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (20, 400)))
 def test_poisson_mode_takes_out_the_noise_of_a_background_that_was_subtracted(
     peak: int, background: int
 ) -> None:
@@ -190,7 +191,7 @@ NOISY["speckle"] = speckle()
 
 
 @pytest.mark.parametrize("noise", NOISY)
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("given", quick([True, False], False))
 def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, given: bool) -> None:
     """As in fluorescence microscopy: an RGB image with one or two dyes."""
     sigma = {"gaussian": 15.0, "poisson": 255 / np.sqrt(PEAK), "speckle": 0.25}[noise]

@@ -35,9 +35,16 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS[:1])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.release
+@parametrize_with_checks(ESTIMATORS[1:])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_estimator_checks_of_other_parameters(estimator, check):
     check(estimator)
 
 

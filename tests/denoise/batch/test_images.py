@@ -16,11 +16,12 @@ from PIL import Image
 from kpca_apps.errors import InputError
 from tests.denoise.batch.test_run import folder, run
 from tests.denoise.toy import Info, contents, picture, save, smooth
+from tests.quick import quick
 
 __all__ = ["folder"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", quick([1, 2], 1))
 def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -> None:
     names = [
         f"Experiment_2024-03-17_plate_B_well_C07_channel_DAPI_field{n:02}.png" for n in range(8)

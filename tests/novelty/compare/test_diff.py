@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from markupsafe import Markup
 
 from kpca_apps.cli.main import main
 from kpca_apps.errors import InputError
@@ -40,6 +41,9 @@ def run(frame: pl.DataFrame, name: str, *words: str) -> Path:
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # What is drawn has its tests in tests/report.
+    monkeypatch.setattr("kpca_apps.report.drawing.to_svg", lambda drawing: Markup("<svg/>"))
+    monkeypatch.setattr("kpca_apps.report.novelty.figures.screening_figures", lambda result: {})
 
 
 def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> None:

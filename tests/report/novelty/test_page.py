@@ -12,11 +12,14 @@ from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.novelty.page import render_comparison, render_screening
 from kpca_apps.report.novelty.text import verdict
 from kpca_apps.report.text import count
+from tests.quick import quick
 from tests.report import examples
 from tests.report.pages import Page, rendered
 
 
-@pytest.mark.parametrize("name", examples.SCREENINGS)
+@pytest.mark.parametrize(
+    "name", quick(examples.SCREENINGS, "usual", "hostile", "hidden", "with_reference", "none")
+)
 def test_every_result_becomes_a_sound_page(name: str) -> None:
     html = rendered(name)
     page = Page(html)
