@@ -168,6 +168,7 @@ def with_errors_to(write: int, folder: Path, *words: str) -> subprocess.Complete
     return done
 
 
+@pytest.mark.release
 def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -24,6 +24,7 @@ from kpca_apps.denoise.options import CONTENTS, KERNELS, NOISES, QUALITIES
 from kpca_apps.files.images.front_door import FORMATS
 from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents
+from tests.quick import quick
 
 FAST = ("--quality", "fast", "--jobs", 1)
 GIVEN = (*FAST, "--sigma", 20)
@@ -156,19 +157,27 @@ def by_function(**options: Any) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "options",
-    [
+    quick(
+        [
+            {"sigma": 35},
+            {"noise": "camera"},
+            {"noise": "poisson"},
+            {"quality": "balanced"},
+            {"content": "text"},
+            {"kernel": "rbf"},
+            {"kernel": "rbf", "bandwidth": 2.0},
+            {"luma": 0.5},
+            {"chroma": 0},
+            {"strength": 0.5},
+            {"data_range": 500, "noise": "poisson", "sigma": 20},
+        ],
         {"sigma": 35},
-        {"noise": "camera"},
-        {"noise": "poisson"},
         {"quality": "balanced"},
-        {"content": "text"},
-        {"kernel": "rbf"},
-        {"kernel": "rbf", "bandwidth": 2.0},
         {"luma": 0.5},
         {"chroma": 0},
         {"strength": 0.5},
         {"data_range": 500, "noise": "poisson", "sigma": 20},
-    ],
+    ),
 )
 def test_every_option_does_what_the_function_does(options: dict[str, Any], kpca: Run) -> None:
     words = [

@@ -345,6 +345,7 @@ def test_options_are_what_python_is_told(kpca: Run) -> None:
     assert read_table("birds.csv").source.sha256 == result["source"]["sha256"]
 
 
+@pytest.mark.release
 def test_rows_judged_fine_come_back_to_no_list(kpca: Run) -> None:
     """The list of an earlier run, cut down to what is fine."""
     assert kpca("screen", "birds.csv", "--count", 3, "--out", "first").code == 0

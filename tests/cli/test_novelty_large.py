@@ -30,6 +30,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
     kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str

@@ -236,6 +236,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
     assert not Path("kpca-papers-course").exists()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("error", "told"),
     [

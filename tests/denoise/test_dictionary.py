@@ -60,6 +60,7 @@ def best_linear(examples, clean, noisy):
     return min(results)
 
 
+@pytest.mark.release
 def test_digits_come_out_better_than_from_the_best_linear_pca(digits, model):
     _, clean, noisy = digits
     ratio = squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)

@@ -80,6 +80,7 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
     assert not passes.is_kept()
 
 
+@pytest.mark.release
 def test_what_a_finite_kernel_needs_is_compiled_for_it_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

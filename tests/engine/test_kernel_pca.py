@@ -471,6 +471,7 @@ def test_a_first_batch_of_few_rows_keeps_all_the_directions_it_has(k, offset):
         assert_allclose(model.eigenvalues_, expected, rtol=1e-8)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("method", ["exact", "auto"])
 def test_a_fit_in_float32_stays_where_float64_takes_too_much_memory(method, monkeypatch):
     monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")

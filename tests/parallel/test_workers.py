@@ -208,6 +208,7 @@ def test_processes_end_with_the_one_that_started_them():
         assert run.communicate(timeout=60)[0] == ""
 
 
+@pytest.mark.release
 def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     marker, files = tmp_path / "died", tmp_path / "files"

@@ -50,6 +50,7 @@ def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
     assert len(svg) < 150_000
 
 
+@pytest.mark.release
 def test_pages_may_hold_many_figures(drawings: dict[str, Drawing]) -> None:
     page = "".join(to_svg(drawing) for drawing in drawings.values())
     ids = re.findall(r' id="([^"]+)"', page)

@@ -63,7 +63,7 @@ def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
     return smooth(pixels, channel_axis)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", quick([1, 2], 1))
 def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: int) -> None:
     result = run(folder, denoise=choosy, jobs=jobs)
     assert [image.name for image in result.failed] == ["grey.png"]

@@ -54,6 +54,7 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
             assert trial.sigma == info.sigma
 
 
+@pytest.mark.release
 def test_the_crop_of_a_turned_colour_image_is_as_in_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

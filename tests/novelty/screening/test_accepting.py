@@ -169,6 +169,7 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
         score(model, table(parcels()[:1]), accept=PATTERN)
 
 
+@pytest.mark.release
 def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path) -> None:
     result, model = screen(table(), accept=SOME, options=OPTIONS)
     save_model(model, tmp_path / "m.kpca")

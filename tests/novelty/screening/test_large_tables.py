@@ -238,6 +238,7 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     np.testing.assert_allclose(result.scores, new.scores, rtol=0, atol=1e-12)
 
 
+@pytest.mark.release
 def test_one_row_of_many_is_explained(birds: Path) -> None:
     model = fit_table(read_table(birds), OPTIONS, clean=False)[0]
     for how in ({"row": "b411"}, {"row": "412"}, {"line": 413}):
