@@ -20,7 +20,6 @@ import sys
 from kpca_apps.errors import KpcaError
 from kpca_apps.files import limits
 from kpca_apps.files.tables.opening import open_table
-from tests.quick import quick
 limits.available_memory = lambda: 4 << 30
 try:
     open_table(sys.argv[1])
