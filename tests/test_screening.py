@@ -400,6 +400,7 @@ def test_pandas_is_not_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.release
 def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     frame = birds()
     first = screen_table(frame, count=3)

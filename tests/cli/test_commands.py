@@ -94,6 +94,7 @@ def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: 
     assert kpca(*steps("kpca-novelty-birds")["explain"][1]).code == 0
 
 
+@pytest.mark.release
 def test_scoring_offers_no_step_that_its_command_cannot_do(kpca: Run) -> None:
     kpca("fit", "clean.csv", "--model", "m.kpca")
     done = kpca("score", "m.kpca", "birds.csv", "--delimiter", ",", "--quiet")

@@ -317,6 +317,7 @@ def test_a_device_is_no_config_file(kpca: Run) -> None:
     assert (done.code, done.err.count("\n")) == (3, 1)
 
 
+@pytest.mark.release
 def test_output_that_cannot_be_written_is_no_bug(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
     code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"

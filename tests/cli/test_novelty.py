@@ -159,6 +159,7 @@ def test_fit_names_a_threshold_only_where_its_rule_sets_one(
     assert "Threshold" not in heard
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("rule", [("--alpha", 0.001), ("--fdr", 0.001)])
 def test_no_threshold_is_ever_called_infinite(rule: tuple[object, ...], kpca: Run) -> None:
     done = kpca("screen", "birds.csv", "--reference", "clean.csv", *rule)

@@ -125,6 +125,7 @@ def test_an_interrupted_run_leaves_nothing(
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("small_limit")
 def test_a_folder_of_parquet_files_is_one_table(kpca: Run, folder: Path) -> None:
     (folder / "many").mkdir()

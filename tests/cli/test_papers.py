@@ -46,6 +46,7 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
     }.items()
 
 
+@pytest.mark.release
 def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> None:
     done = kpca("run", "clusters")
     assert done.code == 0

@@ -100,6 +100,7 @@ def test_without_noise_or_colour_nothing_changes() -> None:
     np.testing.assert_allclose(out, image, atol=1e-2)
 
 
+@pytest.mark.release
 def test_wholly_white_noise_is_still_taken_out() -> None:
     noisy = CLEAN + 15 * np.random.default_rng(5).standard_normal(CLEAN.shape)
     camera = denoise_kpca(noisy, noise="camera", channel_axis=-1, data_range=255, quality="fast")

@@ -88,6 +88,7 @@ def test_tiny_ridge_stays_finite() -> None:
     assert np.isfinite(leverage).all()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
 def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
     """A hot pixel: hardly smoothed, and nothing of it in the other patches, in single precision."""

@@ -150,6 +150,7 @@ def test_a_channel_of_one_value_comes_back_to_the_last_bit() -> None:
     np.testing.assert_array_equal(out[..., 1], image[..., 1])
 
 
+@pytest.mark.release
 def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
     with pytest.warns(UserWarning, match=r"less than one step of uint8.*give 20\."):
@@ -278,6 +279,7 @@ def test_scikit_image_can_calibrate_the_denoiser() -> None:
     np.testing.assert_array_equal(calibrated(image), expected)
 
 
+@pytest.mark.release
 def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> None:
     clean = data.camera()[200:296, 200:296]
     hit = random_noise(clean, "s&p", amount=0.1, rng=0)
@@ -383,6 +385,7 @@ def test_masked_pixels_are_not_silently_used() -> None:
         denoise_kpca(np.ma.masked_equal(np.eye(8), 0), sigma=0.1)
 
 
+@pytest.mark.release
 def test_channels_that_are_no_colours_are_denoised_each_on_its_own() -> None:
     rng = np.random.default_rng(0)
     bands = 100 + rng.normal(size=(5, 32, 40)) * np.array([5, 10, 15, 20, 25])[:, None, None]

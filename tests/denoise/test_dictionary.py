@@ -107,6 +107,7 @@ def test_one_by_one_or_together_is_the_same(digits, model, noise):
     assert_array_equal(together, alone)
 
 
+@pytest.mark.release
 def test_impulses_are_found_out_by_what_the_examples_say(digits, model):
     _, clean, _ = digits
     rng = np.random.default_rng(3)
@@ -224,6 +225,7 @@ def test_patches_taken_apart_and_averaged_are_the_image():
     assert sum(seen) == 20 * 137
 
 
+@pytest.mark.release
 def test_workers_change_no_bit(waves):
     options = {"patch_size": 6, "n_components": 20, "max_examples": 200, "stride": 1}
     one = DictionaryDenoiser(**options).fit(waves[:3])

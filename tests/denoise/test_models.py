@@ -68,6 +68,7 @@ def test_poisson_level_is_found_and_given_at_the_bright_end() -> None:
     assert abs(db(given) - db(found)) < 0.5
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("peak", [3, 5, 10, 60])
 @pytest.mark.parametrize("picture", ["camera", "coins"])
 def test_poisson_level_is_found_where_photons_are_few(picture: str, peak: int) -> None:
@@ -84,6 +85,7 @@ def test_poisson_mode_is_not_biased_in_the_dark() -> None:
     assert out.std() < 0.25
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("given", [True, False])
 def test_poisson_mode_keeps_what_a_subtracted_background_made_negative(given: bool) -> None:
     """Means of even areas stay what they are, on either side of 0."""
@@ -100,7 +102,7 @@ def test_poisson_mode_keeps_what_a_subtracted_background_made_negative(given: bo
     assert denoise_kpca(image + 10, noise="poisson", quality="fast").min() >= 0
 
 
-@pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (20, 400)))
+@pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (50, 10)))
 def test_poisson_mode_takes_out_the_noise_of_a_background_that_was_subtracted(
     peak: int, background: int
 ) -> None:

@@ -180,6 +180,7 @@ def test_the_posterior_follows_the_scale_of_the_energies() -> None:
     assert levels @ weights < 1.02 * np.sqrt(3.0)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("share", "value"), [(0.02, 255), (0.1, 255), (0.05, None), (0.3, None)])
 def test_impulses_are_not_passed_over_under_auto(share: float, value: float | None) -> None:
     clean = data.camera()[:128, :128].astype(float)
@@ -217,6 +218,7 @@ def test_gaussian_noise_and_texture_are_no_impulses(picture: str, sigma: float) 
     assert not measure_noise(noisy).impulses
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("sigma", [10.0, 20.0])
 @pytest.mark.parametrize("dark", quick([0.0, 0.6], 0.6))
 def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: float) -> None:

@@ -117,6 +117,7 @@ def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_f
         right.partial_fit(X + 20.0)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("kernel", "d", "q"),
     [

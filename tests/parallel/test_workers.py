@@ -114,6 +114,7 @@ def test_processes_agree(serial, processes):
     assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.release
 def test_dask_agrees(serial, dask):
     sums, scores = fitted(dask)
     assert dask.width == 2
@@ -121,6 +122,7 @@ def test_dask_agrees(serial, dask):
     assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.release
 def test_a_worker_lost_half_way_loses_nothing(dask, tmp_path):
     marker = tmp_path / "died"
     starts = list(dask.map_partitions(dies_once, row_parts(900, 100), marker))
@@ -296,11 +298,13 @@ def test_a_part_that_fails_is_named(workers):
         list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
+@pytest.mark.release
 def test_a_part_that_fails_on_dask_is_named(dask):
     with pytest.raises(KpcaError, match=r"Part 3 \(.*start=20.*\) failed: no rows of use"):
         list(dask.map_partitions(fails, row_parts(50, 10)))
 
 
+@pytest.mark.release
 def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

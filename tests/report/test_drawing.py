@@ -57,6 +57,7 @@ def test_pages_may_hold_many_figures(drawings: dict[str, Drawing]) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.release
 def test_a_figure_is_the_same_bytes_every_time() -> None:
     def draw() -> tuple[str, bytes]:
         drawing = screening_drawings(examples.screening())["map"]

@@ -137,6 +137,7 @@ def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
     assert measure_file(folder / "in" / "cut.dng", "cut.dng").reason.startswith("cut.dng: ")
 
 
+@pytest.mark.release
 def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
     trial = try_strengths(read_image(folder / "in" / "turned.dng"), FAST)
     weaker, asked, stronger = (one.residual_sd for one in trial.trials)

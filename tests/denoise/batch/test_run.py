@@ -53,6 +53,7 @@ def test_results_mirror_the_tree_and_hold_what_was_denoised(folder: Path) -> Non
     assert (first.shape, first.dtype, first.format, first.sigma) == ((24, 30), "uint8", "png", 5.0)
 
 
+@pytest.mark.release
 def test_one_result_for_any_number_of_workers(folder: Path) -> None:
     seen: list[tuple[int, int]] = []
     alone = run(folder, progress=lambda done, total, outcome: seen.append((done, total)))
@@ -248,6 +249,7 @@ def test_unfinished_files_of_a_killed_run_are_removed(folder: Path) -> None:
     assert other.exists()
 
 
+@pytest.mark.release
 def test_a_full_disk_ends_the_batch_cleanly(folder: Path) -> None:
     save(folder / "in", "large.png", picture(5, (300, 300, 3)))
     # The system refuses files above a size, as it does on a full disk.

@@ -59,6 +59,7 @@ def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> 
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
+@pytest.mark.release
 def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     before = table().drop("code")
     after = before.filter(pl.arange(pl.len()) != 7)
@@ -69,6 +70,7 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     assert (len(again.stayed), again.appeared, again.gone) == (1, (), ())
 
 
+@pytest.mark.release
 def test_an_identifier_that_repeats_names_no_rows() -> None:
     before = table().with_columns(pl.col("code").str.head(2))
     after = before.clone()

@@ -214,6 +214,7 @@ def long_table():
     return table
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_one_two_and_four_threads_give_the_same_bits(long_table, contaminated):
     def scores(n_jobs):
@@ -249,6 +250,7 @@ def test_scores_too_small_for_float32_take_float64():
     assert again.precision_ == "float64"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
 def test_false_alarms_on_new_rows_are_near_the_nominal_rate(calibration):
     rng = np.random.default_rng(4)

@@ -82,6 +82,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert model.detector.threshold_ == pytest.approx(after.threshold.value)
 
 
+@pytest.mark.release
 def test_parts_find_what_the_whole_finds() -> None:
     whole, _ = screen(table(), accept=SOME, options=OPTIONS)
     in_parts, _ = screen(parted(table(), part_rows=200), accept=SOME, options=OPTIONS)
@@ -179,6 +180,7 @@ def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path)
     assert score(load_model(tmp_path / "m.kpca"), table()).is_accepted is None
 
 
+@pytest.mark.release
 def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
     result, model = screen(table(), accept=SOME, options=OPTIONS)
     first = result.ranked[0]

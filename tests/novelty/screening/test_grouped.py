@@ -68,6 +68,7 @@ def test_groups_of_few_rows_are_judged_by_the_model_of_the_table_and_it_is_said(
     np.testing.assert_array_equal(result.scores[320:], whole.scores[320:])
 
 
+@pytest.mark.release
 def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
     frame = two_kinds()
     result = screened(frame, by("kind"))
@@ -138,6 +139,7 @@ def test_a_group_needs_rows_enough_to_calibrate_its_rate() -> None:
     assert [group.values for group in model.groups] == [("a",), ("b",), ("few",)]
 
 
+@pytest.mark.release
 def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_said() -> None:
     reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
     model, _ = fit_groups(table_from_frame(reference, "clean"), by("kind"))
@@ -183,6 +185,7 @@ def test_rows_of_groups_never_seen_are_judged_by_the_model_of_the_table() -> Non
     assert alone.scores[0] == result.scores[60]
 
 
+@pytest.mark.release
 def test_two_columns_make_groups_of_their_pairs_and_missing_is_one() -> None:
     frame = two_kinds().with_columns(
         site=pl.Series([None if i % 2 else "east" for i in range(329)], dtype=pl.String)
@@ -269,6 +272,7 @@ def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.Monkey
         screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))
 
 
+@pytest.mark.release
 def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
     )
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("rule", [{"fdr": 0.2}, {"count": 9}])
 def test_a_reference_and_a_table_may_both_be_in_parts(
     birds: Path, tmp_path: Path, rule: dict[str, float]
@@ -259,6 +260,7 @@ def test_a_comparison_draws_rows_from_a_large_table(
     )
 
 
+@pytest.mark.release
 def test_a_large_table_in_memory_is_cut_into_parts(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

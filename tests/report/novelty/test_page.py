@@ -49,6 +49,7 @@ def test_a_million_rows_with_wide_hostile_cells_stay_under_a_megabyte() -> None:
     assert "306 more columns in result.json" in page.text
 
 
+@pytest.mark.release
 def test_the_same_result_gives_the_same_bytes() -> None:
     assert render_screening(examples.with_labels()) == rendered("with_labels")
 
@@ -291,6 +292,7 @@ def test_columns_stand_by_their_part_in_the_reasons() -> None:
     assert folded.count('<td class="lead">') == n_without
 
 
+@pytest.mark.release
 def test_what_is_true_of_most_tables_is_no_warning_on_top() -> None:
     result = examples.screening()
     top = '<ul class="warnings"'

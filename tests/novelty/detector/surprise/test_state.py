@@ -92,9 +92,7 @@ def arrays_of(detector):
     return {name: array for name, array in arrays.items() if name.startswith("combined.")}
 
 
-@pytest.mark.parametrize(
-    "damage", quick(BROKEN, "missing", "one short", "another dimension", "text")
-)
+@pytest.mark.parametrize("damage", quick(BROKEN, "missing", "one short", "text"))
 def test_an_array_of_another_kind_or_shape_is_refused(detector, damage):
     arrays = arrays_of(detector)
     for name in arrays:
@@ -135,7 +133,7 @@ def test_counts_out_of_order_are_refused(detector):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("value", quick([0.0, -1.0, 1e-300, 1e300, -1e300], 0.0, -1.0))
+@pytest.mark.parametrize("value", quick([0.0, -1.0, 1e-300, 1e300, -1e300], -1.0))
 def test_other_numbers_are_refused_or_lead_to_scores(detector, value):
     arrays, X = arrays_of(detector), np.vstack([table_of(4), 1e9 * table_of(5)])
     for name in arrays:
