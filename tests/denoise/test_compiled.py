@@ -16,6 +16,9 @@ from kpca_apps.denoise._compiled import (
 )
 from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
 
+# Each function is compiled by itself; tests of passes run them within one another.
+pytestmark = pytest.mark.release
+
 Matrix = NDArray[np.float32]
 
 SIZES = [(48, 36), (48, 49), (30, 64), (1, 9), (2, 2)]
@@ -88,7 +91,6 @@ def test_tiny_ridge_stays_finite() -> None:
     assert np.isfinite(leverage).all()
 
 
-@pytest.mark.release
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
 def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
     """A hot pixel: hardly smoothed, and nothing of it in the other patches, in single precision."""

@@ -14,11 +14,10 @@ import pytest
 from kpca_apps.report.denoising.page import render_trial
 from kpca_apps.report.novelty.page import render_comparison, render_in_notebook
 from kpca_apps.report.papers.page import render_gallery
-from tests.quick import quick
 from tests.report import denoising_examples, examples, gallery_examples
 from tests.report.pages import render_denoising, rendered
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.release]
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -93,7 +92,7 @@ def open_page(
     return page
 
 
-@pytest.mark.parametrize("name", quick(PAGES, "usual", "hostile", "comparison"))
+@pytest.mark.parametrize("name", PAGES)
 def test_no_page_scrolls_sideways_or_complains(browser: Any, folder: Path, name: str) -> None:
     page = open_page(browser, folder / f"{name}.html", 1280, 740)
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
@@ -307,7 +306,7 @@ STYLES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("theme", quick(THEMES, "jupyter dark", "other light"))
+@pytest.mark.parametrize("theme", THEMES)
 def test_a_notebook_keeps_its_looks_and_lends_its_theme(
     browser: Any, tmp_path: Path, theme: str
 ) -> None:

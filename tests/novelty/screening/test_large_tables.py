@@ -171,6 +171,7 @@ def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Pat
     assert bytes_of[0] == bytes_of[1] == bytes_of[2]
 
 
+@pytest.mark.release
 def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> None:
     with Workers("processes", n_workers=2) as workers:
         assert_same(
