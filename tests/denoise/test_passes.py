@@ -156,6 +156,7 @@ def test_faint_noise_is_not_made_worse(clean: Image, sigma: float) -> None:
     assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy)
 
 
+@pytest.mark.release
 def test_the_half_scale_helps_photographs(
     clean: Image, noisy: Image, fast: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
