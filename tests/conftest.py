@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,20 @@ settings.load_profile("repeatable")
 collect_ignore = ["benchmarks"]
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def signals() -> tuple[object, ...]:
+    """Return what happens to an interrupt in this process, and what this thread blocks."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) if os.name == "posix" else set()
+    return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), blocked
+
+
+@pytest.fixture(autouse=True)
+def interrupts_stay_as_they_were() -> Iterator[None]:
+    """Fail the test after which an interrupt is lost on what is started later."""
+    before = signals()
+    yield
+    assert signals() == before, "the test leaves signals handled or blocked in another way"
 
 
 @pytest.fixture(scope="session")

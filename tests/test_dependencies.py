@@ -74,6 +74,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
 
 
+@pytest.mark.release
 def test_what_the_tests_and_scripts_import_is_declared(
     repository: Path, project: dict[str, Any]
 ) -> None:

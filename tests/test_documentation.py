@@ -34,6 +34,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
     return [*shell, *([("python", python)] if python else [])]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)])
 def test_code_blocks_run(page: str, tmp_path: Path) -> None:
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")

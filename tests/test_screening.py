@@ -409,6 +409,7 @@ def test_a_result_in_a_notebook_is_its_own(result: Screening) -> None:
     assert html.startswith('<div class="kpca-screening">')
 
 
+@pytest.mark.release
 def test_pandas_is_not_needed() -> None:
     code = (
         "import sys\n"
@@ -427,6 +428,7 @@ def test_pandas_is_not_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.release
 def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     frame = birds()
     first = screen_table(frame, count=3)

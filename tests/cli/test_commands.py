@@ -15,6 +15,7 @@ import pytest
 
 from kpca_apps.cli.commands import command_line
 from tests.cli.conftest import Run
+from tests.quick import quick
 
 
 def result(folder: str) -> dict[str, Any]:
@@ -32,7 +33,9 @@ def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize(("out", "reference"), [(None, True), ("runs/a", False)])
+@pytest.mark.parametrize(
+    ("out", "reference"), quick([(None, True), ("runs/a", False)], (None, True))
+)
 def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference: bool) -> None:
     Path("runs").mkdir()
     words = ["--id", "name", "--numeric", "bill", "--numeric", "wing"]
@@ -91,6 +94,7 @@ def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: 
     assert kpca(*steps("kpca-novelty-birds")["explain"][1]).code == 0
 
 
+@pytest.mark.release
 def test_scoring_offers_no_step_that_its_command_cannot_do(kpca: Run) -> None:
     kpca("fit", "clean.csv", "--model", "m.kpca")
     done = kpca("score", "m.kpca", "birds.csv", "--delimiter", ",", "--quiet")

@@ -168,6 +168,7 @@ def with_errors_to(write: int, folder: Path, *words: str) -> subprocess.Complete
     return done
 
 
+@pytest.mark.release
 def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -176,6 +177,7 @@ def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path) -> None:
     assert (tmp_path / "x" / "report.html").is_file()
 
 
+@pytest.mark.release
 def test_a_run_goes_on_when_its_words_cannot_be_written(folder: Path) -> None:
     write = os.open("/dev/full", os.O_WRONLY)
     done = with_errors_to(write, folder, "novelty", "screen", "birds.csv", "--dry-run")

@@ -24,6 +24,7 @@ from kpca_apps.denoise.options import CONTENTS, KERNELS, NOISES, QUALITIES
 from kpca_apps.files.images.front_door import FORMATS
 from tests.cli.conftest import Done, Run
 from tests.denoise.toy import contents
+from tests.quick import quick
 
 FAST = ("--quality", "fast", "--jobs", 1)
 GIVEN = (*FAST, "--sigma", 20)
@@ -103,6 +104,7 @@ def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
     assert max(map(len, done.err.splitlines())) <= 80
 
 
+@pytest.mark.release
 def test_one_worker_and_two_leave_the_same_bytes(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,19 +157,27 @@ def by_function(**options: Any) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "options",
-    [
+    quick(
+        [
+            {"sigma": 35},
+            {"noise": "camera"},
+            {"noise": "poisson"},
+            {"quality": "balanced"},
+            {"content": "text"},
+            {"kernel": "rbf"},
+            {"kernel": "rbf", "bandwidth": 2.0},
+            {"luma": 0.5},
+            {"chroma": 0},
+            {"strength": 0.5},
+            {"data_range": 500, "noise": "poisson", "sigma": 20},
+        ],
         {"sigma": 35},
-        {"noise": "camera"},
-        {"noise": "poisson"},
         {"quality": "balanced"},
-        {"content": "text"},
-        {"kernel": "rbf"},
-        {"kernel": "rbf", "bandwidth": 2.0},
         {"luma": 0.5},
         {"chroma": 0},
         {"strength": 0.5},
         {"data_range": 500, "noise": "poisson", "sigma": 20},
-    ],
+    ),
 )
 def test_every_option_does_what_the_function_does(options: dict[str, Any], kpca: Run) -> None:
     words = [
@@ -486,7 +496,7 @@ def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
 
 
 def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
-    save(f"in/{'long' * 20}.png", noisy(3, (300, 300, 3)))
+    save(f"in/{'long' * 20}.png", noisy(3, (96, 96, 3)))
     done = kpca("noise", "in")
     assert max(map(len, done.out.splitlines())) <= 80
     shared = np.repeat(noisy(4, (96, 96))[..., np.newaxis], 3, axis=2)

@@ -25,6 +25,7 @@ from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
 from tests.cli.conftest import Run, Terminal
 from tests.cli.test_denoise import GIVEN, kpca, noisy, save
+from tests.quick import quick
 
 __all__ = ["kpca"]
 
@@ -51,7 +52,7 @@ def test_a_terminal_shows_a_bar_and_failures_above_it(monkeypatch: pytest.Monkey
     assert "\x1b[31mis cut" not in shown
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", quick([1, 2], 1))
 def test_a_terminal_shows_how_far_one_image_is(
     jobs: int, kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +71,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     assert len(before_any - {0, 100}) >= 2
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "poisson", "impulse", "camera"])
+@pytest.mark.parametrize("noise", quick(["gaussian", "poisson", "impulse", "camera"], "gaussian"))
 def test_shares_of_an_image_grow_up_to_all_of_it(noise: str) -> None:
     rng = np.random.default_rng(0)
     pages = [rng.normal(100, 20, (40, 36, 3)).clip(0, 255).astype(np.uint8) for _ in range(2)]

@@ -159,6 +159,7 @@ def test_fit_names_a_threshold_only_where_its_rule_sets_one(
     assert "Threshold" not in heard
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("rule", [("--alpha", 0.001), ("--fdr", 0.001)])
 def test_no_threshold_is_ever_called_infinite(rule: tuple[object, ...], kpca: Run) -> None:
     done = kpca("screen", "birds.csv", "--reference", "clean.csv", *rule)
@@ -345,6 +346,7 @@ def test_options_are_what_python_is_told(kpca: Run) -> None:
     assert read_table("birds.csv").source.sha256 == result["source"]["sha256"]
 
 
+@pytest.mark.release
 def test_rows_judged_fine_come_back_to_no_list(kpca: Run) -> None:
     """The list of an earlier run, cut down to what is fine."""
     assert kpca("screen", "birds.csv", "--count", 3, "--out", "first").code == 0

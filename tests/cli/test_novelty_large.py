@@ -30,6 +30,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
     kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
@@ -124,6 +125,7 @@ def test_an_interrupted_run_leaves_nothing(
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("small_limit")
 def test_a_folder_of_parquet_files_is_one_table(kpca: Run, folder: Path) -> None:
     (folder / "many").mkdir()

@@ -127,6 +127,7 @@ def test_bad_configuration_files_are_one_line(
     assert re.search(message, done.err)
 
 
+@pytest.mark.release
 def test_the_command_of_a_report_gives_the_same_report(
     whole_kpca: Run, folder: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run
 
 
@@ -18,6 +20,7 @@ def split(folder: Path) -> list[str]:
     return [header, *rows]
 
 
+@pytest.mark.release
 def test_rows_of_several_files_are_those_of_one(kpca: Run, folder: Path) -> None:
     split(folder)
     one = kpca("screen", "birds.csv", "--count", 3, "--out", "one")

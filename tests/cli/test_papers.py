@@ -46,6 +46,7 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
     }.items()
 
 
+@pytest.mark.release
 def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> None:
     done = kpca("run", "clusters")
     assert done.code == 0
@@ -65,6 +66,7 @@ def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> N
     ]
 
 
+@pytest.mark.release
 def test_the_same_command_gives_the_same_bytes(kpca: Run) -> None:
     first, second = (
         kpca("run", "course", "--out", name, "--json", "--quiet") for name in ("a", "b")
@@ -87,6 +89,7 @@ def test_an_experiment_without_its_data_says_how_to_get_it(kpca: Run) -> None:
     assert not Path("kpca-papers-usps").exists()
 
 
+@pytest.mark.release
 def test_what_needs_no_data_runs_beside_what_lacks_it(
     kpca: Run, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +237,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
     assert not Path("kpca-papers-course").exists()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("error", "told"),
     [

@@ -11,6 +11,7 @@ from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.camera import brightness_curve, measure_camera, stabilise
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
+from tests.quick import quick
 
 CLEAN = data.astronaut()[20:132, 150:262].astype(float)
 
@@ -39,6 +40,7 @@ def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None
     assert db(camera) > db(image) + 1.5
 
 
+@pytest.mark.release
 def test_auto_chooses_camera_for_shared_noise_and_gaussian_for_white() -> None:
     white = np.random.default_rng(1).standard_normal(CLEAN.shape)
     for noise, expected in ((shared_noise(CLEAN.shape), "camera"), (white, "gaussian")):
@@ -59,6 +61,7 @@ def test_level_given_in_camera_mode_is_the_one_used() -> None:
     assert out.shape == image.shape
 
 
+@pytest.mark.release
 def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> None:
     noisy = CLEAN + 20 * np.random.default_rng(2).standard_normal(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
@@ -75,6 +78,7 @@ def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> N
     )
 
 
+@pytest.mark.release
 def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() -> None:
     noise = 15 * np.random.default_rng(4).standard_normal(CLEAN.shape)
     for kept, shared in (([1, 1, 1], False), ([1, 0, 0], False), ([0, 1, 0], False)):
@@ -85,6 +89,7 @@ def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() 
     assert alike[1].correlated
 
 
+@pytest.mark.release
 def test_without_noise_or_colour_nothing_changes() -> None:
     flat = np.full((40, 41, 3), 90, np.uint8)
     np.testing.assert_allclose(denoise_kpca(flat, noise="camera", channel_axis=-1), 90, atol=1e-3)
@@ -95,6 +100,7 @@ def test_without_noise_or_colour_nothing_changes() -> None:
     np.testing.assert_allclose(out, image, atol=1e-2)
 
 
+@pytest.mark.release
 def test_wholly_white_noise_is_still_taken_out() -> None:
     noisy = CLEAN + 15 * np.random.default_rng(5).standard_normal(CLEAN.shape)
     camera = denoise_kpca(noisy, noise="camera", channel_axis=-1, data_range=255, quality="fast")
@@ -138,7 +144,10 @@ def test_a_constant_image_of_any_size_has_no_noise() -> None:
         assert max(measure_camera(np.full(shape, 77, np.float32)).levels) < 0.1
 
 
-@pytest.mark.parametrize("picture", ["astronaut", "chelsea", "coffee", "rocket", "page", "coins"])
+@pytest.mark.parametrize(
+    "picture",
+    quick(["astronaut", "chelsea", "coffee", "rocket", "page", "coins"], "coffee", "page"),
+)
 def test_clean_pictures_are_left_alone(picture: str) -> None:
     clean = getattr(data, picture)()
     axis = -1 if clean.ndim == 3 else None

@@ -16,6 +16,9 @@ from kpca_apps.denoise._compiled import (
 )
 from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
 
+# Each function is compiled by itself; tests of passes run them within one another.
+pytestmark = pytest.mark.release
+
 Matrix = NDArray[np.float32]
 
 SIZES = [(48, 36), (48, 49), (30, 64), (1, 9), (2, 2)]

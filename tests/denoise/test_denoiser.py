@@ -16,6 +16,7 @@ from kpca_apps.cli.denoise import options as denoise_options
 from kpca_apps.denoise.denoiser import clean_image, denoise_kpca, denoise_with_info
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.errors import ConfigError, InputError
+from tests.quick import quick
 
 GREY = data.camera()[100:164, 200:264]
 COLOUR = data.astronaut()[20:84, 190:254]
@@ -66,7 +67,9 @@ RANGES = {  # image of GREY in its units: the unit of one grey value, and what i
 }
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera"])
+@pytest.mark.parametrize(
+    "noise", quick(["gaussian", "poisson", "speckle", "impulse", "camera"], "gaussian", "poisson")
+)
 @pytest.mark.parametrize("values", RANGES)
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
@@ -147,6 +150,7 @@ def test_a_channel_of_one_value_comes_back_to_the_last_bit() -> None:
     np.testing.assert_array_equal(out[..., 1], image[..., 1])
 
 
+@pytest.mark.release
 def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
     with pytest.warns(UserWarning, match=r"less than one step of uint8.*give 20\."):
@@ -219,6 +223,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
 
 
 # Few, and without looking for a simpler one: each takes half a second or more.
+@pytest.mark.release
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(
     crops(),
@@ -261,6 +266,7 @@ def test_estimated_level_does_about_as_well_as_the_true_one() -> None:
     assert db(out, clean) > db(denoise_kpca(image, sigma=20, data_range=255), clean) - 0.2
 
 
+@pytest.mark.release
 def test_scikit_image_can_calibrate_the_denoiser() -> None:
     image = noisy_grey()[:32, :32] / 255
     calibrated = calibrate_denoiser(
@@ -273,6 +279,7 @@ def test_scikit_image_can_calibrate_the_denoiser() -> None:
     np.testing.assert_array_equal(calibrated(image), expected)
 
 
+@pytest.mark.release
 def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> None:
     clean = data.camera()[200:296, 200:296]
     hit = random_noise(clean, "s&p", amount=0.1, rng=0)
@@ -378,6 +385,7 @@ def test_masked_pixels_are_not_silently_used() -> None:
         denoise_kpca(np.ma.masked_equal(np.eye(8), 0), sigma=0.1)
 
 
+@pytest.mark.release
 def test_channels_that_are_no_colours_are_denoised_each_on_its_own() -> None:
     rng = np.random.default_rng(0)
     bands = 100 + rng.normal(size=(5, 32, 40)) * np.array([5, 10, 15, 20, 25])[:, None, None]

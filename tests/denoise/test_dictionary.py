@@ -60,12 +60,14 @@ def best_linear(examples, clean, noisy):
     return min(results)
 
 
+@pytest.mark.release
 def test_digits_come_out_better_than_from_the_best_linear_pca(digits, model):
     _, clean, noisy = digits
     ratio = squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)
     assert ratio < 0.6
 
 
+@pytest.mark.release
 def test_a_model_ready_for_several_levels_loses_little(digits):
     examples, clean, noisy = digits
     model = DictionaryDenoiser().fit(examples[:120])
@@ -76,6 +78,7 @@ def test_a_model_ready_for_several_levels_loses_little(digits):
     assert own < 1.1 * squared_error(told.denoise_stack(noisy, SIGMA), clean)
 
 
+@pytest.mark.release
 def test_noisy_examples_serve_too(digits):
     examples, clean, noisy = digits
     noise = np.random.default_rng(5).normal(0.0, SIGMA, examples.shape)
@@ -104,6 +107,7 @@ def test_one_by_one_or_together_is_the_same(digits, model, noise):
     assert_array_equal(together, alone)
 
 
+@pytest.mark.release
 def test_impulses_are_found_out_by_what_the_examples_say(digits, model):
     _, clean, _ = digits
     rng = np.random.default_rng(3)
@@ -161,6 +165,7 @@ def test_no_noise_no_change(digits, model):
     assert_array_equal(image, before)
 
 
+@pytest.mark.release
 def test_patches_of_larger_images_are_averaged(waves):
     model = DictionaryDenoiser(patch_size=6, sigma=0.2, max_examples=400).fit(waves[:3])
     assert model.shape_ == (6, 6, 1)
@@ -183,6 +188,7 @@ def test_impulses_in_patches(waves):
     assert np.mean((robust - clean) ** 2) < 0.6 * np.mean((plain - clean) ** 2)
 
 
+@pytest.mark.release
 def test_memory_grows_by_a_few_images_only(waves):
     model = DictionaryDenoiser(4, bandwidth=20.0, patch_size=8, max_examples=20).fit(waves[:3])
     peaks = []
@@ -219,6 +225,7 @@ def test_patches_taken_apart_and_averaged_are_the_image():
     assert sum(seen) == 20 * 137
 
 
+@pytest.mark.release
 def test_workers_change_no_bit(waves):
     options = {"patch_size": 6, "n_components": 20, "max_examples": 200, "stride": 1}
     one = DictionaryDenoiser(**options).fit(waves[:3])

@@ -41,6 +41,7 @@ def test_noise_is_taken_out_whatever_the_pattern(light: NDArray[np.float64], pat
     assert error(found, seen) < 0.54 * error(noisy, seen)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("cut", [np.s_[1:, :], np.s_[:, 1:], np.s_[1:-2, 1:]])
 def test_a_mosaic_may_begin_and_end_at_any_pixel(
     light: NDArray[np.float64], cut: tuple[slice, slice]
@@ -113,6 +114,7 @@ def test_units_and_black_do_not_matter(light: NDArray[np.float64]) -> None:
     np.testing.assert_allclose((scaled - 500) / 4000, found, atol=1e-3)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_noise_of_each_colour_is_its_own(pattern: str) -> None:
     seen = np.full((128, 128), 0.5)

@@ -89,6 +89,7 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
     assert kept >= {0, 1, 2}
 
 
+@pytest.mark.release
 def test_a_pass_at_finite_width_is_the_operator_of_the_nearest_patches() -> None:
     noisy = scene(1)[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)

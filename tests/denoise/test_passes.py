@@ -13,6 +13,7 @@ from kpca_apps.denoise import passes
 from kpca_apps.denoise.options import QUALITIES, Options, Window
 from kpca_apps.denoise.passes import RADIUS, SMALLEST, denoise_planes, noise_excess, plan_for
 from kpca_apps.errors import ConfigError
+from tests.quick import quick
 
 Image = NDArray[np.float64]
 
@@ -107,7 +108,9 @@ def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> No
 WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), (380, 401))]
 
 
-@pytest.mark.parametrize(("kernel", "windows"), [("linear", WINDOWS), ("rbf", WINDOWS[1:2])])
+@pytest.mark.parametrize(
+    ("kernel", "windows"), quick([("linear", WINDOWS), ("rbf", WINDOWS[1:2])], ("linear", WINDOWS))
+)
 def test_a_window_is_as_in_the_whole(kernel: str, windows: list[Window]) -> None:
     rng = np.random.default_rng(5)
     noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
@@ -153,6 +156,7 @@ def test_faint_noise_is_not_made_worse(clean: Image, sigma: float) -> None:
     assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy)
 
 
+@pytest.mark.release
 def test_the_half_scale_helps_photographs(
     clean: Image, noisy: Image, fast: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +185,7 @@ def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
     assert psnr(clean, guided) > psnr(clean, fast) + 0.1
 
 
+@pytest.mark.release
 def test_rbf_comes_to_its_linear_limit_as_it_widens(
     clean: Image, noisy: Image, fast: NDArray[np.float32]
 ) -> None:
@@ -193,6 +198,7 @@ def test_rbf_comes_to_its_linear_limit_as_it_widens(
     assert wide == pytest.approx(linear, abs=0.01)
 
 
+@pytest.mark.release
 def test_rbf_is_better_on_strokes_and_the_default_there() -> None:
     rng = np.random.default_rng(3)
     strokes = 255.0 * (rng.random((24, 24)) > 0.3).repeat(4, axis=0).repeat(4, axis=1)

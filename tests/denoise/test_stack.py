@@ -11,6 +11,9 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.stack import AROUND, denoise_pages, page_blocks
 from kpca_apps.errors import ConfigError, InputError
 
+# Its loops take long to compile.
+pytestmark = pytest.mark.release
+
 Pages = NDArray[np.float64]
 
 

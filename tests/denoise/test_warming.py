@@ -54,6 +54,7 @@ def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert announced == [1]
 
 
+@pytest.mark.release
 def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
     first, later = (asked(BITS, **folder) for _ in range(2))
@@ -79,6 +80,7 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
     assert not passes.is_kept()
 
 
+@pytest.mark.release
 def test_what_a_finite_kernel_needs_is_compiled_for_it_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

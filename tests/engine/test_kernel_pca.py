@@ -35,9 +35,16 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS[:1])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.release
+@parametrize_with_checks(ESTIMATORS[1:])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_estimator_checks_of_other_parameters(estimator, check):
     check(estimator)
 
 
@@ -319,6 +326,7 @@ def test_float32_scores_are_refused_where_they_would_be_rounding():
     assert near.scoring_precision_ == "float64"
 
 
+@pytest.mark.release
 def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_too_short():
     # Each row resembles its neighbours alone: thousands of eigenvalues between .98 and 1.02.
     X = np.arange(1600.0)[:, None]
@@ -463,6 +471,7 @@ def test_a_first_batch_of_few_rows_keeps_all_the_directions_it_has(k, offset):
         assert_allclose(model.eigenvalues_, expected, rtol=1e-8)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("method", ["exact", "auto"])
 def test_a_fit_in_float32_stays_where_float64_takes_too_much_memory(method, monkeypatch):
     monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")

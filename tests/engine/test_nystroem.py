@@ -97,6 +97,7 @@ def test_soft_cut_is_the_ridge_formula(make, d):
     assert_allclose(error, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_sums_stay_positive_semi_definite(d):
     X = normal_rows(2000, d)
@@ -178,6 +179,7 @@ def test_no_component_keeps_the_mean():
     assert_allclose(subspace.reconstruction_error(X), expected, rtol=1e-10)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):

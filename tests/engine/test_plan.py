@@ -129,6 +129,7 @@ def test_a_fit_beyond_its_budget_is_refused_before_anything_is_allocated(method)
     assert peak < 40 * 2**20
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")
 @pytest.mark.parametrize("fit", ["stored", "landmarks"])
 def test_estimate_and_measured_peak_agree_within_a_fifth(fit):

@@ -61,6 +61,7 @@ def test_scores_agree_row_by_row():
     assert agreeing_precision(lambda precision: np.empty(0), 2001) == "float64"
 
 
+@pytest.mark.release
 def test_float32_fits_are_float64_fits_to_six_digits():
     X, new = curved_rows(2300), curved_rows(2350)[2300:]
     wide, narrow = exact(X), exact(X, precision="float32")

@@ -23,6 +23,7 @@ from kpca_apps.engine.kernels import (
     ScaledInputs,
 )
 from tests.engine.examples import normal_rows
+from tests.quick import quick
 
 ROWS = 5100
 
@@ -57,10 +58,15 @@ def landmark_features(model, X):
     return kernel(X, points) @ (left[:, kept] / np.sqrt(lengths[kept]))
 
 
-@pytest.mark.parametrize("precision", ["auto", "float32"])
+@pytest.mark.parametrize("precision", quick(["auto", "float32"], "auto"))
 @pytest.mark.parametrize(
     ("kernel", "d"),
-    [("rbf", 2), ("rbf", 3), ("rbf", 5), (RBF(2.0), 2), ("laplacian", 2), ("poly", 3)],
+    quick(
+        [("rbf", 2), ("rbf", 3), ("rbf", 5), (RBF(2.0), 2), ("laplacian", 2), ("poly", 3)],
+        ("rbf", 2),
+        ("laplacian", 2),
+        ("poly", 3),
+    ),
 )
 def test_variances_through_landmarks_are_right_above_5000_rows(kernel, d, precision):
     X = normal_rows(ROWS, d)
@@ -77,7 +83,7 @@ def test_variances_through_landmarks_are_right_above_5000_rows(kernel, d, precis
 @pytest.mark.parametrize("landmarks", ["auto", "kmeans"])
 @pytest.mark.parametrize(
     ("d", "enough"),
-    [(2, 60), (3, 150)],
+    quick([(2, 60), (3, 150)], (2, 60)),
 )
 def test_every_component_through_landmarks_is_one_of_the_exact_fit(d, enough, landmarks):
     X = normal_rows(6000, d)
@@ -111,6 +117,7 @@ def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_f
         right.partial_fit(X + 20.0)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("kernel", "d", "q"),
     [

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kpca_apps.files.names import one_line, safe_stem, suggest, unique_names
 
 
+@pytest.mark.release
 @settings(max_examples=40)
 @given(st.text(), st.integers(4, 100))
 def test_one_line_is_one_short_printable_line(text: str, limit: int) -> None:

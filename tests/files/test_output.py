@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -183,6 +182,7 @@ def replace_and_die(path: Path, step: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed anywhere")
 @pytest.mark.parametrize("in_one_step", [True, False])
 def test_a_kill_at_any_step_leaves_a_whole_run(
@@ -281,9 +281,7 @@ def test_neither_links_nor_pipes_are_taken_for_leftovers(tmp_path: Path) -> None
     link, pipe = retired_path(target), retired_path(target).with_suffix(".partial")
     link.symlink_to(tmp_path / "mine")
     os.mkfifo(pipe)
-    start = time.monotonic()
-    remove_leftovers(target)
-    assert time.monotonic() - start < 5
+    remove_leftovers(target)  # which would wait for ever for someone to write to the pipe
     assert link.is_symlink()
     assert (tmp_path / "mine").exists()
 

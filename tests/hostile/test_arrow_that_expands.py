@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.quick import quick
+
 # Refuses the file where 4 GB are free, then tells the memory it took, in MB.
 READ = """
 import sys
@@ -46,7 +48,7 @@ def views_of_one_text() -> pa.Array:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is told by the kernel of Linux")
 @pytest.mark.parametrize("make", [zeros, text_of_a_dictionary, views_of_one_text])
-@pytest.mark.parametrize("write", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("write", quick([pa.ipc.new_file, pa.ipc.new_stream], pa.ipc.new_stream))
 def test_what_expands_is_refused_in_little_memory(
     write: Callable[..., pa.RecordBatchStreamWriter], make: Callable[[], pa.Array], tmp_path: Path
 ) -> None:

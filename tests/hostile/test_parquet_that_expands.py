@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.quick import quick
+
 # Refuses the file, then tells the memory it took, in MB.
 READ = """
 import sys
@@ -56,13 +58,18 @@ def bytes_of_one_length() -> tuple[pa.Array, int, dict[str, object]]:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is told by the kernel of Linux")
 @pytest.mark.parametrize(
     "make",
-    [
+    quick(
+        [
+            text_of_a_dictionary,
+            text_of_shared_beginnings,
+            texts_in_lists,
+            texts_in_structures,
+            bytes_of_one_length,
+        ],
         text_of_a_dictionary,
-        text_of_shared_beginnings,
-        texts_in_lists,
         texts_in_structures,
         bytes_of_one_length,
-    ],
+    ),
 )
 def test_what_expands_is_refused_in_little_memory(make: object, tmp_path: Path) -> None:
     column, times, options = make()  # type: ignore[operator]

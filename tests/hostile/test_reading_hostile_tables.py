@@ -316,6 +316,7 @@ def test_a_long_text_in_every_row_is_refused_however_small_the_file(
         read_table(path)
 
 
+@pytest.mark.release
 def test_more_text_than_anyone_screens_is_refused_on_any_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from kpca_apps.report.papers.page import render_gallery
 from tests.report import denoising_examples, examples, gallery_examples
 from tests.report.pages import render_denoising, rendered
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.release]
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

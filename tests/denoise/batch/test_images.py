@@ -16,11 +16,12 @@ from PIL import Image
 from kpca_apps.errors import InputError
 from tests.denoise.batch.test_run import folder, run
 from tests.denoise.toy import Info, contents, picture, save, smooth
+from tests.quick import quick
 
 __all__ = ["folder"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", quick([1, 2], 1))
 def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -> None:
     names = [
         f"Experiment_2024-03-17_plate_B_well_C07_channel_DAPI_field{n:02}.png" for n in range(8)
@@ -62,7 +63,7 @@ def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
     return smooth(pixels, channel_axis)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", quick([1, 2], 1))
 def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: int) -> None:
     result = run(folder, denoise=choosy, jobs=jobs)
     assert [image.name for image in result.failed] == ["grey.png"]
@@ -79,6 +80,7 @@ def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
     return smooth(pixels, channel_axis)
 
 
+@pytest.mark.release
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal that cannot be caught")
 def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -> None:
     result = run(folder, denoise=killed, jobs=2)

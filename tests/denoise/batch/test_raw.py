@@ -83,6 +83,7 @@ def test_a_frame_without_light_to_measure_is_left_as_it_is(tmp_path: Path) -> No
     np.testing.assert_array_equal(kept, read_image(path).page(0))
 
 
+@pytest.mark.release
 def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> None:
     found = {}
     for strength in (0.0, 0.5, 1.0):
@@ -95,6 +96,7 @@ def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> N
     assert 0.3 * changes[1] < changes[0] < 0.8 * changes[1]
 
 
+@pytest.mark.release
 def test_png_and_baselines_take_raw_files_too(folder: Path, tmp_path: Path) -> None:
     result = batch(
         folder, tmp_path, reference=folder / "clean", baselines=("wavelet",), format="png"
@@ -135,6 +137,7 @@ def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
     assert measure_file(folder / "in" / "cut.dng", "cut.dng").reason.startswith("cut.dng: ")
 
 
+@pytest.mark.release
 def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
     trial = try_strengths(read_image(folder / "in" / "turned.dng"), FAST)
     weaker, asked, stronger = (one.residual_sd for one in trial.trials)

@@ -21,6 +21,7 @@ from kpca_apps.files.images.front_door import read_image
 from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES, refused_images
+from tests.quick import quick
 
 
 def run(folder: Path, out: str = "out", **options: object) -> DenoisingResult:
@@ -52,11 +53,12 @@ def test_results_mirror_the_tree_and_hold_what_was_denoised(folder: Path) -> Non
     assert (first.shape, first.dtype, first.format, first.sigma) == ((24, 30), "uint8", "png", 5.0)
 
 
+@pytest.mark.release
 def test_one_result_for_any_number_of_workers(folder: Path) -> None:
     seen: list[tuple[int, int]] = []
     alone = run(folder, progress=lambda done, total, outcome: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
-    for jobs in (2, 4):
+    for jobs in (2,):
         together = run(folder, f"out{jobs}", jobs=jobs)
         assert together == alone
         assert contents(folder / f"out{jobs}") == contents(folder / "out")
@@ -225,7 +227,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, byt
     return folder, make_inputs(folder)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", quick(range(5), 1))
 def test_a_killed_batch_ends_with_the_same_bytes(
     seed: int, whole: tuple[Path, dict[str, bytes]]
 ) -> None:
@@ -247,6 +249,7 @@ def test_unfinished_files_of_a_killed_run_are_removed(folder: Path) -> None:
     assert other.exists()
 
 
+@pytest.mark.release
 def test_a_full_disk_ends_the_batch_cleanly(folder: Path) -> None:
     save(folder / "in", "large.png", picture(5, (300, 300, 3)))
     # The system refuses files above a size, as it does on a full disk.

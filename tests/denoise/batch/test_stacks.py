@@ -11,6 +11,9 @@ from kpca_apps.cli.main import app
 from kpca_apps.denoise.denoiser import denoise_kpca
 from kpca_apps.errors import ConfigError
 
+# Its loops take long to compile.
+pytestmark = pytest.mark.release
+
 RUNNER = CliRunner()
 
 

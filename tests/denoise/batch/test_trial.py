@@ -14,6 +14,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.files.images.front_door import read_image
 from kpca_apps.files.images.types import ImageFile
 from tests.denoise.toy import save
+from tests.quick import quick
 
 CROP = 64
 FAST = GroupDenoiser(Options(quality="fast", noise="auto"))
@@ -29,7 +30,9 @@ def with_detail(folder: Path, shape: tuple[int, int], top: int, left: int) -> Im
     return read_image(save(folder, "a.png", noisy), label="a.png")
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera"])
+@pytest.mark.parametrize(
+    "noise", quick(["gaussian", "poisson", "speckle", "impulse", "camera"], "gaussian")
+)
 def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
     noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +54,7 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
             assert trial.sigma == info.sigma
 
 
+@pytest.mark.release
 def test_the_crop_of_a_turned_colour_image_is_as_in_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

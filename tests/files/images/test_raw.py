@@ -192,6 +192,7 @@ def test_damaged_files_are_refused_in_one_line(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.release
 def test_flipped_bytes_cost_no_more_than_one_line(
     tmp_path: Path, seen: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def damaged(places: dict[int, bytes]) -> tuple[bytes, list[int]]:
     ]
 
 
+@pytest.mark.release
 @given(places=PLACES, block=st.sampled_from([64, 500, 1 << 20]))
 @settings(max_examples=60, deadline=None)
 def test_exactly_the_bad_lines_are_left_out(

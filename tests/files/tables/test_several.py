@@ -163,6 +163,7 @@ def test_types_that_differ_from_file_to_file_meet(tmp_path: Path) -> None:
     assert rows == [(1.0, "1", None, "a.parquet"), (2.5, "x", "y", "b.parquet")] and not lines
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("suffix", "name", "pack"),
     [(".bz2", "bzip2", bz2.compress), (".xz", "xz", lzma.compress), (".gz", "gzip", gzip.compress)],

@@ -50,6 +50,7 @@ def test_only_rows_with_a_label_are_judged() -> None:
         assert curves.auroc == pytest.approx(roc_auc_score(outlier[known], scores[known]))
 
 
+@pytest.mark.release
 def test_the_same_seed_gives_the_same_areas() -> None:
     table = correlated(80, odd=8)
     areas = [

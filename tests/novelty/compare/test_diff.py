@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from markupsafe import Markup
 
 from kpca_apps.cli.main import main
 from kpca_apps.errors import InputError
@@ -40,6 +41,9 @@ def run(frame: pl.DataFrame, name: str, *words: str) -> Path:
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # What is drawn has its tests in tests/report.
+    monkeypatch.setattr("kpca_apps.report.drawing.to_svg", lambda drawing: Markup("<svg/>"))
+    monkeypatch.setattr("kpca_apps.report.novelty.figures.screening_figures", lambda result: {})
 
 
 def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> None:
@@ -55,6 +59,7 @@ def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> 
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
+@pytest.mark.release
 def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     before = table().drop("code")
     after = before.filter(pl.arange(pl.len()) != 7)
@@ -65,6 +70,7 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     assert (len(again.stayed), again.appeared, again.gone) == (1, (), ())
 
 
+@pytest.mark.release
 def test_an_identifier_that_repeats_names_no_rows() -> None:
     before = table().with_columns(pl.col("code").str.head(2))
     after = before.clone()

@@ -65,17 +65,34 @@ def expected_failures(estimator):
     return next(expected for parameters, expected in CHECKED if parameters == told)
 
 
-@parametrize_with_checks(
-    [KernelPCANovelty(**parameters, random_state=0) for parameters, _ in CHECKED],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings("ignore:.* calibrating rows are too few:UserWarning")
-@pytest.mark.filterwarnings("ignore:Estimator's parameters changed:FutureWarning")
+def checked(cases):
+    """Parametrise with scikit-learn's checks of detectors with these parameters."""
+
+    def decorated(test):
+        test = pytest.mark.filterwarnings("ignore:.* calibrating rows are too few:UserWarning")(
+            test
+        )
+        test = pytest.mark.filterwarnings("ignore:Estimator's parameters changed:FutureWarning")(
+            test
+        )
+        detectors = [KernelPCANovelty(**parameters, random_state=0) for parameters, _ in cases]
+        return parametrize_with_checks(detectors, expected_failed_checks=expected_failures)(test)
+
+    return decorated
+
+
+@checked(CHECKED[:1])
 def test_scikit_learn_estimator_checks(estimator, check):
     if check.func.__name__ == "check_outliers_fit_predict" and estimator.n_components is None:
         # Some tables fail this and some do not.
         pytest.skip(JUDGED_BY_LEFT_OUT_SCORES)
     check(estimator)
+
+
+@pytest.mark.release
+@checked(CHECKED[1:])
+def test_scikit_learn_estimator_checks_of_other_parameters(estimator, check):
+    test_scikit_learn_estimator_checks(estimator, check)
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +214,7 @@ def long_table():
     return table
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_one_two_and_four_threads_give_the_same_bits(long_table, contaminated):
     def scores(n_jobs):
@@ -232,6 +250,7 @@ def test_scores_too_small_for_float32_take_float64():
     assert again.precision_ == "float64"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
 def test_false_alarms_on_new_rows_are_near_the_nominal_rate(calibration):
     rng = np.random.default_rng(4)
@@ -511,6 +530,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
         assert roc_auc_score(outlier, detector.novelty_scores_) > 0.98
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("place", ["scattered", "in a heap"])
 def test_rows_used_and_order_change_gradually_as_outliers_are_added(place):
     """Each time all rows are moved a little, too."""

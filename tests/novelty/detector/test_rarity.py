@@ -61,6 +61,7 @@ def test_most_shares_are_those_counted(scores):
         np.testing.assert_allclose(rarity.share(body), counted, atol=1 / 255 + 2 / n)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("truth", [expon(), gamma(3.0), genpareto(0.3)], ids=["exp", "gamma", "gp"])
 @pytest.mark.parametrize("n", [60, 400, 5_000])
 def test_the_tail_holds_for_rows_never_seen(truth, n):

@@ -82,6 +82,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert model.detector.threshold_ == pytest.approx(after.threshold.value)
 
 
+@pytest.mark.release
 def test_parts_find_what_the_whole_finds() -> None:
     whole, _ = screen(table(), accept=SOME, options=OPTIONS)
     in_parts, _ = screen(parted(table(), part_rows=200), accept=SOME, options=OPTIONS)
@@ -92,6 +93,7 @@ def test_parts_find_what_the_whole_finds() -> None:
     assert in_parts.odd_cells == whole.odd_cells
 
 
+@pytest.mark.release
 def test_others_of_the_kind_that_nobody_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
     after, new = screen(table(), accept=SOME, options=OPTIONS)
@@ -134,6 +136,7 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     assert "price" not in read_table(tmp_path / "h.csv").frame.columns
 
 
+@pytest.mark.release
 def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = parcels()
     frame[40, "length"], frame[41, "length"] = 90_000.0, 80_000.0
@@ -148,6 +151,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
         assert after.n_odd_cells == before.n_odd_cells - 2 == 2
 
 
+@pytest.mark.release
 def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     model, _ = fit_table(table(parcels()[30:], "clean.csv"), clean=True)
     plain = score(model, table())
@@ -166,6 +170,7 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
         score(model, table(parcels()[:1]), accept=PATTERN)
 
 
+@pytest.mark.release
 def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path) -> None:
     result, model = screen(table(), accept=SOME, options=OPTIONS)
     save_model(model, tmp_path / "m.kpca")
@@ -175,6 +180,7 @@ def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path)
     assert score(load_model(tmp_path / "m.kpca"), table()).is_accepted is None
 
 
+@pytest.mark.release
 def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
     result, model = screen(table(), accept=SOME, options=OPTIONS)
     first = result.ranked[0]
@@ -184,6 +190,7 @@ def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
     assert not row.flagged and row.rank > N - 14
 
 
+@pytest.mark.release
 def test_they_join_a_clean_reference() -> None:
     reference = table(parcels(seed=1)[30:], "clean.csv")
     plain, _ = screen(table(), reference=reference)
@@ -203,6 +210,7 @@ def test_they_join_a_clean_reference() -> None:
     assert same.is_accepted is not None and same.is_accepted.sum() == 1
 
 
+@pytest.mark.release
 def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -> None:
     parcels(seed=1)[30:].write_csv(tmp_path / "clean.csv")
     parcels().write_csv(tmp_path / "parcels.csv")
@@ -218,6 +226,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
     np.testing.assert_allclose(found[0][0].scores, found[1][0].scores, rtol=1e-6)
 
 
+@pytest.mark.release
 def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
     """Rows of the tail join those that calibrate: rows like the reference are flagged less."""
     rates = []

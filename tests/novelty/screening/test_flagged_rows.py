@@ -22,6 +22,7 @@ from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution
 from kpca_apps.novelty.table.rows import AnyTable
 from kpca_apps.parallel.workers import Workers
+from tests.quick import quick
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -110,7 +111,7 @@ def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
         )
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes", "dask"])
+@pytest.mark.parametrize("executor", quick(["threads", "processes", "dask"], "threads"))
 def test_whoever_works_writes_the_same_bytes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
 ) -> None:
@@ -275,6 +276,7 @@ def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
     assert "share_input" in names
 
 
+@pytest.mark.release
 def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
     clean = read_table(file)
     options = ScreeningOptions(alpha=0.0001, columns=OPTIONS.columns)

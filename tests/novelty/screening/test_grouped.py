@@ -20,6 +20,7 @@ from kpca_apps.novelty.table import parted_rows
 from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
+from tests.quick import quick
 
 ODD = 7  # a row of group a that reads as those of group b
 
@@ -67,6 +68,7 @@ def test_groups_of_few_rows_are_judged_by_the_model_of_the_table_and_it_is_said(
     np.testing.assert_array_equal(result.scores[320:], whole.scores[320:])
 
 
+@pytest.mark.release
 def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
     frame = two_kinds()
     result = screened(frame, by("kind"))
@@ -83,6 +85,7 @@ def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
     np.testing.assert_array_equal(found[:320], expected[:320])
 
 
+@pytest.mark.release
 def test_each_group_has_the_rate_asked_for_on_clean_rows() -> None:
     # Group b varies ten times as much in its tails: one threshold would flag it alone.
     def clean(seed: int) -> pl.DataFrame:
@@ -102,7 +105,9 @@ def test_each_group_has_the_rate_asked_for_on_clean_rows() -> None:
     assert len({group.threshold for group in result.groups}) == 2
 
 
-@pytest.mark.parametrize("rule", [{"fdr": 0.3}, {"fdr": 1e-6}, {"alpha": 0.002}, {"share": 0.1}])
+@pytest.mark.parametrize(
+    "rule", quick([{"fdr": 0.3}, {"fdr": 1e-6}, {"alpha": 0.002}, {"share": 0.1}], {"fdr": 0.3})
+)
 def test_flagged_rows_are_those_above_the_threshold_and_first_in_the_list(
     rule: dict[str, float],
 ) -> None:
@@ -134,6 +139,7 @@ def test_a_group_needs_rows_enough_to_calibrate_its_rate() -> None:
     assert [group.values for group in model.groups] == [("a",), ("b",), ("few",)]
 
 
+@pytest.mark.release
 def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_said() -> None:
     reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
     model, _ = fit_groups(table_from_frame(reference, "clean"), by("kind"))
@@ -145,6 +151,7 @@ def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_sa
     assert note.startswith('In "kind a" nothing')
 
 
+@pytest.mark.release
 def test_a_saved_model_scores_as_before_and_threads_change_nothing(tmp_path: Path) -> None:
     table = table_from_frame(two_kinds(), "kinds")
     new = table_from_frame(two_kinds(70, 30, seed=3), "new")
@@ -178,6 +185,7 @@ def test_rows_of_groups_never_seen_are_judged_by_the_model_of_the_table() -> Non
     assert alone.scores[0] == result.scores[60]
 
 
+@pytest.mark.release
 def test_two_columns_make_groups_of_their_pairs_and_missing_is_one() -> None:
     frame = two_kinds().with_columns(
         site=pl.Series([None if i % 2 else "east" for i in range(329)], dtype=pl.String)
@@ -189,6 +197,7 @@ def test_two_columns_make_groups_of_their_pairs_and_missing_is_one() -> None:
     } | {""}
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("n_rows", [None, 40])
 def test_a_table_in_parts_has_the_groups_of_the_whole(
     n_rows: int | None, monkeypatch: pytest.MonkeyPatch
@@ -263,6 +272,7 @@ def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.Monkey
         screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))
 
 
+@pytest.mark.release
 def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

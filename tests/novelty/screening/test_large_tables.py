@@ -128,6 +128,7 @@ def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
     )
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("rule", [{"fdr": 0.2}, {"count": 9}])
 def test_a_reference_and_a_table_may_both_be_in_parts(
     birds: Path, tmp_path: Path, rule: dict[str, float]
@@ -159,6 +160,7 @@ def written(result: ScreeningResult, table: PartedTable, path: Path, workers: Wo
     return path.read_bytes() + result_to_json(result).encode()
 
 
+@pytest.mark.release
 def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Path) -> None:
     bytes_of = []
     for n_workers in (1, 2, 4):
@@ -169,6 +171,7 @@ def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Pat
     assert bytes_of[0] == bytes_of[1] == bytes_of[2]
 
 
+@pytest.mark.release
 def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> None:
     with Workers("processes", n_workers=2) as workers:
         assert_same(
@@ -191,6 +194,7 @@ class DiesOnce:
         return self.load()
 
 
+@pytest.mark.release
 def test_a_dask_worker_killed_half_way_loses_nothing(
     birds: Path, whole: ScreeningResult, tmp_path: Path
 ) -> None:
@@ -215,6 +219,7 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         screen(table)
 
 
+@pytest.mark.release
 def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +240,7 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
     np.testing.assert_allclose(result.scores, new.scores, rtol=0, atol=1e-12)
 
 
+@pytest.mark.release
 def test_one_row_of_many_is_explained(birds: Path) -> None:
     model = fit_table(read_table(birds), OPTIONS, clean=False)[0]
     for how in ({"row": "b411"}, {"row": "412"}, {"line": 413}):
@@ -255,6 +261,7 @@ def test_a_comparison_draws_rows_from_a_large_table(
     )
 
 
+@pytest.mark.release
 def test_a_large_table_in_memory_is_cut_into_parts(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
         score(model, replace(table, frame=huge))
 
 
+@pytest.mark.release
 def test_a_model_of_a_wide_table_is_no_larger_than_the_table_and_scores_as_before(
     tmp_path: Path,
 ) -> None:

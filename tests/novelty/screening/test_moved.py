@@ -24,6 +24,7 @@ def people(seed: int, n: int = 300) -> pl.DataFrame:
     )
 
 
+@pytest.mark.release
 def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) -> None:
     save_model(fit_model(people(0)), tmp_path / "m.kpca")
     model = load_model(tmp_path / "m.kpca")

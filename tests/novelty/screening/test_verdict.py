@@ -243,6 +243,7 @@ def test_equal_rows_that_were_learned_from_share_a_score():
     assert (_scores_of_equal_rows(frame, None) == 1).all()
 
 
+@pytest.mark.release
 @settings(max_examples=15, deadline=None)
 @given(
     n=st.integers(20, 150),

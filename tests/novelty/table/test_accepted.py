@@ -76,6 +76,7 @@ WORDS = st.sampled_from(["a", "b", "c", "", "*"])
 DIGITS = st.sampled_from(["1", "1.0", "2", " 2", "", "?", "x", "*"])
 
 
+@pytest.mark.release
 @settings(deadline=None, max_examples=60)
 @given(
     rows=st.lists(st.tuples(WORDS, DIGITS, WORDS), min_size=1, max_size=12),

@@ -97,6 +97,7 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
     return n_repeats, {tuple(group) for group in told}, near, common
 
 
+@pytest.mark.release
 @settings(max_examples=50)
 @given(st.data())
 def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObject) -> None:

@@ -39,6 +39,7 @@ def part_of(table: Table, start: int, stop: int) -> Table:
     return Table(table.frame[start:stop], lines, table.source)
 
 
+@pytest.mark.release
 @given(a=st.lists(CELLS, min_size=2, max_size=40), cut=st.integers(1, 39), lined=st.booleans())
 def test_parts_add_up_to_the_whole(a: list[str], cut: int, lined: bool) -> None:
     frame = pl.DataFrame({"a": a, "b": ["u", "", *["v"] * (len(a) - 2)], "c": ["", *a[1:]]})

@@ -202,6 +202,7 @@ print(hashlib.sha256(imputer.precision.tobytes() + imputer.fill(x).tobytes()).he
 """
 
 
+@pytest.mark.release
 def test_bytes_do_not_depend_on_the_threads_of_the_linear_algebra() -> None:
     digests = set()
     for threads in ("1", "2"):

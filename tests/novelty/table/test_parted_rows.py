@@ -13,6 +13,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.novelty.table.parted_rows import EncodedFile
 from kpca_apps.parallel.workers import Workers
 from tests.parallel.parts import RowPart, row_parts
+from tests.quick import quick
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -23,7 +24,7 @@ def write_part(part: RowPart, file: EncodedFile) -> int:
     return len(rows)
 
 
-@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
+@pytest.mark.parametrize("executor", quick(["serial", "threads", "processes"], "serial", "threads"))
 def test_parts_written_by_anyone_are_read_in_any_blocks(
     executor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ def test_peaks_are_what_numpy_allocates():
     assert complexity.peak_bytes(lambda: [np.ones(50_000).sum() for _ in range(9)]) < 450_000
 
 
+@pytest.mark.release
 def test_a_fit_of_all_components_holds_squares_of_the_rows_and_the_others_do_not():
     X = np.random.default_rng(0).normal(size=(1600, 10))
     ways = (complexity._lapack(X), complexity._krylov(X), complexity._landmarks(X))

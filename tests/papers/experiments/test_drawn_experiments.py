@@ -24,6 +24,8 @@ from kpca_apps.papers.registry import all_experiments
 
 from ..comparing import clouds
 
+pytestmark = pytest.mark.release
+
 R, C, N = "reproduced", "reproduced with a condition", "not reproduced"
 DRAWN = ("cassini", "clusters", "concentric", "course", "half-moons", "parabola", "script-runs")
 

@@ -9,6 +9,8 @@ from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.experiments import methods
 from kpca_apps.papers.figures import Curves
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture(scope="module")
 def outcome():

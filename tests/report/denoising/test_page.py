@@ -16,6 +16,7 @@ from PIL import Image
 from kpca_apps.denoise.result import DenoisingResult, Residual
 from kpca_apps.report.denoising.page import MAX_TOGETHER, render_trial
 from kpca_apps.report.denoising.text import headline
+from tests.quick import quick
 from tests.report import denoising_examples as examples
 from tests.report.pages import Page, render_denoising
 
@@ -53,7 +54,7 @@ def check_sound(html: str) -> Page:
     return page
 
 
-@pytest.mark.parametrize("name", examples.BATCHES)
+@pytest.mark.parametrize("name", quick(examples.BATCHES, "many", "all_failed", "hostile"))
 def test_every_batch_becomes_sound_pages(name: str) -> None:
     result = examples.BATCHES[name]()
     for html in pages(name).values():
@@ -111,6 +112,7 @@ def test_links_lead_to_the_files_written() -> None:
     assert 'href="../a.png"' in other
 
 
+@pytest.mark.release
 def test_a_large_batch_has_a_page_for_each_image() -> None:
     result = examples.many(500)
     found = render_denoising(result)

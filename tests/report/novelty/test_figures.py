@@ -24,6 +24,7 @@ from kpca_apps.report.text import join
 from tests.report import examples
 
 
+@pytest.mark.release
 def test_figures_as_files() -> None:
     result = replace(examples.two_columns(), evaluations=examples.evaluations())
     files = screening_figures(ScreeningDrawings.of(result))

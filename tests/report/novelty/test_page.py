@@ -12,11 +12,14 @@ from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.novelty.page import render_comparison, render_screening
 from kpca_apps.report.novelty.text import verdict
 from kpca_apps.report.text import count
+from tests.quick import quick
 from tests.report import examples
 from tests.report.pages import Page, rendered
 
 
-@pytest.mark.parametrize("name", examples.SCREENINGS)
+@pytest.mark.parametrize(
+    "name", quick(examples.SCREENINGS, "usual", "hostile", "hidden", "with_reference", "none")
+)
 def test_every_result_becomes_a_sound_page(name: str) -> None:
     html = rendered(name)
     page = Page(html)
@@ -36,6 +39,7 @@ def test_every_result_becomes_a_sound_page(name: str) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.release
 def test_a_million_rows_with_wide_hostile_cells_stay_under_a_megabyte() -> None:
     html = render_screening(examples.huge())
     assert len(html.encode()) < 1_000_000
@@ -45,6 +49,7 @@ def test_a_million_rows_with_wide_hostile_cells_stay_under_a_megabyte() -> None:
     assert "306 more columns in result.json" in page.text
 
 
+@pytest.mark.release
 def test_the_same_result_gives_the_same_bytes() -> None:
     assert render_screening(examples.with_labels()) == rendered("with_labels")
 
@@ -287,6 +292,7 @@ def test_columns_stand_by_their_part_in_the_reasons() -> None:
     assert folded.count('<td class="lead">') == n_without
 
 
+@pytest.mark.release
 def test_what_is_true_of_most_tables_is_no_warning_on_top() -> None:
     result = examples.screening()
     top = '<ul class="warnings"'

@@ -71,6 +71,7 @@ def test_no_two_different_rows_share_a_score(seed, contaminated):
     assert len(np.unique(detector.score_samples(new))) == len(X)
 
 
+@pytest.mark.release
 @settings(max_examples=10)
 @given(seed=SEEDS, contaminated=st.booleans())
 def test_unit_and_sign_of_a_column_and_the_order_of_columns_change_no_score(seed, contaminated):
