@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit
+
+from kpca_apps.interrupts import interrupts_held
 
 __all__ = ["compiled"]
 
@@ -33,7 +36,20 @@ def compiled(function: Function) -> Function:
         "forceinline": True,
     }
     try:
-        return cast(Function, njit(cache=True, **options)(function))
+        dispatcher: Any = njit(cache=True, **options)(function)
     except RuntimeError:
         # What numba raises where there is no place for its files.
-        return cast(Function, njit(**options)(function))
+        dispatcher = njit(**options)(function)
+    dispatcher.compile = _uninterrupted(dispatcher.compile)
+    return cast(Function, dispatcher)
+
+
+def _uninterrupted(compile_for: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Hold interrupts back until a function is compiled: LLVM calls back, and one is lost there."""
+
+    @functools.wraps(compile_for)
+    def held(signature: Any) -> object:
+        with interrupts_held():
+            return compile_for(signature)
+
+    return held

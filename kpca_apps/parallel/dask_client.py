@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kpca_apps.errors import ConfigError, RefusedError
-from kpca_apps.parallel.interrupts import interrupts_held
+from kpca_apps.interrupts import interrupts_held
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 ANSWER_SECONDS = 20.0

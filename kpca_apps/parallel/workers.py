@@ -32,8 +32,8 @@ from joblib.externals.loky.backend.reduction import dumps
 
 from kpca_apps.blas import one_blas_thread
 from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.interrupts import interrupts_held
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
-from kpca_apps.parallel.interrupts import interrupts_held
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce"]

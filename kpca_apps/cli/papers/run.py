@@ -17,7 +17,7 @@ from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
 from kpca_apps.files.names import one_line, suggest
 from kpca_apps.files.output import OutputFolder
-from kpca_apps.parallel.interrupts import interrupts_held
+from kpca_apps.interrupts import interrupts_held
 
 if TYPE_CHECKING:
     from kpca_apps.cli.papers.options import PapersOptions

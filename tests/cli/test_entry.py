@@ -1,0 +1,49 @@
+"""Interrupts that come before the command has begun."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# A module that takes an interrupt for a failure of its own, as some of C do.
+SWALLOWS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kpca_apps.cli.main":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("no interrupt")
+sys.meta_path.insert(0, Finder())
+from kpca_apps.cli.entry import main
+sys.exit(main())
+"""
+BLOCKED = """
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+sys.argv = ["kpca", "--version"]
+from kpca_apps.cli.entry import main
+code = main()
+assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+sys.exit(code)
+"""
+
+
+def test_an_interrupt_while_modules_are_loaded_is_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted; nothing was written\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
+def test_a_blocked_interrupt_is_heard() -> None:
+    assert hasattr(signal, "pthread_sigmask")
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
