@@ -230,7 +230,10 @@ def _of_number(
             value.seen[1:] if positive else f"-{value.seen}",
         )
     if value.kind == "placeholder":
-        where = "below 0, as no other number" if value.value < 0 else "far above all others"
+        low, high = rule.middle
+        where = "far above all others" if value.value > high else "far below all others"
+        if value.value < 0 <= low:
+            where = "below 0, as no other number"
         return f"In {value.n_cells:,} cells, {where}: a code for a missing value?", ""
     if value.kind == "zero":
         return "The column's other numbers are all far from 0: a missing value?", ""
