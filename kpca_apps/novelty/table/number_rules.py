@@ -286,7 +286,8 @@ class NumberRule:
         """Return what was probably meant by a number far outside; ``None`` where it is open.
 
         A year is sought a century away, then one wrong digit away, other numbers some places of the
-        decimal point or a digit typed twice away; only if one alone is usual in the column.
+        decimal point or a digit typed twice away; only if one alone is usual in the column, and
+        whole where the column is.
         """
         low, high = self.middle
         if self.is_date:
@@ -298,6 +299,8 @@ class NumberRule:
             tried = [tens | set(map(float, without_double(value)))]
         for candidates in tried:
             usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
+            if self.whole:
+                usual = {c for c in usual if c == round(c)}
             if usual:
                 return usual.pop() if len(usual) == 1 else None
         return None

@@ -144,3 +144,16 @@ def test_hidden_columns_get_no_hints(frame: pl.DataFrame) -> None:
     assert not any(
         "height" in hint or "hand" in hint for row in result.ranked for hint in row.hints
     )
+
+
+def test_no_repair_is_told_that_the_column_cannot_hold() -> None:
+    """A memory of 8192 is not one of 8.192, nor a count of 345 one of 3.45."""
+    rng = np.random.default_rng(8)
+    memory = rng.choice([1.0, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32], 800)
+    for column, impossible, possible in (
+        (memory, 8.192, 8.0),
+        (rng.poisson(40, 800).astype(float), 34.5, 34.0),
+    ):
+        of = _Column("x", 0, 0, column)
+        assert not of.holds(impossible)
+        assert of.holds(possible)
