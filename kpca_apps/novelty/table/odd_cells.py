@@ -34,10 +34,16 @@ LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
 def cell_rules(table: Table, plan: ColumnPlan, n_rows: int) -> tuple[CellRule, ...]:
     """Learn what each used column allows, from a table of `n_rows` rows or from some drawn."""
     rules: list[CellRule] = []
+    levels = {
+        spec.name: spec.levels(table.column(spec.name)) for spec in plan.used if spec.has_levels
+    }
     for spec in plan.used:
         column = table.column(spec.name)
         if spec.has_levels:
-            rules.append(SpellingRule.fit(dict(spec.levels(column).most_frequent())))
+            own = levels[spec.name]
+            rule = SpellingRule.fit(dict(own.most_frequent()))
+            beside = ((of.codes, of.counts) for name, of in levels.items() if name != spec.name)
+            rules.append(rule.beside(own.texts.to_list(), own.codes, beside))
         elif spec.format is None:
             rules.append(None)
         else:
