@@ -238,7 +238,7 @@ class HintFinder:
             theirs = float(row[other.place])
             # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
             # values must be possible at all before neighbours are looked for.
-            is_possible = other.low <= value <= other.high and column.low <= theirs <= column.high
+            is_possible = other.holds(value) and column.holds(theirs)
             both_mostly_one = column.mostly_one and other.mostly_one
             if other is column or theirs == value or both_mostly_one or not is_possible:
                 continue
