@@ -4,8 +4,9 @@ A cell is *repaired* as a person would who sees what the rest of the row suggest
 people slip by, a digit typed twice, and so on. What the rest suggests is the median over the 10 of
 the model's rows nearest in the other columns. A repair is told where the value as it stands lies
 farther from that than any value of the model's own rows does, by half as much again, and repaired
-as near as most of theirs do, and no farther than a quarter of the way it came. Where more than two
-repairs do as well, nothing is told: the evidence is not clear.
+as near as most of theirs do, no farther than a quarter of the way it came, and is a value that the
+column may hold: whole where its own are, within their range. Where more than two repairs do as
+well, nothing is told: the evidence is not clear.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ MAX_OFF = 8
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
+# A column of steps holds each of its few values many times, and next to none once.
+FEW_STEPS, MAX_ONCE = 20, 0.005
 # A cell of a column is hardly ever missing if fewer rows than these lack it.
 RARELY_MISSING = 0.01
 
@@ -123,8 +126,10 @@ class _Column:
         self.low, self.high = float(values.min()), float(values.max())
         self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
         self.rule = NumberRule.fit(values, 1.0)
-        _, counts = np.unique(values, return_counts=True)
+        self.distinct, counts = np.unique(values, return_counts=True)
         self.mostly_one = 2 * int(counts.max()) >= len(values)
+        n_once = int((counts == 1).sum())
+        self.has_steps = n_once <= MAX_ONCE * len(values) and len(values) > FEW_STEPS * len(counts)
 
     def learn(self, distances: FloatArray) -> bool:
         """Learn from the distances of some rows, unless too few of them are finite."""
@@ -141,6 +146,12 @@ class _Column:
         if not self.in_logs:
             return abs(value - expected)
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
+
+    def holds(self, value: float) -> bool:
+        """Whether the column may hold a value: it is whole, or a step, where the column's are."""
+        if self.has_steps:
+            return bool(np.isclose(self.distinct, value, rtol=1e-9, atol=0.0).any())
+        return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
 
     def is_odd(self, value: float) -> bool:
         """Whether a value is odd whatever the rest of its row says."""
@@ -227,7 +238,7 @@ class HintFinder:
             theirs = float(row[other.place])
             # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
             # values must be possible at all before neighbours are looked for.
-            is_possible = other.low <= value <= other.high and column.low <= theirs <= column.high
+            is_possible = other.holds(value) and column.holds(theirs)
             both_mostly_one = column.mostly_one and other.mostly_one
             if other is column or theirs == value or both_mostly_one or not is_possible:
                 continue
@@ -279,8 +290,10 @@ def _repaired(column: _Column, value: float, expected: float) -> list[str]:
     repairs = [*_repairs(value)]
     if value < 0 or (sign is not None and sign.sign * value < 0):
         repairs.insert(0, (-value, "its sign is turned"))
+    repairs = [(repaired, words) for repaired, words in repairs if column.holds(repaired)]
     if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
-        repairs += _in_other_units(value)
+        # In other units a number need not be whole.
+        repairs += [one for one in _in_other_units(value) if column.low <= one[0] <= column.high]
     for repaired, words in repairs:
         distance = column.distance(repaired, expected)
         is_clear = repaired == -value or column.is_odd(value)

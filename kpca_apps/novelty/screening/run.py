@@ -37,7 +37,7 @@ from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, r
 from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
 from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
-from kpca_apps.novelty.screening.patterns import find_patterns
+from kpca_apps.novelty.screening.patterns import find_patterns, leading_group
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
@@ -65,6 +65,7 @@ from kpca_apps.novelty.table.rows import (
     column_names,
     id_note,
     naming_column,
+    rows_of,
 )
 
 # Rows a report lists whether or not they are explained.
@@ -412,6 +413,7 @@ def _describe(
     notes = (
         *_moved_note(model, moved),
         *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
+        *_leading_note(model, verdict, ranked, table),
         *(() if known is None else known.notes),
         *filter(
             None, [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)]
@@ -466,6 +468,20 @@ def _row_ids(
         return {}
     names = rows.take(np.array(told, dtype=np.int64) - 1).column(id_column)
     return {row: names.text(place) for place, row in enumerate(told)}
+
+
+def _leading_note(
+    model: NoveltyModel, verdict: Verdict, ranked: Sequence[RankedRow], listed_rows: Table
+) -> Iterator[str]:
+    """Say that one group, too large to be odd, leads the list, and how to rank within it."""
+    if model.clean or model.groups:
+        return
+    flagged = rows_of(listed_rows, np.flatnonzero([row.flagged for row in ranked]))
+    names = [spec.name for spec in model.encoder.plan.used if not spec.hidden]
+    found = leading_group(flagged, verdict.rows.sample_table, names)
+    if found is not None:
+        name, sentence = found
+        yield f"{sentence} To judge its rows among themselves, group by {quoted(name)} (--by)."
 
 
 def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:

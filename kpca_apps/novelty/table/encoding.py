@@ -25,7 +25,8 @@ from kpca_apps.novelty.table.kinds import KINDS, Notation
 FloatArray = NDArray[np.float64]
 
 MISSING = "(missing)"
-_OTHER = "(other)"
+# Levels without an indicator of their own, as what is expected: none of them is.
+_OTHER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
 

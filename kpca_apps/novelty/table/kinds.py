@@ -9,7 +9,7 @@ in any spelling.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -38,6 +38,8 @@ _YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
 _LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
 _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:\D|$)))"
 _DAY = 86400.0  # seconds
+# Of so many cells, this share whole says that the column is.
+_MIN_WHOLE, _WHOLE = 20, 0.99
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Notation:
     mark: str = "-"  # between them
     padded: bool = True  # days and months have two digits
     short_year: bool = False  # years have two digits
+    whole: bool = False  # nearly all numbers are whole, or no date has a time of day
 
     def validate(self) -> None:
         """Refuse what no column leads to."""
@@ -59,7 +62,16 @@ class Notation:
     @classmethod
     def of(cls, column: Column, format: ValueFormat | None) -> Notation:
         """Learn the notation of a column of that format; typed columns have the plain one."""
-        if format is None or column.cells.dtype != pl.String:
+        if format is None:
+            return cls()
+        values = column.read(format).values
+        steps = values[~np.isnan(values)] / (_DAY if isinstance(format, DateFormat) else 1.0)
+        whole = len(steps) >= _MIN_WHOLE and np.mean(steps == np.round(steps)) > _WHOLE
+        return replace(cls._of_texts(column, format), whole=bool(whole))
+
+    @classmethod
+    def _of_texts(cls, column: Column, format: ValueFormat) -> Notation:
+        if column.cells.dtype != pl.String:
             return cls()
         levels = column.levels
         if isinstance(format, NumberFormat):
@@ -82,7 +94,7 @@ class Notation:
     def write(self, value: float, format: ValueFormat) -> str:
         """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would."""
         if isinstance(format, DateFormat):
-            text = date_text(value, format.has_time)
+            text = date_text(value, format.has_time and not self.whole)
             day, space, time = text.partition(" ")
             parts = day.split("-")
             if len(parts) != 3 or not all(part.isdigit() for part in parts):
@@ -93,7 +105,7 @@ class Notation:
             written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
             return self.mark.join(written[part] for part in self.order) + space + time
         # About four significant digits.
-        size = abs(value)
+        size = abs(round(value) if self.whole else value)
         digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
         if "e" not in digits:
             whole, _, part = digits.partition(".")

@@ -2,8 +2,9 @@
 
 It is far outside where the tail of the column's own values would put one as far out into fewer than
 1 of 100 such tables, and where nothing lies half as near. A lost sign is a number whose size is
-ordinary and whose sign is not. A code for missing values is one of the numbers people use for that,
-999 or -1, in several cells and far from the rest.
+ordinary and whose sign is not. A code for missing values stands in several cells and far from the
+rest: beyond its tail where it is one of the numbers people use for that, 999 or -1, and several
+times the width of the column away where it is any other.
 
 The tail is a generalised Pareto one (Pickands 1975) of the largest tenth of the values: exponential
 at the lightest, so that a column with a bound is given room beyond it. The largest tenth of these
@@ -36,6 +37,9 @@ CODES = frozenset(
     for length in range(shortest, 8)
 ) | {-1.0}
 MAX_CODES = 3
+# Any other number is a code where it repeats, in few of the cells, and lies so many times as far
+# from the rest as that is wide. 0 is none: it may say "none".
+MIN_REPEATS, MAX_REPEATS, CODE_WIDTHS = 3, 0.05, 3.0
 # More cells than these beyond its limit are the column's own, of whatever kind they are.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # One cell in a thousand may have lost its sign.
@@ -282,7 +286,8 @@ class NumberRule:
         """Return what was probably meant by a number far outside; ``None`` where it is open.
 
         A year is sought a century away, then one wrong digit away, other numbers some places of the
-        decimal point or a digit typed twice away; only if one alone is usual in the column.
+        decimal point or a digit typed twice away; only if one alone is usual in the column, and
+        whole where the column is.
         """
         low, high = self.middle
         if self.is_date:
@@ -294,6 +299,8 @@ class NumberRule:
             tried = [tens | set(map(float, without_double(value)))]
         for candidates in tried:
             usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
+            if self.whole:
+                usual = {c for c in usual if c == round(c)}
             if usual:
                 return usual.pop() if len(usual) == 1 else None
         return None
@@ -306,16 +313,44 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
         for turn in (1, -1):
             if len(values) < MIN_CELLS:
                 break
-            code = turn * float((turn * values).max())
+            code = _farthest_repeated(values, turn)
+            if code is None:
+                continue
             rest = values[values != code]
-            if code not in CODES or len(values) - len(rest) < 2 or len(rest) < MIN_CELLS:
+            n_cells = len(values) - len(rest)
+            if len(rest) < MIN_CELLS:
                 continue
             side = Side.fit(rest, turn, False, times)
             outside = side is not None and turn * code > side.limit
-            if outside or (code < 0 and (rest >= 0).all()):
+            if code in CODES:
+                is_code = outside or (code < 0 and bool((rest >= 0).all()))
+            else:
+                is_code = outside and side is not None and _is_repeated_code(code, rest, side)
+                is_code = is_code and MIN_REPEATS <= n_cells <= MAX_REPEATS * len(values)
+            if is_code:
                 values = rest
                 codes.append(code)
     return values, tuple(codes)
+
+
+def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
+    """Return the farthest value in several cells to one side, if next to none lies beyond it."""
+    farthest = np.sort(turn * values)[::-1]
+    # One value that is wrong by itself does not hide a code nearer to the rest.
+    for i in range(MAX_FAR_CELLS + 1):
+        if farthest[i] == farthest[i + 1]:
+            return turn * float(farthest[i])
+    return None
+
+
+def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
+    """Whether a repeated value is farther from the rest than a cap or a second group would be."""
+    # Of a column of a few steps, the next step is no code; of any, 0 may say "none".
+    if side.tail is None or code == 0:
+        return False
+    other_end = float(np.quantile(side.turn * rest, 0.01))
+    width = side.ordinary - other_end
+    return side.turn * code > side.ordinary + CODE_WIDTHS * width
 
 
 def _zero_is_far(values: FloatArray, whole: bool) -> bool:

@@ -34,10 +34,16 @@ LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
 def cell_rules(table: Table, plan: ColumnPlan, n_rows: int) -> tuple[CellRule, ...]:
     """Learn what each used column allows, from a table of `n_rows` rows or from some drawn."""
     rules: list[CellRule] = []
+    levels = {
+        spec.name: spec.levels(table.column(spec.name)) for spec in plan.used if spec.has_levels
+    }
     for spec in plan.used:
         column = table.column(spec.name)
         if spec.has_levels:
-            rules.append(SpellingRule.fit(dict(spec.levels(column).most_frequent())))
+            own = levels[spec.name]
+            rule = SpellingRule.fit(dict(own.most_frequent()))
+            beside = ((of.codes, of.counts) for name, of in levels.items() if name != spec.name)
+            rules.append(rule.beside(own.texts.to_list(), own.codes, beside))
         elif spec.format is None:
             rules.append(None)
         else:
@@ -227,7 +233,10 @@ def _of_number(
             value.seen[1:] if positive else f"-{value.seen}",
         )
     if value.kind == "placeholder":
-        where = "below 0, as no other number" if value.value < 0 else "far above all others"
+        low, high = rule.middle
+        where = "far above all others" if value.value > high else "far below all others"
+        if value.value < 0 <= low:
+            where = "below 0, as no other number"
         return f"In {value.n_cells:,} cells, {where}: a code for a missing value?", ""
     if value.kind == "zero":
         return "The column's other numbers are all far from 0: a missing value?", ""

@@ -3,13 +3,18 @@
 One edit is a letter left out, added, replaced, or two neighbours exchanged; or nothing but case
 and space. Levels that are codes lie one edit apart by nature, A1 and A2: an edit of a digit counts
 for nothing, nor one in a short word, nor any edit in a column whose common levels lie so close.
+Nor is a level the common one mistyped where the rest of its rows says otherwise: a town that lies
+in a state which the other town's rows never have.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Rare is at most so many cells, or this share of them; and so many times fewer than the common.
 RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
@@ -21,6 +26,11 @@ CODE_LETTERS = 5
 # Common levels of which one in ten has another one edit away are no words.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
+# A column tells whose row it is where so many rows of a level agree in it.
+AGREEING = 0.95
+
+
+IntArray = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,7 @@ class SpellingRule:
     counts: Mapping[str, int]  # cells of each level, where they are more than one
     nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
     folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
+    others: frozenset[str] = frozenset()  # levels that the rest of their rows tells apart
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
@@ -63,12 +74,45 @@ class SpellingRule:
         same = self.folded.get(folded(level))
         if same is not None and same != level:
             return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
-        if count > self.rare or len(level) > MAX_LETTERS + 1:
+        if count > self.rare or len(level) > MAX_LETTERS + 1 or level in self.others:
             return None
         for common in _matches(level, self.nearby, self.counts):
             if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):
                 return common
         return None
+
+    def beside(
+        self, levels: Sequence[str], codes: IntArray, columns: Iterable[tuple[IntArray, IntArray]]
+    ) -> SpellingRule:
+        """Take out levels whose rows contradict what they might stand for.
+
+        Of rows drawn: the place of each row's level among `levels`, -1 for none, and of each other
+        column of levels the same and the cells of each of its levels.
+        """
+        near = {level: found for level in levels if (found := self.meant(level)) is not None}
+        near = {level: found for level, found in near.items() if folded(level) != folded(found)}
+        if not near:
+            return self
+        place = {level: i for i, level in enumerate(levels)}
+        rows_of = {
+            level: np.flatnonzero(codes == place[level])
+            for level in {*near, *near.values()}
+            if level in place
+        }
+        others: set[str] = set()
+        for of_rows, n_cells in columns:
+            for level, common in near.items():
+                if common not in rows_of:
+                    continue
+                theirs = Counter(of_rows[rows_of[common]].tolist())
+                value, n_agreeing = theirs.most_common(1)[0]
+                if value < 0 or n_agreeing < AGREEING * theirs.total():
+                    continue
+                # A value that is rare itself may be as mistyped as the level.
+                ours = of_rows[rows_of[level]].tolist()
+                if all(o >= 0 and o not in theirs and n_cells[o] >= TIMES_RARER for o in ours):
+                    others.add(level)
+        return replace(self, others=frozenset(others))
 
 
 def one_edit_apart(a: str, b: str) -> bool:

@@ -144,3 +144,31 @@ def test_hidden_columns_get_no_hints(frame: pl.DataFrame) -> None:
     assert not any(
         "height" in hint or "hand" in hint for row in result.ranked for hint in row.hints
     )
+
+
+def test_no_repair_is_told_that_the_column_cannot_hold() -> None:
+    """A memory of 8192 is not one of 8.192, nor a count of 345 one of 3.45."""
+    rng = np.random.default_rng(8)
+    memory = rng.choice([1.0, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32], 800)
+    for column, impossible, possible in (
+        (memory, 8.192, 8.0),
+        (rng.poisson(40, 800).astype(float), 34.5, 34.0),
+    ):
+        of = _Column("x", 0, 0, column)
+        assert not of.holds(impossible)
+        assert of.holds(possible)
+
+
+def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
+    """Two lengths alike, one of them rounded: 71.3 cannot have stood in that one."""
+    rows = people(1000, seed=9)
+    rows[:, 1] = np.round(rows[:, 1])
+    mean, sd = rows.mean(axis=0), rows.std(axis=0)
+    stored = NeighbourRows(rows, (rows - mean) / sd, STORED.as_is, STORED.index)
+    finder = HintFinder(stored, [np.array([j]) for j in range(5)], dict(enumerate(NAMES)))
+    exchanged = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
+    told = [finder.hints(row, (row - mean) / sd, own=-1) for row in exchanged]
+    assert not any("exchanged" in text for hints in told for text in hints)
+    whole = np.round(exchanged)
+    told = [finder.hints(row, (row - mean) / sd, own=-1) for row in whole]
+    assert any("exchanged" in text for hints in told for text in hints)

@@ -116,7 +116,7 @@ def test_an_unseen_level_is_other_and_named(birds: Table) -> None:
     new = Table(birds.frame.with_columns(pl.lit("puffin").alias("kind")), None, birds.source)
     group = list(encoder.groups[2].columns)
     row = encoder.matrix(new)[0, group]
-    assert encoder.describe(2, row) == ("(other)", None)
+    assert encoder.describe(2, row) == ("a rarer value", None)
     assert encoder.seen(new, 0, 2) == ("puffin", "puffin")
 
 

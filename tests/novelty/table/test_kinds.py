@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
 
 from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.values import Column, ValueFormat, read_dates, read_numbers
+from kpca_apps.files.tables.values import (
+    Column,
+    DateFormat,
+    NumberFormat,
+    ValueFormat,
+    read_dates,
+    read_numbers,
+)
 from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.kinds import KINDS, ColumnKind, Notation
@@ -109,3 +118,14 @@ def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.Monk
     assert [profile.role for profile in rows.profiles()] == ["colour", "numeric"]
     assert rows.odd_cells() == ((), 0)
     assert rows.warnings()[0].startswith('Column "paint": 1 row lacks a value')
+
+
+def test_expected_numbers_and_dates_are_on_the_steps_of_their_column() -> None:
+    numbers = Column(pl.Series([84, 90, 1200] * 50))
+    number = Notation.of(numbers, NumberFormat())
+    assert [number.write(value, NumberFormat()) for value in (89.4, 1000.5)] == ["89", "1000"]
+    broken = Notation.of(Column(pl.Series([84.5, 90.0] * 50)), NumberFormat())
+    assert broken.write(89.4, NumberFormat()) == "89.4"
+    dates = Column(pl.Series([datetime(2024, 1, day) for day in range(1, 29)]))
+    date = Notation.of(dates, DateFormat(has_time=True))
+    assert date.write(86400.0 * 19724.5, DateFormat(has_time=True)) == "2024-01-02"

@@ -73,6 +73,43 @@ def test_a_code_among_the_ordinary_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("column", "code", "n_cells"),
+    [
+        ("prices", 1e9, 9),
+        ("ages", 666.0, 40),
+        ("heights", 999999.375, 4),
+        ("temperatures", -6666.0, 20),
+    ],
+)
+def test_any_repeated_number_far_beyond_the_tail_is_a_code(
+    column: str, code: float, n_cells: int
+) -> None:
+    # A value that is wrong by itself, beyond the code, does not hide it.
+    for beyond in ([], [50 * code]):
+        rule = NumberRule.fit(np.r_[COLUMNS[column], [code] * n_cells, beyond], 1.0)
+        assert rule.codes == (code,)
+        assert ODDITIES[rule.judge(np.array([code]))[0]] == "placeholder"
+        assert not rule.judge(COLUMNS[column]).any()
+
+
+@pytest.mark.parametrize(
+    ("values", "cap"),
+    [
+        (np.minimum(np.random.default_rng(2).normal(80, 12, 3000), 100.0), 100.0),
+        (np.append(np.random.default_rng(3).normal(50, 3, 3000), [100.0] * 30), 100.0),
+        (np.minimum(COLUMNS["ages"], 90.0), 90.0),
+        (np.minimum(np.random.default_rng(4).normal(2e5, 1e5, 3000), 500001.0), 500001.0),
+        (np.minimum(COLUMNS["prices"], 5000.0), 5000.0),
+        (np.append(COLUMNS["heights"], [0.0] * 100), 0.0),
+        (np.append(COLUMNS["heights"], [240.0] * 900), 240.0),
+    ],
+    ids=["rate", "full rate", "top-coded", "censored", "capped tail", "none", "second group"],
+)
+def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: float) -> None:
+    assert cap not in NumberRule.fit(values, 1.0).codes
+
+
+@pytest.mark.parametrize(
     ("column", "seen", "meant"),
     [
         ("heights", 17020.0, 170.2),
@@ -80,7 +117,9 @@ def test_a_code_among_the_ordinary_is_none() -> None:
         ("years", 9186.0, 1986.0),
         ("years", 5555.0, None),
         ("rain", 31.0, None),
-        ("ages", 442.0, None),
+        # Not 44.2: no age is broken.
+        ("ages", 442.0, 42.0),
+        ("ages", 5525.0, None),
     ],
 )
 def test_what_was_meant_is_told_only_if_it_is_clear(

@@ -131,3 +131,17 @@ def test_values_of_hidden_columns_are_not_told() -> None:
     text = result_to_json(result)
     assert not any(secret in text for secret in ("1702.5", "Amstrdam", "utrecht", "17O"))
     assert any(cell.seen == "-999" for cell in result.odd_cells)
+
+
+def test_a_town_of_another_state_is_no_town_mistyped() -> None:
+    towns = ["PORTLAND"] * 60 + ["ALBANY"] * 60
+    states = ["OR"] * 60 + ["NY"] * 60
+    planted = [("CORTLAND", "NY"), ("PORTLAMD", "OR"), ("ALBAMY", "NX")]
+    columns = {
+        "town": [*towns, *(town for town, _ in planted)],
+        "state": [*states, *(state for _, state in planted)],
+    }
+    found, _ = found_in(table_from_frame(pl.DataFrame(columns), "towns"), [0, len(towns) + 3])
+    told = {cell.seen: cell.suggestion for cell in found if cell.column == "town"}
+    # A state that is as rare as the town may be as wrong.
+    assert told == {"PORTLAMD": "PORTLAND", "ALBAMY": "ALBANY"}
