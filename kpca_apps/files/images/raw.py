@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_raw"]
 
+_STDERR = threading.Lock()
 NOISE_PROFILE, EXIF, MAKE, DNG_VERSION = 51041, 34665, 271, 50706
 # Tags of the picture that its developed form keeps: description, maker, model, software, date,
 # artist, copyright.
@@ -119,14 +121,16 @@ def _opened(data: bytes, label: str) -> Iterator[rawpy.RawPy]:
 @contextmanager
 def _without_stderr() -> Iterator[None]:
     """Keep what LibRaw prints on damage from the terminal; Python's own streams do not see it."""
-    kept = os.dup(2)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+    # The descriptor is the whole process's: two threads would put back what the other had put.
+    with _STDERR:
+        kept = os.dup(2)
+        try:
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _is_plain_tiff(data: bytes) -> bool:
