@@ -11,11 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.brightness import noise_law
 from kpca_apps.denoise.camera import measure_camera
 from kpca_apps.denoise.models import (
     MODELS,
     SCALE,
+    Light,
+    Lights,
+    Planes,
     has_impulses,
+    light_of,
     measure_poisson,
     measure_white,
 )
@@ -526,6 +531,10 @@ def clean_image(
     if noise == "auto":
         by_camera = white.correlated and options.pages == 1 and np.ndim(sigma or 0) == 0
         noise = "camera" if by_camera else "gaussian"
+    lights: Lights | None = None
+    if options.noise == "auto" and sigma is None and not white.correlated:
+        lights = _light_found(pages, picture)
+        noise = noise if lights is None else "poisson"
     model = NOISE_MODELS[noise]
     level = None if sigma is None else _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
@@ -538,10 +547,13 @@ def clean_image(
     established = True
     if level is None and noise == "gaussian":
         known = levels = white.channel_sigma
-        established = _is_worth_taking_out(white, picture)
+        strongest = max(levels)
+        established = white.established and (strongest == 0 or _is_seen(strongest, picture))
     elif level is None and noise == "poisson":
-        measured = np.array([measure_poisson(page + black if black else page) for page in pages])
-        known = levels = tuple(_typical(measured).tolist())
+        # A law says by itself what is no light.
+        black = np.float32(0.0) if lights else black
+        known = lights or _typical_lights([measure_poisson(page + black) for page in pages])
+        levels = tuple(light.level for light in known)
     elif level is None and noise == "camera":
         known = measure_camera(planes)
         levels, variance = known.levels, float(planes.var(axis=(1, 2)).mean())
@@ -648,13 +660,34 @@ def measure_noise(
     return clean_image(image, options, data_range=data_range, channel_axis=channel_axis).info
 
 
-def _is_worth_taking_out(white: DenoiseInfo, picture: Picture) -> bool:
-    """Whether there is white noise for sure, and enough of it to be seen."""
+def _light_found(pages: list[Planes], picture: Picture) -> Lights | None:
+    """Return the light that makes the noise, where noise for sure rises with brightness."""
+    found, n_noisy = [], 0
+    for page in pages:
+        flat = np.ptp(page, axis=(1, 2)) == 0
+        laws = [None if empty else noise_law(plane) for plane, empty in zip(page, flat, strict=True)]
+        n_noisy += not flat.all()
+        pairs = [(law, plane) for law, plane in zip(laws, page, strict=True) if law is not None]
+        if len(pairs) < np.count_nonzero(~flat) or not any(law.rises for law, _ in pairs):
+            continue
+        deviation = np.sqrt(np.mean([law.deviation(plane) ** 2 for law, plane in pairs]))
+        if _is_seen(float(deviation), picture):
+            found.append(tuple(light_of(law) or Light(0.0, 0.0) for law in laws))
+    return _typical_lights(found) if found and 2 * len(found) >= n_noisy else None
+
+
+def _typical_lights(pages: list[Lights]) -> Lights:
+    """Return gain and dark of each channel, typical of pages."""
+    gains, darks = np.moveaxis(np.array(pages, np.float64), 2, 0)
+    typical = zip(_typical(gains).tolist(), np.median(darks, axis=0).tolist(), strict=True)
+    return tuple(Light(gain, dark) for gain, dark in typical)
+
+
+def _is_seen(deviation: float, picture: Picture) -> bool:
+    """Whether noise on the scale of the planes is strong enough to be seen."""
     lowest = picture.lowest * picture.unit
     brightest = max(abs(lowest), float(picture.colours.max()) * picture.unit)
-    faint = FAINT * min(255.0, 2.0 * brightest)
-    strongest = max(white.channel_sigma)
-    return white.established and (strongest == 0 or strongest > faint)
+    return deviation > FAINT * min(255.0, 2.0 * brightest)
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:

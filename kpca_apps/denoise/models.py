@@ -23,9 +23,10 @@ impulse detector", IEEE Trans. Image Processing 14, eq. 3: rank-ordered absolute
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -34,6 +35,8 @@ from scipy.ndimage import rank_filter, uniform_filter
 from scipy.optimize import brentq, nnls
 from scipy.special import polygamma
 
+from kpca_apps.denoise.brightness import FARTHEST as FARTHEST_DARK
+from kpca_apps.denoise.brightness import NoiseLaw, noise_law
 from kpca_apps.denoise.camera import camera_probability, denoise_camera
 from kpca_apps.denoise.colour import (
     extreme_pixels,
@@ -52,6 +55,21 @@ Levels = tuple[float, ...]
 Model = Callable[[Planes, Any, Options], tuple[Planes, Levels]]
 
 SCALE = 255.0  # of the planes
+
+
+class Light(NamedTuple):
+    """Noise of counted light: its variance at brightness x is gain (x + dark)."""
+
+    gain: float  # brightness of one count
+    dark: float  # brightness that makes the noise there is in the dark
+
+    @property
+    def level(self) -> float:
+        """Deviation of the noise at the bright end."""
+        return math.sqrt(max(self.gain * (SCALE + self.dark), 0.0))
+
+
+Lights = tuple[Light, ...]
 
 # Noise that channels do not share is in one of the colour planes at least as strong as in
 # luminance, whatever its level in each; far below, it has been smoothed (JPEG halves the resolution
@@ -180,29 +198,53 @@ def _without_white_noise(
     return denoise_pages(stack, deviations, options).reshape(planes.shape)
 
 
-def measure_poisson(planes: Planes) -> Levels:
-    """Measure noise whose variance is in proportion to intensity, 0 being no light: at its most."""
-    darks = [_dark_light(plane, 1) for plane in planes]
-    gains = [_poisson_gain(p + np.float32(dark)) for p, dark in zip(planes, darks, strict=True)]
-    return tuple(np.sqrt(np.array(gains) * (SCALE + np.array(darks))).tolist())
+def measure_poisson(planes: Planes) -> Lights:
+    """Measure noise whose variance is in proportion to intensity plus a constant.
+
+    By the law of its brightness where one is found; else 0 is no light, and there is a constant
+    only where values are negative.
+    """
+    return tuple(light_of(noise_law(plane)) or _light_by_tiles(plane) for plane in planes)
+
+
+def light_of(law: NoiseLaw | None) -> Light | None:
+    """Return the light that makes the noise of a law; ``None`` where there is no noise."""
+    if law is None or not (law.gain > 0 or law.constant > 0):
+        return None
+    gain = max(law.gain, law.constant / FARTHEST_DARK)
+    return Light(gain, law.constant / gain)
+
+
+def _light_by_tiles(plane: Planes) -> Light:
+    dark = _dark_light(plane, 1)
+    return Light(_poisson_gain(plane + np.float32(dark)), dark)
 
 
 def denoise_poisson(
-    planes: Planes, sigma: float | Levels, options: Options
+    planes: Planes, known: float | Levels | Lights, options: Options
 ) -> tuple[Planes, Levels]:
-    """Denoise planes, 0 being no light, whose noise has a variance in proportion to intensity.
+    """Denoise planes whose noise has a variance in proportion to intensity plus a constant.
 
-    Where values are negative, a background was subtracted or a readout added noise of its own: the
-    variance is then taken to be in proportion to intensity plus a constant, which is measured.
+    Of noise known by its level, 0 is no light; where values are negative, a background was
+    subtracted or a readout added noise of its own, and the constant is measured.
     """
-    darks = [_dark_light(plane, 1) for plane in planes]
+    if isinstance(known, tuple) and isinstance(known[0], Light):
+        lights = known
+    else:
+        at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
+        darks = [_dark_light(plane, 1) for plane in planes]
+        lights = tuple(
+            Light(float(level) ** 2 / (SCALE + dark), dark)
+            for level, dark in zip(at_most, darks, strict=True)
+        )
+    gains, darks = [light.gain for light in lights], [light.dark for light in lights]
+    levels = tuple(light.level for light in lights)
     counted = np.stack(
         [plane + np.float32(dark) for plane, dark in zip(planes, darks, strict=True)]
     )
-    levels = tuple(np.broadcast_to(sigma, len(planes)).astype(float).tolist())
-    gains = np.square(levels) / (SCALE + np.array(darks))
     if not _noisy(counted, levels).all():
-        return _one_by_one(denoise_poisson, planes, levels, options)
+        alone = [(light,) for light in lights]
+        return _one_by_one(denoise_poisson, planes, alone, levels, options)
     roots = np.stack([anscombe(p / gain) for p, gain in zip(counted, gains, strict=True)])
     unit = SCALE / float(np.ptp(roots) or 1.0)
     cleaned = denoise_gaussian((roots * unit).astype(np.float32), unit, options)[0]
@@ -262,7 +304,7 @@ def _noisy(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
 
 
 def _one_by_one(
-    model: Model, planes: Planes, levels: Levels, options: Options
+    model: Model, planes: Planes, known: Sequence[Any], levels: Levels, options: Options
 ) -> tuple[Planes, Levels]:
     """Denoise the noisy channels as grey images, and leave the others as they are.
 
@@ -273,7 +315,7 @@ def _one_by_one(
     for number, channel in enumerate(noisy):
         alone = slice(channel, channel + 1)
         with part(number, len(noisy)):
-            cleaned[alone] = model(planes[alone], levels[channel], options)[0]
+            cleaned[alone] = model(planes[alone], known[channel], options)[0]
     return cleaned, levels
 
 
@@ -314,7 +356,7 @@ def denoise_speckle(planes: Planes, sigma: float | None, options: Options) -> tu
         deviations = (speckle_log_moments(sigma)[1],) * len(planes)
     relative = tuple(_relative_deviation(deviation) for deviation in deviations)
     if not _noisy(planes, relative).all():
-        return _one_by_one(denoise_speckle, planes, relative, options)
+        return _one_by_one(denoise_speckle, planes, relative, relative, options)
     lifted = np.stack([lift_specks(p, d) for p, d in zip(logs, deviations, strict=True)])
     darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
     level = float(np.sqrt(np.mean(np.square(deviations)))) * unit
