@@ -52,6 +52,8 @@ MOST_OFF = 0.25
 # Variance in the light over that in the dark from which noise counts as that of light: white noise
 # whose ends are cut off looks as if it rose by up to 2.
 RISING = 2.5
+# Deviations of the noise that the levels span at the least.
+SPAN = 2.0
 # The constant is at most the variance of so much light, in terms of 255: for more, the noise is
 # the same in the light.
 FARTHEST = 100.0 * 255.0
@@ -72,9 +74,13 @@ class NoiseLaw:
 
     @property
     def rises(self) -> bool:
-        """Whether there is clearly more noise in the light than in the dark."""
+        """Whether there is clearly more noise in the light than in the dark.
+
+        Of an even picture the levels of brightness are made by the noise, and say nothing.
+        """
         dark, light = self.variance(self.brightness[[0, -1]])
-        return bool(light > RISING * dark)
+        span = float(np.ptp(self.brightness))
+        return bool(light > RISING * dark and span > SPAN * np.sqrt(self.variances.mean()))
 
     def deviation(self, plane: NDArray[np.floating]) -> float:
         """Return the root of the mean variance over a plane."""

@@ -107,7 +107,8 @@ def denoise_kpca(
         Fewer or more passes; a stack has the same at each.
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
-        pixels; ``"auto"`` chooses it where the noise is found to be so, else ``"gaussian"``.
+        pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
+        light; ``"auto"`` chooses either where the noise is found to be so, else ``"gaussian"``.
     kernel : {"auto", "linear", "rbf"}
         ``"rbf"`` is Mika's method on each group of similar patches, ``exp(-|x - y|^2 / c)`` and a
         fixed-point pre-image; ``"linear"`` is its limit as c grows. ``"auto"`` is what measures
@@ -647,8 +648,8 @@ def measure_noise(
     Returns
     -------
     DenoiseInfo
-        With ``noise="camera"`` where the noise is correlated, else ``"gaussian"``, and the level
-        that denoising with ``noise="auto"`` removes.
+        With ``noise="camera"`` where the noise is correlated, ``"poisson"`` where it grows with
+        brightness, else ``"gaussian"``, and the level that denoising with ``noise="auto"`` removes.
 
     Examples
     --------
@@ -665,14 +666,16 @@ def _light_found(pages: list[Planes], picture: Picture) -> Lights | None:
     found, n_noisy = [], 0
     for page in pages:
         flat = np.ptp(page, axis=(1, 2)) == 0
-        laws = [None if empty else noise_law(plane) for plane, empty in zip(page, flat, strict=True)]
+        laws = [
+            None if empty else noise_law(plane) for plane, empty in zip(page, flat, strict=True)
+        ]
         n_noisy += not flat.all()
         pairs = [(law, plane) for law, plane in zip(laws, page, strict=True) if law is not None]
         if len(pairs) < np.count_nonzero(~flat) or not any(law.rises for law, _ in pairs):
             continue
         deviation = np.sqrt(np.mean([law.deviation(plane) ** 2 for law, plane in pairs]))
         if _is_seen(float(deviation), picture):
-            found.append(tuple(light_of(law) or Light(0.0, 0.0) for law in laws))
+            found.append(tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in laws))
     return _typical_lights(found) if found and 2 * len(found) >= n_noisy else None
 
 

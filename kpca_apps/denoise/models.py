@@ -204,15 +204,17 @@ def measure_poisson(planes: Planes) -> Lights:
     By the law of its brightness where one is found; else 0 is no light, and there is a constant
     only where values are negative.
     """
-    return tuple(light_of(noise_law(plane)) or _light_by_tiles(plane) for plane in planes)
+    laws = (noise_law(plane) for plane in planes)
+    return tuple(
+        light_of(law) if law is not None and law.rises else _light_by_tiles(plane)
+        for plane, law in zip(planes, laws, strict=True)
+    )
 
 
-def light_of(law: NoiseLaw | None) -> Light | None:
-    """Return the light that makes the noise of a law; ``None`` where there is no noise."""
-    if law is None or not (law.gain > 0 or law.constant > 0):
-        return None
+def light_of(law: NoiseLaw) -> Light:
+    """Return the light that makes the noise of a law."""
     gain = max(law.gain, law.constant / FARTHEST_DARK)
-    return Light(gain, law.constant / gain)
+    return Light(gain, law.constant / gain if gain > 0 else 0.0)
 
 
 def _light_by_tiles(plane: Planes) -> Light:
@@ -312,7 +314,7 @@ def _one_by_one(
     """
     cleaned = planes.copy()
     noisy = np.flatnonzero(_noisy(planes, levels))
-    for number, channel in enumerate(noisy):
+    for number, channel in enumerate(noisy.tolist()):
         alone = slice(channel, channel + 1)
         with part(number, len(noisy)):
             cleaned[alone] = model(planes[alone], known[channel], options)[0]

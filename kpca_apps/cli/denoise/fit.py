@@ -162,7 +162,7 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     colour = any(len(one.channel_sigma) > 1 for one in files)
     head = ("sigma", "of range", *(["red green blue"] if colour else []))
     marks = any(one.impulses for one in files)
-    rows = [(*head, "shared", *(["impulses"] if marks else []), "type", "size")]
+    rows = [(*head, "noise", "shared", *(["impulses"] if marks else []), "type", "size")]
     for one in files:
         channels = " ".join(map(number, one.channel_sigma)) if len(one.channel_sigma) > 1 else ""
         rows.append(
@@ -170,6 +170,7 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
                 number(one.sigma) + ("" if one.established else " ?"),
                 f"{100 * one.sigma / one.data_range:.2f} %",
                 *([channels] if colour else []),
+                one.noise,
                 "yes" if one.correlated else "no",
                 *(["yes" if one.impulses else "no"] if marks else []),
                 one.dtype,
@@ -208,6 +209,11 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
         sentences.append(
             "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
             "from a camera; kpca denoise run takes it as --noise camera."
+        )
+    if any(one.noise == "poisson" for one in files):
+        sentences.append(
+            "poisson: the noise grows with brightness, as that of counted light does; sigma is "
+            "what it would be where the image is as bright as its range."
         )
     if not all(one.established for one in files):
         sentences.append(

@@ -309,6 +309,7 @@ class MeasuredFile:
     reason: str = ""
     shape: tuple[int, ...] = ()
     dtype: str = ""
+    noise: str = ""
     sigma: float = 0.0
     channel_sigma: tuple[float, ...] = ()
     data_range: float = 0.0
@@ -338,6 +339,7 @@ def measure_file(path: str | Path, name: str, *, data_range: float | None = None
         name,
         shape=image.pages[0].shape,
         dtype=str(image.pages[0].dtype),
+        noise=info.noise,
         sigma=info.sigma,
         channel_sigma=info.channel_sigma,
         data_range=info.data_range,

@@ -1,0 +1,79 @@
+"""Noise of microscopes: one noisy frame beside the mean of many, every setting beside `auto`.
+
+FOLDER holds noisy/NAME.tif and clean/NAME.tif of the same size, in 8 bits. The baseline is told the
+truth: a and c of the variance a x + c, fitted to noisy minus clean, for BM3D on the generalised
+Anscombe transform (`bm3d`, left out where it is not installed), with the same inverse as ours.
+
+    python tests/benchmarks/microscopes.py FOLDER --quality fast
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from skimage.io import imread
+
+from kpca_apps.denoise.brightness import noise_law
+from kpca_apps.denoise.denoiser import denoise_with_info
+from kpca_apps.denoise.models import anscombe, inverse_anscombe
+
+SETTINGS = ("auto", "gaussian", "poisson", "camera")
+
+
+def psnr(image: np.ndarray, clean: np.ndarray) -> float:
+    """Return the peak signal-to-noise ratio in dB, the peak being 255."""
+    return float(10 * np.log10(255**2 / np.mean(np.square(image - clean))))
+
+
+def true_law(noisy: np.ndarray, clean: np.ndarray) -> tuple[float, float]:
+    """Return slope and constant of the squared noise over the clean brightness."""
+    slope, constant = np.polyfit(clean.ravel(), np.square(noisy - clean).ravel(), 1)
+    return float(slope), float(constant)
+
+
+def stabilised_bm3d(noisy: np.ndarray, gain: float, constant: float) -> np.ndarray:
+    """Denoise by BM3D between the generalised Anscombe transform and its unbiased inverse."""
+    from bm3d import bm3d
+
+    dark = constant / gain
+    roots = anscombe((noisy + dark) / gain)
+    low, width = roots.min(), float(np.ptp(roots))
+    cleaned = bm3d((roots - low) / width, 1.0 / width) * width + low
+    return np.asarray(inverse_anscombe(cleaned) * gain - dark)
+
+
+def main() -> None:
+    """Print a line a picture and the means."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--quality", default="fast", choices=["fast", "balanced", "high"])
+    asked = parser.parse_args()
+    names = [*SETTINGS, *(["bm3d"] if find_spec("bm3d") else [])]
+    print(f"{'':14}{'noisy':>8}" + "".join(f"{name:>10}" for name in names) + "  law, true law")
+    rows = []
+    for path in sorted((asked.folder / "noisy").glob("*.tif")):
+        noisy = imread(path)
+        clean = imread(asked.folder / "clean" / path.name).astype(np.float64)
+        truth = true_law(noisy.astype(np.float64), clean)
+        row = [psnr(noisy.astype(np.float64), clean)]
+        for noise in SETTINGS:
+            row.append(psnr(denoise_with_info(noisy, noise=noise, quality=asked.quality)[0], clean))
+        if "bm3d" in names:
+            row.append(psnr(stabilised_bm3d(noisy.astype(np.float64), *truth), clean))
+        found = noise_law(noisy)
+        law = "none" if found is None else f"{found.gain:.2f} x {found.constant:+.1f}"
+        print(
+            f"{path.stem:14}" + f"{row[0]:8.2f}" + "".join(f"{v:10.2f}" for v in row[1:]),
+            f" {law}, {truth[0]:.2f} x {truth[1]:+.1f}",
+            flush=True,
+        )
+        rows.append(row)
+    means = np.mean(rows, axis=0)
+    print(f"{'mean':14}{means[0]:8.2f}" + "".join(f"{value:10.2f}" for value in means[1:]))
+
+
+if __name__ == "__main__":
+    main()
