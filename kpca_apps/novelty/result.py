@@ -33,8 +33,8 @@ N_KINDS = 5  # kinds of reason that come first
 class NumericProfile:
     """Distribution of a numeric column in its own units, or of dates in seconds since 1970 UTC."""
 
-    edges: FloatArray  # (b + 1,), .5 % to 99.5 % quantile; values outside fall in the end bins
-    counts: FloatArray  # (b,), rows a bin
+    edges: FloatArray  #: (b + 1,), .5 % to 99.5 % quantile; values outside fall in the end bins
+    counts: FloatArray  #: (b,), rows a bin
     minimum: float
     q25: float
     median: float
@@ -69,35 +69,35 @@ class CategoryProfile:
 class ColumnProfile:
     """What one column of the table became, and why."""
 
-    name: str  # as it stands in the table: any text, even hostile
-    # "numeric", "boolean", "categorical", "datetime", "text", "identifier", "constant",
-    # "duplicate", "empty", "excluded", "label" or "id".
+    name: str  #: as it stands in the table: any text, even hostile
+    #: "numeric", "boolean", "categorical", "datetime", "text", "identifier", "constant",
+    #: "duplicate", "empty", "excluded", "label" or "id".
     role: str
-    used: bool  # whether the model sees it
-    hidden: bool  # whether its values stay out of the result (--hide)
-    why: str  # one clause: the rule that decided ("4 distinct strings")
-    n_missing: int  # cells without a value
-    n_distinct: int  # distinct values among the rest
-    reason_share: float = 0.0  # its part in the reasons of flagged rows that are explained, 0..1
-    distribution: NumericProfile | CategoryProfile | None = None  # None: unused, hidden, free text
+    used: bool  #: whether the model sees it
+    hidden: bool  #: whether its values stay out of the result (--hide)
+    why: str  #: one clause: the rule that decided ("4 distinct strings")
+    n_missing: int  #: cells without a value
+    n_distinct: int  #: distinct values among the rest
+    reason_share: float = 0.0  #: its part in the reasons of flagged rows that are explained, 0..1
+    distribution: NumericProfile | CategoryProfile | None = None  #: None: unused, hidden, free text
 
 
 @dataclass(frozen=True)
 class Reason:
     """One column's part in making a row odd."""
 
-    column: str
-    # Drop of the score when the expected value replaces the one seen, over the sum of these drops
-    # for all columns listed, 0..1; that of columns replaced together is divided evenly among them.
-    # 0 where no replacement lowers the score: then the column is farthest from what is expected.
+    column: str  #: the column
+    #: Drop of the score when the expected value replaces the one seen, over the sum of these drops
+    #: for all columns listed, 0..1; that of columns replaced together is divided evenly among them.
+    #: 0 where no replacement lowers the score: then the column is farthest from what is expected.
     share: float
-    seen: str  # the value in the row, as text to show
-    expected: str  # the one its neighbours suggest
-    # Numbers (dates in seconds) or names of levels; None where missing, free text or hidden.
+    seen: str  #: the value in the row, as text to show
+    expected: str  #: the one its neighbours suggest
+    #: Numbers (dates in seconds) or names of levels; None where missing, free text or hidden.
     seen_value: float | str | None = None
-    expected_value: float | str | None = None
-    # Columns that are odd as a set, this one among them, whose reasons follow each other; empty
-    # where the column is odd by itself.
+    expected_value: float | str | None = None  #: the same of the value expected
+    #: Columns that are odd as a set, this one among them, whose reasons follow each other; empty
+    #: where the column is odd by itself.
     together: tuple[str, ...] = ()
 
     @property
@@ -113,10 +113,10 @@ class Reason:
 class TailShare:
     """How rare a score is among rows like the usual ones."""
 
-    # Of such rows that would score at least as high, 0..1, smaller for every higher score. Where
-    # the words begin with "about" or "<" it is extrapolated: no frequency that was seen.
+    #: Of such rows that would score at least as high, 0..1, smaller for every higher score. Where
+    #: the words begin with "about" or "<" it is extrapolated: no frequency that was seen.
     share: float
-    words: str  # the same as "1 in N", as far as the rows bear it
+    words: str  #: the same as "1 in N", as far as the rows bear it
 
 
 @dataclass(frozen=True)
@@ -131,28 +131,28 @@ class ScoreMark:
 class ScoreScale:
     """The scale that people read a score on."""
 
-    name: str  # "p-value" with a clean reference, else "how rare"
-    statement: str  # what a value on it means
-    marks: tuple[ScoreMark, ...]  # a few scores where it has round values, increasing
+    name: str  #: "p-value" with a clean reference, else "how rare"
+    statement: str  #: what a value on it means
+    marks: tuple[ScoreMark, ...]  #: a few scores where it has round values, increasing
 
 
 @dataclass(frozen=True)
 class RankedRow:
     """One row of the ranked list."""
 
-    rank: int  # 1 = oddest
-    row: int  # position in the table, 1 = first row of data
-    line: int | None  # of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  # text of the column that names the rows, asked for or found
-    score: float  # higher = more novel
-    p_value: float | None  # share of normal rows expected to score as high; None: no reference
-    flagged: bool  # whether the score exceeds the threshold
-    reasons: tuple[Reason, ...] = ()  # what explains the row first, then by share
-    explained: bool = False  # whether reasons were computed for this row
-    hints: tuple[str, ...] = ()  # what may have gone wrong with it: a sentence each
-    cells: tuple[tuple[str, str], ...] = ()  # name and text as it stands, for shown columns
-    rarity: TailShare | None = None  # None with a reference (p-values) and for truncation
-    # The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
+    rank: int  #: 1 = oddest
+    row: int  #: position in the table, 1 = first row of data
+    line: int | None  #: of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  #: text of the column that names the rows, asked for or found
+    score: float  #: higher = more novel
+    p_value: float | None  #: share of normal rows expected to score as high; None: no reference
+    flagged: bool  #: whether the score exceeds the threshold
+    reasons: tuple[Reason, ...] = ()  #: what explains the row first, then by share
+    explained: bool = False  #: whether reasons were computed for this row
+    hints: tuple[str, ...] = ()  #: what may have gone wrong with it: a sentence each
+    cells: tuple[tuple[str, str], ...] = ()  #: name and text as it stands, for shown columns
+    rarity: TailShare | None = None  #: None with a reference (p-values) and for truncation
+    #: The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
     group: str = ""
 
     @property
@@ -177,97 +177,97 @@ class RankedRow:
 class FlaggedRow:
     """A flagged row with the first reason for it."""
 
-    rank: int  # 1 = oddest
-    row: int  # position in the table, 1 = first row of data
-    line: int | None  # of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  # text of the column that names the rows; None without, or where it is hidden
-    # The column of the first reason, or several that are odd together; empty where none is off, or
-    # reasons were not asked for.
+    rank: int  #: 1 = oddest
+    row: int  #: position in the table, 1 = first row of data
+    line: int | None  #: of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  #: text of the column that names the rows; None without, or where it is hidden
+    #: The column of the first reason, or several that are odd together; empty where none is off, or
+    #: reasons were not asked for.
     columns: tuple[str, ...] = ()
-    seen: tuple[str, ...] = ()  # the value in each of them, as text to show
-    expected: tuple[str, ...] = ()  # the one its neighbours suggest
-    # Of the sum by which the score drops when the values of all reasons are replaced by those
-    # expected: the part of this one. 0 where no replacement lowers the score.
+    seen: tuple[str, ...] = ()  #: the value in each of them, as text to show
+    expected: tuple[str, ...] = ()  #: the one its neighbours suggest
+    #: Of the sum by which the score drops when the values of all reasons are replaced by those
+    #: expected: the part of this one. 0 where no replacement lowers the score.
     share: float | None = None
-    hint: str = ""  # what may have gone wrong with it; of the oddest rows only
+    hint: str = ""  #: what may have gone wrong with it; of the oddest rows only
 
 
 @dataclass(frozen=True)
 class Pattern:
     """Flagged rows that are odd for the same reason."""
 
-    rows: tuple[int, ...]  # positions in the table, 1 = first row of data; the oddest first
-    columns: tuple[str, ...]  # of the reason
-    sentence: str  # what is odd of them and what they share, in one line
-    common: tuple[str, str] | None = None  # another column, and the value most have, others not
+    rows: tuple[int, ...]  #: positions in the table, 1 = first row of data; the oddest first
+    columns: tuple[str, ...]  #: of the reason
+    sentence: str  #: what is odd of them and what they share, in one line
+    common: tuple[str, str] | None = None  #: another column, and the value most have, others not
 
 
 @dataclass(frozen=True)
 class OddCell:
     """A cell that is odd by itself, whatever the rest of its row says."""
 
-    column: str
-    # "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
-    # far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
-    # "misspelt", or "unreadable" (no number or no possible date).
+    column: str  #: the column it is in
+    #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
+    #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
+    #: "misspelt", or "unreadable" (no number or no possible date).
     kind: str
-    seen: str  # as it stands in the table
-    sentence: str  # why it is odd
-    suggestion: str  # what was probably meant; empty where that is open
-    row: int  # of the first such cell in the table, 1 = first row of data
-    line: int | None  # of the input file that row starts on; None for binary formats
-    n_cells: int = 1  # cells of the column that hold the same
-    more_places: tuple[int, ...] = ()  # lines (or else rows) of the next of them, at most 4
+    seen: str  #: as it stands in the table
+    sentence: str  #: why it is odd
+    suggestion: str  #: what was probably meant; empty where that is open
+    row: int  #: of the first such cell in the table, 1 = first row of data
+    line: int | None  #: of the input file that row starts on; None for binary formats
+    n_cells: int = 1  #: cells of the column that hold the same
+    more_places: tuple[int, ...] = ()  #: lines (or else rows) of the next of them, at most 4
 
 
 @dataclass(frozen=True)
 class MovedColumn:
     """A column that lies otherwise than in the table it is compared with."""
 
-    column: str
-    what: str  # "distribution" of numbers or dates, "levels" of categories, or "missing" cells
-    # How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or how much the share of
-    # missing cells changed.
+    column: str  #: the column that moved
+    what: str  #: "distribution" of numbers or dates, "levels" of categories, or "missing" cells
+    #: How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or how much the share of
+    #: missing cells changed.
     size: float
-    words: str  # how it lies now, and how it lay before; no values where these are hidden
+    words: str  #: how it lies now, and how it lay before; no values where these are hidden
 
 
 @dataclass(frozen=True)
 class ThresholdInfo:
     """The threshold and how it was made."""
 
-    rule: str  # "share", "count", "alpha" or "fdr"
-    setting: float  # the number given (or defaulted) for the rule
-    value: float  # rows with a score above it are flagged; may be inf
-    calibration: str | None  # "leave-one-out", "split" (guaranteed) or None (a choice)
-    n_calibration: int  # rows it was calibrated on; 0 for a choice
-    statement: str  # one plain sentence saying what it means
-    rarity: TailShare | None = None  # of a score at the threshold, as in `RankedRow`
+    rule: str  #: "share", "count", "alpha" or "fdr"
+    setting: float  #: the number given (or defaulted) for the rule
+    value: float  #: rows with a score above it are flagged; may be inf
+    calibration: str | None  #: "leave-one-out", "split" (guaranteed) or None (a choice)
+    n_calibration: int  #: rows it was calibrated on; 0 for a choice
+    statement: str  #: one plain sentence saying what it means
+    rarity: TailShare | None = None  #: of a score at the threshold, as in `RankedRow`
 
 
 @dataclass(frozen=True)
 class GroupInfo:
     """A group of rows that are judged among themselves."""
 
-    name: str  # as "species Adelie"; empty for the rest, judged by the model of the whole table
-    n_rows: int  # of the table screened
+    name: str  #: as "species Adelie"; empty for the rest, judged by the model of the whole table
+    n_rows: int  #: of the table screened
     n_flagged: int
-    n_fitted: int  # rows its model was fitted on
-    threshold: float  # of its rows, on the scale of its own model; may be inf
+    n_fitted: int  #: rows its model was fitted on
+    threshold: float  #: of its rows, on the scale of its own model; may be inf
 
 
 @dataclass(frozen=True)
 class ComponentMap:
     """Rows on the leading kernel components: a drawn sample of p, and every ranked row."""
 
-    x: FloatArray  # (p,), coordinates on component 1
-    y: FloatArray  # (p,), on component 2
-    rank: IntArray  # (p,), 0 where the row is not in the ranked list
-    flagged: BoolArray  # (p,)
-    n_rows: int  # rows in the table
-    variances: FloatArray  # (k,), of the leading components in feature space, largest first
-    gains: FloatArray  # (k,), how much of each the model keeps, 0..1 (a step for truncation)
-    explained: tuple[float, float]  # share of the feature-space variance on components 1 and 2
+    x: FloatArray  #: (p,), coordinates on component 1
+    y: FloatArray  #: (p,), on component 2
+    rank: IntArray  #: (p,), 0 where the row is not in the ranked list
+    flagged: BoolArray  #: (p,)
+    n_rows: int  #: rows in the table
+    variances: FloatArray  #: (k,), of the leading components in feature space, largest first
+    gains: FloatArray  #: (k,), how much of each the model keeps, 0..1 (a step for truncation)
+    explained: tuple[float, float]  #: share of the feature-space variance on components 1 and 2
 
 
 @dataclass(frozen=True)
@@ -275,11 +275,11 @@ class PlaneAxis:
     """One column of a `ColumnPlane`, in its own units."""
 
     name: str
-    # (p,), numbers, seconds since 1970 UTC or, of categories, places among the levels; NaN where
-    # a cell has no value.
+    #: (p,), numbers, seconds since 1970 UTC or, of categories, places among the levels; NaN where
+    #: a cell has no value.
     values: FloatArray
     is_date: bool = False
-    levels: tuple[str, ...] = ()  # of categories
+    levels: tuple[str, ...] = ()  #: of categories
 
 
 @dataclass(frozen=True)
@@ -287,11 +287,11 @@ class ColumnPlane:
     """Rows by the two columns with the largest part in the reasons: a sample, and the ranked."""
 
     x: PlaneAxis
-    y: PlaneAxis | None  # None where only one column can be drawn: then the score stands for it
-    scores: FloatArray  # (p,)
-    rank: IntArray  # (p,), 0 where the row is not in the ranked list
-    flagged: BoolArray  # (p,)
-    n_rows: int  # rows in the table
+    y: PlaneAxis | None  #: None where only one column can be drawn: then the score stands for it
+    scores: FloatArray  #: (p,)
+    rank: IntArray  #: (p,), 0 where the row is not in the ranked list
+    flagged: BoolArray  #: (p,)
+    n_rows: int  #: rows in the table
 
 
 @dataclass(frozen=True)
@@ -300,12 +300,12 @@ class ScoreContours:
 
     x_name: str
     y_name: str
-    x: FloatArray  # (a,), grid lines in the column's units
-    y: FloatArray  # (b,)
-    scores: FloatArray  # (b, a), at each crossing
-    points_x: FloatArray  # (p,), rows drawn: a sample, and all flagged
-    points_y: FloatArray  # (p,)
-    points_flagged: BoolArray  # (p,), which of them are flagged
+    x: FloatArray  #: (a,), grid lines in the column's units
+    y: FloatArray  #: (b,)
+    scores: FloatArray  #: (b, a), at each crossing
+    points_x: FloatArray  #: (p,), rows drawn: a sample, and all flagged
+    points_y: FloatArray  #: (p,)
+    points_flagged: BoolArray  #: (p,), which of them are flagged
 
 
 @dataclass(frozen=True)
@@ -314,16 +314,16 @@ class ScoreDistribution:
 
     n_rows: int
     n_flagged: int
-    # (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far off,
-    # to somewhat above the threshold, which would else be lost in the heap.
+    #: (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far off,
+    #: to somewhat above the threshold, which would else be lost in the heap.
     edges: FloatArray
-    counts: IntArray  # (b,), rows a bin
-    n_beyond: int  # rows above the last bin
-    logarithmic: bool  # whether the bins widen from left to right by a constant factor
-    flagged_scores: FloatArray  # of at most 200 flagged rows, evenly chosen along the list
-    ranks: IntArray  # (k,), 1 = most novel: all of a short list, else some 400, densest at its top
-    scores: FloatArray  # (k,), what the rows there score, falling
-    n_above: IntArray  # (k,), how many rows score higher than each
+    counts: IntArray  #: (b,), rows a bin
+    n_beyond: int  #: rows above the last bin
+    logarithmic: bool  #: whether the bins widen from left to right by a constant factor
+    flagged_scores: FloatArray  #: of at most 200 flagged rows, evenly chosen along the list
+    ranks: IntArray  #: (k,), 1 = most novel: all of a short list, else some 400, densest at its top
+    scores: FloatArray  #: (k,), what the rows there score, falling
+    n_above: IntArray  #: (k,), how many rows score higher than each
 
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
@@ -370,66 +370,66 @@ class ScoreDistribution:
 class Curves:
     """One method evaluated against labels."""
 
-    name: str  # the method, as a reader would call it
-    ours: bool  # whether it is the detector of this toolkit
-    auroc: float  # area under the ROC curve
-    auprc: float  # area under the precision-recall curve (average precision)
-    false_positive_rate: FloatArray  # (p,), the ROC curve, thinned to at most 400 points
-    true_positive_rate: FloatArray  # (p,)
-    recall: FloatArray  # (r,), the precision-recall curve, thinned likewise
-    precision: FloatArray  # (r,)
-    seconds: float = 0.0  # fit and score; a timing, so kept out of result.json and the report
-    note: str = ""  # anything a reader must know ("fitted on 5,000 drawn rows")
+    name: str  #: the method, as a reader would call it
+    ours: bool  #: whether it is the detector of this toolkit
+    auroc: float  #: area under the ROC curve
+    auprc: float  #: area under the precision-recall curve (average precision)
+    false_positive_rate: FloatArray  #: (p,), the ROC curve, thinned to at most 400 points
+    true_positive_rate: FloatArray  #: (p,)
+    recall: FloatArray  #: (r,), the precision-recall curve, thinned likewise
+    precision: FloatArray  #: (r,)
+    seconds: float = 0.0  #: fit and score; a timing, so kept out of result.json and the report
+    note: str = ""  #: anything a reader must know ("fitted on 5,000 drawn rows")
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Methods evaluated against the known labels of one table in one setting."""
 
-    label: str  # the label column
-    positive: str  # its value that means outlier
-    n_positive: int  # rows with that value
-    n_rows: int  # rows evaluated
-    setting: str  # one sentence: what the methods were fitted on, and which rows are scored
-    methods: tuple[Curves, ...]  # ours first
+    label: str  #: the label column
+    positive: str  #: its value that means outlier
+    n_positive: int  #: rows with that value
+    n_rows: int  #: rows evaluated
+    setting: str  #: one sentence: what the methods were fitted on, and which rows are scored
+    methods: tuple[Curves, ...]  #: ours first
 
 
 @dataclass(frozen=True)
 class RepeatedRows:
     """Rows that hold the same, or nearly the same, in all columns the model uses."""
 
-    rows: tuple[int, ...]  # 1 = first row of data; the first 8 of them
-    lines: tuple[int, ...] | None  # of the input file they start on; None for binary formats
-    n_rows: int  # how many they are
-    columns: tuple[str, ...] = ()  # in which they differ as written, the first 8; empty: equal
-    cells: tuple[tuple[str, ...], ...] = ()  # what each of `rows` holds in `columns`
+    rows: tuple[int, ...]  #: 1 = first row of data; the first 8 of them
+    lines: tuple[int, ...] | None  #: of the input file they start on; None for binary formats
+    n_rows: int  #: how many they are
+    columns: tuple[str, ...] = ()  #: in which they differ as written, the first 8; empty: equal
+    cells: tuple[tuple[str, ...], ...] = ()  #: what each of `rows` holds in `columns`
 
 
 @dataclass(frozen=True)
 class DuplicateRows:
     """Rows that repeat others."""
 
-    n_repeats: int = 0  # rows equal to an earlier one, as written, in every column the model uses
-    n_groups: int = 0  # different rows among those repeated
-    # Groups of them that chance does not explain, at most 20, in the order of the table.
+    n_repeats: int = 0  #: rows equal to an earlier one, as written, in every column the model uses
+    n_groups: int = 0  #: different rows among those repeated
+    #: Groups of them that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
-    # Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
-    # explain; without those of `common`.
+    #: Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
+    #: explain; without those of `common`.
     n_near: int = 0
-    near: tuple[RepeatedRows, ...] = ()  # the first 20 of them
-    # Columns in which alone so many rows, counted here, differ that the table is made that way.
+    near: tuple[RepeatedRows, ...] = ()  #: the first 20 of them
+    #: Columns in which alone so many rows, counted here, differ that the table is made that way.
     common: tuple[tuple[str, int], ...] = ()
-    n_compared: int = 0  # rows among which near repeats were sought: all, or a drawn sample
-    statement: str = ""  # all this in a few plain sentences; empty where no row repeats another
+    n_compared: int = 0  #: rows among which near repeats were sought: all, or a drawn sample
+    statement: str = ""  #: all this in a few plain sentences; empty where no row repeats another
 
 
 @dataclass(frozen=True)
 class AcceptedRows:
     """Rows that were judged fine before: they are scored, but neither flagged nor listed."""
 
-    source: str  # the file that names them
-    n_rows: int  # of the table screened
-    statement: str  # one plain sentence
+    source: str  #: the file that names them
+    n_rows: int  #: of the table screened
+    statement: str  #: one plain sentence
 
 
 @dataclass(frozen=True)
@@ -439,43 +439,43 @@ class ScreeningResult:
     Of a table read in parts, scores, p-values, rarities and ranks are mapped from temporary files.
     """
 
-    source: SourceInfo  # the table screened
-    reference: SourceInfo | None  # the clean reference fitted on; None: the table itself
-    scores: FloatArray  # (n,), of every row in input order, higher = more novel
-    p_values: FloatArray | None  # (n,), calibrated, where a reference exists
-    is_flagged: BoolArray  # (n,), rows above the threshold
-    # (n,), 1 = most novel; every row has its own rank, accepted ones after all others.
+    source: SourceInfo  #: the table screened
+    reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
+    scores: FloatArray  #: (n,), of every row in input order, higher = more novel
+    p_values: FloatArray | None  #: (n,), calibrated, where a reference exists
+    is_flagged: BoolArray  #: (n,), rows above the threshold
+    #: (n,), 1 = most novel; every row has its own rank, accepted ones after all others.
     ranks: IntArray
-    threshold: ThresholdInfo
-    ranked: tuple[RankedRow, ...]  # the oddest rows by rank: 100, or more where more are explained
-    columns: tuple[ColumnProfile, ...]  # every column of the table in input order
-    map: ComponentMap  # rows on the first two components, scree and gains
-    contours: ScoreContours | None  # for tables of two numeric columns
-    evaluations: tuple[Evaluation, ...]  # where labels were given
-    warnings: tuple[str, ...]  # sentences a reader must know before believing the list
-    settings: Settings  # every resolved parameter, including the seed
-    versions: Mapping[str, str]  # of this package and the libraries the numbers depend on
-    command: str = ""  # the command line that reproduces the result
-    next_steps: tuple[tuple[str, str], ...] = ()  # what to do next: a sentence and a command
-    odd_cells: tuple[OddCell, ...] = ()  # clearest first: at most 50, and 10 a column
-    n_odd_cells: int = 0  # cells of the table that are odd by themselves, listed or not
-    patterns: tuple[Pattern, ...] = ()  # rows odd for the same reason; those of most rows first
-    rarities: FloatArray | None = None  # (n,), `TailShare.share`; None: reference, truncation
-    scale: ScoreScale | None = None  # what p-values or rarities mean; None without either
-    duplicates: DuplicateRows = DuplicateRows()
-    moved: tuple[MovedColumn, ...] = ()  # columns that moved against the table of the model
-    groups: tuple[GroupInfo, ...] = ()  # by which rows were judged, largest first; the rest last
-    flagged_rows: tuple[FlaggedRow, ...] = ()  # the oddest of those flagged, by rank
-    flagged_file: str = ""  # the file that lists them, in the folder of the run
-    id_column: str | None = None  # that names the rows
-    plane: ColumnPlane | None = None  # None where no column can be drawn
-    # The first of the warnings, which bear on the list; the rest say what was done as usual.
+    threshold: ThresholdInfo  #: above which rows are flagged
+    ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
+    columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
+    map: ComponentMap  #: rows on the first two components, scree and gains
+    contours: ScoreContours | None  #: for tables of two numeric columns
+    evaluations: tuple[Evaluation, ...]  #: where labels were given
+    warnings: tuple[str, ...]  #: sentences a reader must know before believing the list
+    settings: Settings  #: every resolved parameter, including the seed
+    versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
+    command: str = ""  #: the command line that reproduces the result
+    next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
+    odd_cells: tuple[OddCell, ...] = ()  #: clearest first: at most 50, and 10 a column
+    n_odd_cells: int = 0  #: cells of the table that are odd by themselves, listed or not
+    patterns: tuple[Pattern, ...] = ()  #: rows odd for the same reason; those of most rows first
+    rarities: FloatArray | None = None  #: (n,), `TailShare.share`; None: reference, truncation
+    scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either
+    duplicates: DuplicateRows = DuplicateRows()  #: rows that repeat others
+    moved: tuple[MovedColumn, ...] = ()  #: columns that moved against the table of the model
+    groups: tuple[GroupInfo, ...] = ()  #: by which rows were judged, largest first; the rest last
+    flagged_rows: tuple[FlaggedRow, ...] = ()  #: the oddest of those flagged, by rank
+    flagged_file: str = ""  #: the file that lists them, in the folder of the run
+    id_column: str | None = None  #: that names the rows
+    plane: ColumnPlane | None = None  #: None where no column can be drawn
+    #: The first of the warnings, which bear on the list; the rest say what was done as usual.
     n_doubts: int = 0
-    # Names of the rows told among odd cells and repeated rows, by their position from 1.
+    #: Names of the rows told among odd cells and repeated rows, by their position from 1.
     row_ids: Mapping[int, str] = field(default_factory=dict)
-    accepted: AcceptedRows | None = None  # None: nobody named such rows
-    is_accepted: BoolArray | None = None  # (n,), which they are
-    by: tuple[str, ...] = ()  # columns whose groups the rows are judged in
+    accepted: AcceptedRows | None = None  #: None: nobody named such rows
+    is_accepted: BoolArray | None = None  #: (n,), which they are
+    by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
 
     @property
     def hidden_columns(self) -> frozenset[str]:
@@ -553,24 +553,24 @@ class ComparisonResult:
 class RunSummary:
     """One of two screenings that are compared."""
 
-    name: str  # of its folder
-    table: str  # name of the table
+    name: str  #: of its folder
+    table: str  #: name of the table
     n_rows: int
     n_flagged: int
-    sentence: str  # what it found, in one sentence
+    sentence: str  #: what it found, in one sentence
 
 
 @dataclass(frozen=True)
 class ListedRow:
     """A row that one or both of two lists hold."""
 
-    name: str  # its identifier, or its number
-    before: int | None  # rank in the old list; None where it was not flagged
-    now: int | None  # in the new one
-    # Where it is flagged in one only: whether the other table has it at all.
+    name: str  #: its identifier, or its number
+    before: int | None  #: rank in the old list; None where it was not flagged
+    now: int | None  #: in the new one
+    #: Where it is flagged in one only: whether the other table has it at all.
     in_both: bool
-    reason: str  # why it is, or was, on the list: columns, what they read, what was expected
-    changed: tuple[tuple[str, str, str], ...] = ()  # columns that read otherwise: before and now
+    reason: str  #: why it is, or was, on the list: columns, what they read, what was expected
+    changed: tuple[tuple[str, str, str], ...] = ()  #: columns that read otherwise: before and now
 
 
 @dataclass(frozen=True)
@@ -579,15 +579,15 @@ class ScreeningDiff:
 
     old: RunSummary
     new: RunSummary
-    matched_by: str  # what says that two rows are the same
-    appeared: tuple[ListedRow, ...]  # flagged now, and not before; the oddest first
-    gone: tuple[ListedRow, ...]  # flagged before, and not now
-    stayed: tuple[ListedRow, ...]  # flagged in both
-    moved: tuple[MovedColumn, ...]  # columns that lie otherwise
+    matched_by: str  #: what says that two rows are the same
+    appeared: tuple[ListedRow, ...]  #: flagged now, and not before; the oddest first
+    gone: tuple[ListedRow, ...]  #: flagged before, and not now
+    stayed: tuple[ListedRow, ...]  #: flagged in both
+    moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
-    reasons: tuple[tuple[str, float, float], ...]  # columns by their part in the reasons, old, new
-    settings_changed: tuple[tuple[str, str, str], ...]  # settings and versions that differ
+    reasons: tuple[tuple[str, float, float], ...]  #: columns by their part in the reasons, old, new
+    settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
     settings: Settings
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
