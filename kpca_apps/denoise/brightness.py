@@ -18,7 +18,7 @@ modeling and fitting for single-image raw-data", IEEE Trans. Image Processing 17
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ FEWEST_LEVELS, SHARE = 4, 0.4
 FAR_ABOVE, ROUNDS = 0.3, 20
 # Median relative distance of the levels from the line, at most.
 MOST_OFF = 0.25
+# The law of light alone is kept where a constant brings it less than this much nearer.
+NEARER = 2.0
 # Variance in the light over that in the dark from which noise counts as that of light: white noise
 # whose ends are cut off looks as if it rose by up to 2.
 RISING = 2.5
@@ -81,6 +83,19 @@ class NoiseLaw:
         dark, light = self.variance(self.brightness[[0, -1]])
         span = float(np.ptp(self.brightness))
         return bool(light > RISING * dark and span > SPAN * np.sqrt(self.variances.mean()))
+
+    def of_light_alone(self) -> NoiseLaw:
+        """Return the law without a constant, unless one is plainly there."""
+        if self.brightness[0] <= 0:
+            return self
+        # The median, for texture adds to the noise of a few levels.
+        alone = replace(self, gain=float(np.median(self.variances / self.brightness)), constant=0.0)
+        return alone if alone._distance() < NEARER * self._distance() else self
+
+    def _distance(self) -> float:
+        """Return the root mean square of the relative distances of the levels from the line."""
+        fitted = np.maximum(self.variance(self.brightness), 1e-12 * self.variances.max())
+        return float(np.sqrt(np.mean(np.square(self.variances / fitted - 1.0))))
 
     def deviation(self, plane: NDArray[np.floating]) -> float:
         """Return the root of the mean variance over a plane."""

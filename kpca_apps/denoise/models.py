@@ -201,12 +201,12 @@ def _without_white_noise(
 def measure_poisson(planes: Planes) -> Lights:
     """Measure noise whose variance is in proportion to intensity plus a constant.
 
-    By the law of its brightness where one is found; else 0 is no light, and there is a constant
-    only where values are negative.
+    By the law of its brightness where one is found, with a constant if one is plainly there; else
+    0 is no light, and there is a constant only where values are negative.
     """
     laws = (noise_law(plane) for plane in planes)
     return tuple(
-        light_of(law) if law is not None and law.rises else _light_by_tiles(plane)
+        light_of(law.of_light_alone()) if law is not None and law.rises else _light_by_tiles(plane)
         for plane, law in zip(planes, laws, strict=True)
     )
 

@@ -81,3 +81,10 @@ def test_pages_of_a_stack_share_the_law() -> None:
     assert info.noise == "poisson"
     clean = 20 + 200 * scene()
     assert np.mean(np.square(cleaned - clean)) < 0.05 * np.mean(np.square(pages - clean))
+
+
+@pytest.mark.parametrize(("offset", "has_constant"), [(0.0, False), (30.0, True)])
+def test_a_constant_is_kept_where_it_is_plainly_there(offset: float, has_constant: bool) -> None:
+    law = noise_law(seen(1.0, 0.0, offset, 100))
+    assert law is not None
+    assert (law.of_light_alone().constant != 0) == has_constant
