@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -327,7 +327,13 @@ class _Flight(Generic[Part, Result]):
 
     def _submit(self, number: int, part: Part) -> Any:
         beside = () if self.kept is None else (self.kept.futures[number],)
-        return self.workers.submit(self.task, number, part, *beside, *self.sent)
+        try:
+            return self.workers.submit(self.task, number, part, *beside, *self.sent)
+        except self.losses as error:
+            # Workers were lost just now: so is this part, with those under way.
+            future: Future[Result] = Future()
+            future.set_exception(error)
+            return future
 
     def _next(self) -> Result:
         if self.suspects:

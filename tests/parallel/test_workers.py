@@ -137,6 +137,19 @@ def test_a_process_lost_half_way_loses_nothing(processes, tmp_path):
     assert marker.exists()
 
 
+def test_a_process_lost_between_two_parts_loses_nothing(processes):
+    def parts():
+        for part in row_parts(90, 10):
+            if part.number == 2:
+                pool = processes._pool
+                os.kill(next(iter(pool._processes)), signal.SIGKILL)
+                while pool._flags.broken is None:
+                    time.sleep(0.01)
+            yield part
+
+    assert list(processes.map_partitions(add_start, parts(), 5)) == list(range(5, 95, 10))
+
+
 def dies_always(part, total):
     os.kill(os.getpid(), signal.SIGKILL)
 
