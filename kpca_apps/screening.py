@@ -20,6 +20,7 @@ from kpca_apps.files.output import atomic_write
 from kpca_apps.files.tables.frames import (
     column_name,
     frame_beside,
+    frame_like,
     frame_rows,
     frame_without,
     read_frame,
@@ -27,6 +28,7 @@ from kpca_apps.files.tables.frames import (
 from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, Table
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
+from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
 from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -145,6 +147,69 @@ class Screening(ScreeningResult):
             rows = take_rows(self._table, places, Execution()).frame
             rows = self._visible(rows, keep_hidden)
         return frame_beside(rows, found)
+
+    def odd_cells_frame(self) -> Any:
+        """Return all cells that are odd by themselves, one a row, the clearest first.
+
+        Returns
+        -------
+        DataFrame
+            Of the library of the table, as of `to_frame`, with the columns file, line, row, id,
+            column, reads, suggestion and why; without rows where no cell is odd.
+
+        Examples
+        --------
+        >>> ages, sizes = [str(20 + i % 50) for i in range(200)], [170 + i % 9 for i in range(201)]
+        >>> result = screen_table({"age": [*ages, "3O"], "height": sizes})
+        >>> result.odd_cells_frame().select("row", "column", "reads", "suggestion").rows()
+        [(201, 'age', '3O', '30')]
+        """
+        return frame_like(self._frame, odd_cell_columns(self._table, self))
+
+    def reasons_frame(self) -> Any:
+        """Return all reasons of the ranked rows that are explained, one a row, the oddest first.
+
+        Returns
+        -------
+        DataFrame
+            Of the library of the table, as of `to_frame`, with the columns rank, row, line, id,
+            column, seen, expected, share, together (the columns that are odd as a set with this
+            one, joined by ", ") and hints (of the row). A row without reasons has one, of hints
+            alone.
+
+        Examples
+        --------
+        >>> sizes = [10.0 + i % 7 for i in range(40)]
+        >>> result = screen_table({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+        >>> result.reasons_frame()["rank"][0]
+        1
+        """
+        rows = [
+            (row, reason)
+            for row in self.ranked
+            if row.explained
+            for reason in (row.reasons or (None,))
+        ]
+        of_row: dict[str, list[Any]] = {
+            name: [getattr(row, name) for row, _ in rows] for name in ("rank", "row", "line", "id")
+        }
+        of_reason: dict[str, list[Any]] = {
+            name: [None if reason is None else getattr(reason, name) for _, reason in rows]
+            for name in ("column", "seen", "expected", "share")
+        }
+        kinds = {"rank": pl.Int64, "row": pl.Int64, "line": pl.Int64, "share": pl.Float64}
+        joined = {
+            "together": [", ".join(reason.together) if reason else "" for _, reason in rows],
+            "hints": [" ".join(row.hints) for row, _ in rows],
+        }
+        columns = of_row | of_reason | {n: [text or None for text in t] for n, t in joined.items()}
+        return frame_like(
+            self._frame,
+            {
+                name: pl.Series(name, cells, kinds.get(name, pl.String))
+                for name, cells in columns.items()
+            },
+        )
 
     def _visible(self, frame: Any, keep_hidden: bool) -> Any:
         """Empty hidden columns of a frame, or leave them."""

@@ -118,6 +118,10 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         odd_cells=tuple(
             _odd_cell(one) if one.column in hidden else one for one in result.odd_cells
         ),
+        odd_cell_rows=tuple(
+            _flagged(unflagged, hidden, has_id, _hint_of_cells(unflagged, hidden))
+            for unflagged in result.odd_cell_rows
+        ),
         duplicates=replace(
             duplicates,
             equal=tuple(_repeated(one, hidden) for one in duplicates.equal),
@@ -130,6 +134,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         ),
         plane=plane,
         row_ids=result.row_ids if has_id else {},
+        row_files={} if result.source.file_column in hidden else result.row_files,
     )
 
 
@@ -169,6 +174,10 @@ def _flagged(row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str) 
         for texts in (row.seen, row.expected)
     )
     return replace(row, id=row.id if has_id else None, seen=seen, expected=expected, hint=hint)
+
+
+def _hint_of_cells(row: FlaggedRow, hidden: Collection[str]) -> str:
+    return row.hint if {*row.columns}.isdisjoint(hidden) else ""
 
 
 def _pattern(pattern: Pattern, hidden: Collection[str]) -> Pattern:

@@ -5,7 +5,8 @@ They are all that a report, a JSON file or a terminal summary looks at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,6 +28,9 @@ MAX_STEPS = 400  # places of the list whose score is kept
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
 N_KINDS = 5  # kinds of reason that come first
+# Odd cells that a page shows; of one column: one bad column does not fill it.
+MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
+N_PLACES = 4  # at which a page names the same cell again
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ class RankedRow:
 
 @dataclass(frozen=True)
 class FlaggedRow:
-    """A flagged row with the first reason for it."""
+    """A row to look after: flagged, with the first reason for it, or with a cell that is odd."""
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
@@ -190,6 +194,7 @@ class FlaggedRow:
     #: expected: the part of this one. 0 where no replacement lowers the score.
     share: float | None = None
     hint: str = ""  #: what may have gone wrong with it; of the oddest rows only
+    flagged: bool = True  #: False where only cells of it, those in `columns`, are odd by themselves
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell that is odd by itself, whatever the rest of its row says."""
+    """A cell that is odd by itself, whatever the rest of its row says, or several alike."""
 
     column: str  #: the column it is in
     #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
@@ -217,7 +222,26 @@ class OddCell:
     row: int  #: of the first such cell in the table, 1 = first row of data
     line: int | None  #: of the input file that row starts on; None for binary formats
     n_cells: int = 1  #: cells of the column that hold the same
-    more_places: tuple[int, ...] = ()  #: lines (or else rows) of the next of them, at most 4
+    more_rows: tuple[int, ...] = ()  #: of the others of these, in the order of the table
+    more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
+
+    @property
+    def more_places(self) -> tuple[int, ...]:
+        """Lines, or else rows, of the next of them, at most 4."""
+        return (self.more_rows if self.more_lines is None else self.more_lines)[:N_PLACES]
+
+
+def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
+    """Return the first of some odd cells: at most 50, and 10 a column."""
+    shown: list[OddCell] = []
+    n_of: Counter[str] = Counter()
+    for cell in cells:
+        if len(shown) == MAX_ODD_CELLS:
+            break
+        if n_of[cell.column] < MAX_ODD_CELLS_A_COLUMN:
+            n_of[cell.column] += 1
+            shown.append(cell)
+    return tuple(shown)
 
 
 @dataclass(frozen=True)
@@ -457,8 +481,11 @@ class ScreeningResult:
     versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
     command: str = ""  #: the command line that reproduces the result
     next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
-    odd_cells: tuple[OddCell, ...] = ()  #: clearest first: at most 50, and 10 a column
+    #: Cells that are odd by themselves, the clearest first: at most 100,000, and 20,000 a column.
+    odd_cells: tuple[OddCell, ...] = ()
     n_odd_cells: int = 0  #: cells of the table that are odd by themselves, listed or not
+    #: Rows with such a cell that are not flagged, by rank.
+    odd_cell_rows: tuple[FlaggedRow, ...] = ()
     patterns: tuple[Pattern, ...] = ()  #: rows odd for the same reason; those of most rows first
     rarities: FloatArray | None = None  #: (n,), `TailShare.share`; None: reference, truncation
     scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either
@@ -471,11 +498,24 @@ class ScreeningResult:
     plane: ColumnPlane | None = None  #: None where no column can be drawn
     #: The first of the warnings, which bear on the list; the rest say what was done as usual.
     n_doubts: int = 0
-    #: Names of the rows told among odd cells and repeated rows, by their position from 1.
+    #: Names of the rows shown among odd cells and repeated rows, by their position from 1.
     row_ids: Mapping[int, str] = field(default_factory=dict)
+    row_files: Mapping[int, str] = field(default_factory=dict)  #: files they are of, if of several
     accepted: AcceptedRows | None = None  #: None: nobody named such rows
     is_accepted: BoolArray | None = None  #: (n,), which they are
     by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
+
+    @property
+    def clearest_odd_cells(self) -> tuple[OddCell, ...]:
+        """The odd cells that a page shows: at most 50, and 10 a column."""
+        return clearest(self.odd_cells)
+
+    @property
+    def odd_cells_file(self) -> str:
+        """Where all odd cells stand, in the folder of the run; empty where there is none."""
+        if not self.flagged_file:
+            return ""
+        return "odd_cells.csv" if self.flagged_file.endswith(".csv") else self.flagged_file
 
     @property
     def hidden_columns(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from tests.cli.conftest import Run
 
 PARTS = {
     *("figures", "flagged.csv", "model.kpca", "report.html", "result.json", "run.json"),
-    "scored.csv",
+    *("odd_cells.csv", "scored.csv"),
 }
 REASON = ["reason_column", "seen", "expected", "share"]
 

@@ -165,7 +165,7 @@ class NoveltyOptions(Options):
     keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
     flagged: FlaggedFormat = files(
         "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
-        "coloured.",
+        "coloured, and listed in a second sheet.",
         "KIND",
         default="csv",
     )
@@ -369,7 +369,7 @@ def finish(
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
     from kpca_apps.cli.commands import next_steps
     from kpca_apps.cli.novelty.lines import held, say_findings
-    from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
+    from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows, write_odd_cells
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_scored_table
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
@@ -386,6 +386,8 @@ def finish(
         notes += write_flagged_rows(
             table, result, model.encoder.plan, building / flagged_file, run.execution
         )
+        if result.odd_cells_file != flagged_file:
+            write_odd_cells(table, result, building / result.odd_cells_file, run.execution)
         # Both may have renamed a column for the same reason.
         result = replace(result, warnings=(*result.warnings, *dict.fromkeys(notes)))
         if save:

@@ -61,6 +61,8 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         console.say(result.duplicates.statement)
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "flagged row")
+        if n_odd := len(result.odd_cell_rows):
+            rows += f" and {plural(n_odd, 'row')} with an odd cell"
         console.say(f"{result.flagged_file} holds {rows}, ready to send to who can mend them.")
     if result.moved:
         assert result.reference is not None
@@ -114,17 +116,19 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     cells, n = result.odd_cells[:TOP], result.n_odd_cells
     found = "1 cell is odd by itself:" if n == 1 else f"{n:,} cells are odd by themselves:"
     in_lines = any(cell.line is not None for cell in cells)
-    rows = [("line" if in_lines else "row", "column", "reads", "probably meant")]
+    rows = [("line" if in_lines else "row", "file", "column", "reads", "probably meant")]
     for cell in cells:
         more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
         where = str(cell.row if cell.line is None else cell.line)
         seen = f"{one_line(cell.seen, 20)}{more}"
-        rows.append((where, one_line(cell.column, 24), seen, one_line(cell.suggestion, 20)))
-    # Where nothing is clearly meant, there is no column for it.
-    width = 4 if any(cell.suggestion for cell in cells) else 3
+        file, meant = result.row_files.get(cell.row, ""), one_line(cell.suggestion, 20)
+        rows.append((where, one_line(file, 20), one_line(cell.column, 24), seen, meant))
+    # Where nothing is clearly meant, or there is one file, there is no column for it.
+    kept = [place for place in range(5) if any(row[place] for row in rows[1:])]
     n_left = n - sum(cell.n_cells for cell in cells)
-    left = [f"... and {n_left:,} more in the report, each with why."] if n_left else []
-    return [found, *column_lines([row[:width] for row in rows]), *left]
+    where = result.odd_cells_file or "the report"
+    left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
+    return [found, *column_lines([tuple(row[place] for place in kept) for row in rows]), *left]
 
 
 def group_lines(result: ScreeningResult) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "Frame",
     "column_name",
     "frame_beside",
+    "frame_like",
     "frame_rows",
     "read_frame",
     "table_from_frame",
@@ -145,6 +146,14 @@ def frame_beside(frame: Any, found: Added) -> Any:
         return frame
     names, _ = input_names(frame.columns, added)
     return frame.rename(dict(zip(frame.columns, names, strict=True))).with_columns(columns)
+
+
+def frame_like(given: Any, columns: Mapping[str, pl.Series]) -> Any:
+    """Return columns as a frame of the library that a given one is of; of polars without one."""
+    frame = pl.DataFrame(columns)
+    if _is_pandas(given, "DataFrame"):
+        return _pandas().DataFrame({name: cells.to_list() for name, cells in columns.items()})
+    return frame.to_arrow() if isinstance(given, pa.Table) else frame
 
 
 def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:

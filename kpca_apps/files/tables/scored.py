@@ -23,10 +23,12 @@ from kpca_apps.files.tables.table import Table
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = [
+    "ANY",
     "Added",
     "as_written",
     "csv_bytes",
     "input_names",
+    "literal",
     "neutralise",
     "open_scored",
     "scored_bytes",
@@ -37,13 +39,17 @@ __all__ = [
 # Columns added to those of a table, by their names; None is an empty one.
 Added = Mapping[str, NDArray[Any] | pl.Series | None]
 
-# What a spreadsheet may run: these first characters (the full-width ones too), unless the cell
-# is a number as people write it, or a lone sign, which stands for a missing value.
-_FORMULA = r"^[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
+ANY = "*"  # a cell that accepts any value
+# What a spreadsheet may run: these first characters (the full-width ones too), also behind those
+# that no one sees and some readers drop (a second byte-order mark), unless the cell is a number as
+# people write it, or a lone sign, which stands for a missing value.
+_FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
 _HARMLESS = (
     r"^[+\-]?(?:[$\x{20AC}\x{A3}\x{A5}]? ?(?:[0-9][0-9.,' \x{A0}\x{202F}]*|[.,][0-9]+)"
     r"(?:[eE][+\-]?[0-9]+)? ?[%$\x{20AC}\x{A3}\x{A5}]?)?$"
 )
+# Spreadsheets take a file for UTF-8 only if it begins with this mark; libraries skip it.
+_MARK = b"\xef\xbb\xbf"
 # Rows written together; of the file, whatever parts it was made of.
 _GROUP_ROWS = 1 << 16
 
@@ -112,14 +118,15 @@ def scored_bytes(table: Table, extra: Added, kind: str, *, header: bool = True) 
 
 
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True) -> bytes:
-    """Write rows as CSV in which nothing is run as a formula."""
+    """Write rows as CSV in which nothing is run as a formula, with the header a mark of UTF-8."""
     names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
     safe = [
         # Null is written as nothing; "" would be written as a pair of quotes.
         (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
         for cells, name in zip(frame.iter_columns(), names, strict=True)
     ]
-    file = io.BytesIO()
+    file = io.BytesIO(_MARK if header else b"")
+    file.seek(0, io.SEEK_END)
     pl.DataFrame(safe).write_csv(file, include_header=header)
     return file.getvalue()
 
@@ -137,12 +144,16 @@ def neutralise(texts: pl.Series) -> pl.Series:
     ).to_series()
 
 
+def literal(texts: pl.Series) -> pl.Series:
+    """Put an apostrophe before a lone ``*``, which in a list of rows stands for any value."""
+    return texts.replace(ANY, f"'{ANY}")
+
+
 def as_written(texts: pl.Series) -> pl.Series:
-    """Take off the apostrophes that `neutralise` puts before text."""
+    """Take off the apostrophes that `neutralise` and `literal` put before text."""
     bare = texts.str.strip_prefix("'")
-    return pl.select(
-        pl.when(neutralise(bare) == texts).then(bare).otherwise(texts).alias(texts.name)
-    ).to_series()
+    put = (neutralise(bare) == texts) | (literal(bare) == texts)
+    return pl.select(pl.when(put).then(bare).otherwise(texts).alias(texts.name)).to_series()
 
 
 def input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:

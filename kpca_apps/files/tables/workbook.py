@@ -1,4 +1,4 @@
-"""Rows as an Excel workbook of one sheet, in which some cells are coloured."""
+"""Rows as the sheets of an Excel workbook, in which some cells are coloured."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import io
 import math
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -20,6 +21,7 @@ from kpca_apps.files.tables.values import Column, DateFormat, ValueFormat
 __all__ = [
     "MAX_CELL",
     "Cell",
+    "Sheet",
     "SheetColumn",
     "cells_of",
     "require_columns",
@@ -55,6 +57,16 @@ class SheetColumn:
     cells: Sequence[Cell]
     is_added: bool = False  # no column of the input
     note: str = ""  # shown when the pointer rests on its name
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet of a workbook."""
+
+    name: str
+    columns: Sequence[SheetColumn]
+    odd: Sequence[Collection[int]]  # positions of the columns coloured in each row
+    n_frozen: int  # columns that stay in sight, as the header does
 
 
 def require_workbooks() -> None:
@@ -120,20 +132,13 @@ def _moment(seconds: float) -> datetime | None:
     return datetime(1970, 1, 1) + timedelta(seconds=seconds)
 
 
-def workbook_bytes(
-    columns: Sequence[SheetColumn], odd: Sequence[Collection[int]], n_frozen: int
-) -> tuple[bytes, int]:
-    """Write a workbook, and count the cells whose text had to be cut to what one may hold.
-
-    `odd` are the positions of the columns coloured in each row. The header and the first `n_frozen`
-    columns stay in sight.
-    """
+def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
+    """Write a workbook, and count the cells whose text had to be cut to what one may hold."""
     import xlsxwriter
 
     file, n_cut = io.BytesIO(), 0
     with xlsxwriter.Workbook(file, {"constant_memory": True}) as book:
         book.set_properties({"created": _CREATED})
-        sheet = book.add_worksheet("flagged")
         looks: dict[tuple[str, bool], xlsxwriter.format.Format] = {}
 
         def look(pattern: str, coloured: bool) -> xlsxwriter.format.Format:
@@ -143,41 +148,51 @@ def workbook_bytes(
                 looks[pattern, coloured] = book.add_format(of_number | (colour if coloured else {}))
             return looks[pattern, coloured]
 
-        for place, column in enumerate(columns):
-            sheet.set_column(place, place, _width(column))
         heads = {
             added: book.add_format(
                 {"bold": True, "bg_color": _ADDED_HEAD if added else _HEAD, "bottom": 1}
             )
             for added in (True, False)
         }
-        for place, column in enumerate(columns):
-            sheet.write_string(0, place, _text(column.name)[:MAX_CELL], heads[column.is_added])
-            if column.note:
-                sheet.write_comment(0, place, column.note, {"x_scale": 2})
-        patterns = [_date_pattern(column.cells) for column in columns]
-        for number, coloured in enumerate(odd, 1):
-            for place, column in enumerate(columns):
-                cell, is_odd = column.cells[number - 1], place in coloured
-                pattern = patterns[place] if isinstance(cell, datetime) else ""
-                style = look(pattern, is_odd) if pattern or is_odd else None
-                if cell is None:
-                    sheet.write_blank(number, place, None, style)
-                elif isinstance(cell, bool):
-                    sheet.write_boolean(number, place, cell, style)
-                elif isinstance(cell, datetime):
-                    sheet.write_datetime(number, place, cell, style)
-                elif isinstance(cell, str):
-                    text = _text(cell)
-                    n_cut += len(text) > MAX_CELL
-                    sheet.write_string(number, place, text[:MAX_CELL], style)
-                else:
-                    sheet.write_number(number, place, cell, style)
-        sheet.freeze_panes(1, n_frozen)
-        sheet.autofilter(0, 0, len(odd), len(columns) - 1)
-        # Identifiers are meant to be text.
-        sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
+        for one in sheets:
+            n_cut += _write_sheet(book.add_worksheet(one.name), one, heads, look)
     return file.getvalue(), n_cut
+
+
+def _write_sheet(
+    sheet: Any, content: Sheet, heads: dict[bool, Any], look: Callable[[str, bool], Any]
+) -> int:
+    """Write a sheet, row by row, and count the texts that were cut."""
+    columns, n_cut = content.columns, 0
+    for place, column in enumerate(columns):
+        sheet.set_column(place, place, _width(column))
+    for place, column in enumerate(columns):
+        sheet.write_string(0, place, _text(column.name)[:MAX_CELL], heads[column.is_added])
+        if column.note:
+            sheet.write_comment(0, place, column.note, {"x_scale": 2})
+    patterns = [_date_pattern(column.cells) for column in columns]
+    for number, coloured in enumerate(content.odd, 1):
+        for place, column in enumerate(columns):
+            cell, is_odd = column.cells[number - 1], place in coloured
+            pattern = patterns[place] if isinstance(cell, datetime) else ""
+            style = look(pattern, is_odd) if pattern or is_odd else None
+            if cell is None:
+                sheet.write_blank(number, place, None, style)
+            elif isinstance(cell, bool):
+                sheet.write_boolean(number, place, cell, style)
+            elif isinstance(cell, datetime):
+                sheet.write_datetime(number, place, cell, style)
+            elif isinstance(cell, str):
+                text = _text(cell)
+                n_cut += len(text) > MAX_CELL
+                sheet.write_string(number, place, text[:MAX_CELL], style)
+            else:
+                sheet.write_number(number, place, cell, style)
+    sheet.freeze_panes(1, content.n_frozen)
+    sheet.autofilter(0, 0, len(content.odd), len(columns) - 1)
+    # Identifiers are meant to be text.
+    sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
+    return n_cut
 
 
 def _text(text: str) -> str:

@@ -1,4 +1,7 @@
-"""The flagged rows to take away: each with its first reason, and in a file of their own."""
+"""The rows to take away: those flagged, each with its first reason, and those with an odd cell.
+
+They stand in a file of their own, and all cells that are odd by themselves in another.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,29 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.output import atomic_write
-from kpca_apps.files.tables.scored import csv_bytes, input_names
+from kpca_apps.files.tables.scored import csv_bytes, input_names, literal
 from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column
-from kpca_apps.files.tables.workbook import MAX_CELL, SheetColumn, cells_of, workbook_bytes
+from kpca_apps.files.tables.workbook import (
+    MAX_CELL,
+    Sheet,
+    SheetColumn,
+    cells_of,
+    workbook_bytes,
+)
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
-from kpca_apps.novelty.result import FlaggedRow, RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.result import (
+    FlaggedRow,
+    OddCell,
+    RankedRow,
+    Reason,
+    ScreeningResult,
+)
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.ranked_list import explain_rows, judged_by
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
-from kpca_apps.novelty.table.columns import ColumnPlan
+from kpca_apps.novelty.table.columns import ColumnPlan, quoted
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, take_rows
 from kpca_apps.novelty.table.rows import AnyTable, rows_of
@@ -40,12 +55,12 @@ ROWS_A_BLOCK = 256
 # A longer text stands in full in its own cell.
 MAX_TEXT = 200
 SHARE_DIGITS = 4
-# Spreadsheets take a file for UTF-8 only if it begins with this mark; libraries skip it.
-MARK = b"\xef\xbb\xbf"
 # Columns of that list beside those of the input.
-N_ADDED = 7
+N_ADDED = 8
 # What the columns of a workbook mean, shown where the pointer rests on their names.
 ABOUT = {
+    "flagged": "FALSE where the row as a whole is usual and only the coloured cells are odd by "
+    "themselves.",
     "reason_column": "The column that made the row odd, or several that are odd together: their "
     "cells are coloured.",
     "expected": "What the rows that are otherwise most like this one read there.",
@@ -95,10 +110,8 @@ def list_flagged(
 ) -> tuple[FlaggedRow, ...]:
     """List the oddest flagged rows; what `ranked` says of the first of them is not sought again."""
     rows = verdict.rows
-    n_cells = max(len(rows.sample_table.frame.columns), 1)
-    most = min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
     # A flagged row scores higher than any other: they are the first of the list.
-    flagged = top_rows(verdict.ranks, min(int(verdict.flagged.sum()), most))
+    flagged = top_rows(verdict.ranks, min(int(verdict.flagged.sum()), _most_listed(verdict)))
     known = [row for row in ranked[: len(flagged)] if row.explained or not explain]
     found = [
         FlaggedRow(
@@ -128,6 +141,41 @@ def list_flagged(
             )
         )
     return tuple(found)
+
+
+def _most_listed(verdict: Verdict) -> int:
+    n_cells = max(len(verdict.rows.sample_table.frame.columns), 1)
+    return min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
+
+
+def list_odd_cell_rows(
+    verdict: Verdict, cells: Sequence[OddCell], id_column: str | None
+) -> tuple[FlaggedRow, ...]:
+    """List the rows that are not flagged, but have a cell that is odd by itself, by rank."""
+    of_row: dict[int, list[OddCell]] = {}
+    for cell in cells:
+        for row in (cell.row, *cell.more_rows):
+            if not verdict.flagged[row - 1]:
+                of_row.setdefault(row, []).append(cell)
+    ranked = sorted(of_row, key=lambda row: int(verdict.ranks[row - 1]))[: _most_listed(verdict)]
+    if not ranked:
+        return ()
+    table = verdict.rows.take(np.array(ranked, dtype=np.int64) - 1)
+    ids = None if id_column is None else table.column(id_column)
+    return tuple(
+        FlaggedRow(
+            int(verdict.ranks[row - 1]),
+            row,
+            None if table.lines is None else int(table.lines[place]),
+            None if ids is None else ids.text(place),
+            tuple(cell.column for cell in of_row[row]),
+            tuple(_cut(cell.seen) for cell in of_row[row]),
+            tuple(_cut(cell.suggestion) for cell in of_row[row]),
+            hint=" ".join(f"{quoted(cell.column)}: {cell.sentence}" for cell in of_row[row]),
+            flagged=False,
+        )
+        for place, row in enumerate(ranked)
+    )
 
 
 def bound_note(verdict: Verdict, listed: Sequence[FlaggedRow]) -> str:
@@ -218,12 +266,13 @@ def write_flagged_rows(
     path: Path,
     execution: Execution | None = None,
 ) -> tuple[str, ...]:
-    """Write the rows of `result.flagged_rows`, oddest first, to a CSV or Excel file to send on.
+    """Write the flagged rows and those with an odd cell, oddest first, to a file to send on.
 
-    Rank, line (or row) and id are followed by the first reason, the hint and the cells of the row,
-    those of hidden columns left out. Return sentences on what had to be changed.
+    Rank, line (or row), id and whether it is flagged are followed by the first reason or the odd
+    cells, the hint and the cells of the row, those of hidden columns left out. A workbook has the
+    odd cells in a second sheet. Return sentences on what had to be changed.
     """
-    listed = result.flagged_rows
+    listed = (*result.flagged_rows, *result.odd_cell_rows)
     positions = np.array([one.row - 1 for one in listed], dtype=np.int64)
     rows = take_rows(table, positions, execution or Execution())
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
@@ -234,16 +283,20 @@ def write_flagged_rows(
     added = {
         "rank": pl.Series([one.rank for one in listed], dtype=pl.Int64),
         of_row: pl.Series([getattr(one, of_row) for one in listed], dtype=pl.Int64),
+        "flagged": pl.Series([one.flagged for one in listed], dtype=pl.Boolean),
         **reason_columns(listed),
         "hint": pl.Series([one.hint or None for one in listed], dtype=pl.String),
     }
     names, notes = input_names(shown, added)
     found = [_Column(name, Column(cells)) for name, cells in added.items()]
-    given = [_Column(new, rows.column(old), old) for new, old in zip(names, shown, strict=True)]
+    given = [
+        _Column(new, _as_it_stands(rows.column(old)), old)
+        for new, old in zip(names, shown, strict=True)
+    ]
     columns = [*found[:2], *given[:n_leading], *found[2:], *given[n_leading:]]
     if path.suffix == ".csv":
         frame = pl.DataFrame([column.cells.cells.alias(column.name) for column in columns])
-        written, n_cut = MARK + csv_bytes(frame), 0
+        written, n_cut = csv_bytes(frame), 0
     else:
         formats = {spec.name: spec.format for spec in plan.specs}
         sheet = [
@@ -257,7 +310,15 @@ def write_flagged_rows(
         ]
         places = {column.source: place for place, column in enumerate(columns)}
         odd = [{places[name] for name in one.columns if name in places} for one in listed]
-        written, n_cut = workbook_bytes(sheet, odd, 2 + n_leading)
+        odd_sheet = [
+            SheetColumn(name, cells.to_list())
+            for name, cells in odd_cell_columns(table, result, execution).items()
+        ]
+        sheets = [
+            Sheet("flagged", sheet, odd, 2 + n_leading),
+            Sheet("odd cells", odd_sheet, [()] * len(odd_sheet[0].cells), 0),
+        ]
+        written, n_cut = workbook_bytes(sheets)
     with atomic_write(path) as file:
         file.write(written)
     if n_cut:
@@ -266,3 +327,74 @@ def write_flagged_rows(
             "cell of Excel holds no more.",
         )
     return notes
+
+
+def _as_it_stands(column: Column) -> Column:
+    """Keep a lone ``*`` from meaning any value where the list comes back as accepted rows."""
+    return Column(literal(column.cells)) if column.cells.dtype == pl.String else column
+
+
+def odd_cell_columns(
+    table: AnyTable, result: ScreeningResult, execution: Execution | None = None
+) -> dict[str, pl.Series]:
+    """Return the cells of `result.odd_cells`, one each, as the columns of a list of them.
+
+    File, line, row, id, column, what it reads, what was probably meant and why it is odd: the
+    clearest cells first, equal ones in the order of the table.
+    """
+    of_cell = [
+        (cell, row, line)
+        for cell in result.odd_cells
+        for row, line in zip(
+            (cell.row, *cell.more_rows), (cell.line, *_lines_of_more(cell)), strict=True
+        )
+    ]
+    source, hidden = result.source, result.hidden_columns
+    files: list[str | None] = [source.name] * len(of_cell)
+    ids: list[str | None] = [None] * len(of_cell)
+    if of_cell and (source.file_column is not None or result.id_column is not None):
+        positions, back = np.unique([row - 1 for _, row, _ in of_cell], return_inverse=True)
+        rows = take_rows(table, positions, execution or Execution())
+
+        def texts(name: str) -> list[str | None]:
+            if name in hidden:
+                return [None] * len(of_cell)
+            column = rows.column(name)
+            return [column.text(place) for place in back.tolist()]
+
+        if source.file_column is not None:
+            files = texts(source.file_column)
+        if result.id_column is not None:
+            ids = texts(result.id_column)
+    cells = [cell for cell, _, _ in of_cell]
+    return {
+        "file": pl.Series(files, dtype=pl.String),
+        "line": pl.Series([line for *_, line in of_cell], dtype=pl.Int64),
+        "row": pl.Series([row for _, row, _ in of_cell], dtype=pl.Int64),
+        "id": pl.Series(ids, dtype=pl.String),
+        "column": pl.Series([cell.column for cell in cells], dtype=pl.String),
+        "reads": pl.Series([cell.seen for cell in cells], dtype=pl.String),
+        "suggestion": pl.Series([cell.suggestion or None for cell in cells], dtype=pl.String),
+        "why": pl.Series([cell.sentence for cell in cells], dtype=pl.String),
+    }
+
+
+def _lines_of_more(cell: OddCell) -> tuple[int | None, ...]:
+    return (None,) * len(cell.more_rows) if cell.more_lines is None else cell.more_lines
+
+
+def write_odd_cells(
+    table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
+) -> None:
+    """Write the cells that are odd by themselves to a CSV file, a line each."""
+    columns = odd_cell_columns(table, result, execution)
+    with atomic_write(path) as file:
+        file.write(csv_bytes(pl.DataFrame(columns)))
+
+
+def odd_cells_note(cells: Sequence[OddCell], n_cells: int) -> str:
+    """Say that not all of so many odd cells are listed, or nothing."""
+    n_listed = sum(1 + len(cell.more_rows) for cell in cells)
+    if n_listed == n_cells:
+        return ""
+    return f"{n_cells:,} cells are odd by themselves: the {n_listed:,} clearest are listed."

@@ -32,8 +32,15 @@ from kpca_apps.novelty.result import (
     OddCell,
     RankedRow,
     ScreeningResult,
+    clearest,
 )
-from kpca_apps.novelty.screening.flagged_rows import bound_note, list_flagged, reasons_between
+from kpca_apps.novelty.screening.flagged_rows import (
+    bound_note,
+    list_flagged,
+    list_odd_cell_rows,
+    odd_cells_note,
+    reasons_between,
+)
 from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
 from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
@@ -416,11 +423,17 @@ def _describe(
         *_leading_note(model, verdict, ranked, table),
         *(() if known is None else known.notes),
         *filter(
-            None, [id_note(rows, options.columns.id, id_column), bound_note(verdict, flagged_rows)]
+            None,
+            [
+                id_note(rows, options.columns.id, id_column),
+                bound_note(verdict, flagged_rows),
+                odd_cells_note(odd_cells, n_odd_cells),
+            ],
         ),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     columns, duplicates = with_reason_shares(columns, ranked), find_duplicates(rows)
+    told_of = _told_rows(clearest(odd_cells), duplicates)
     hidden = hidden_of(model, options)
     return ScreeningResult(
         source=rows.source,
@@ -443,6 +456,7 @@ def _describe(
         command=command,
         odd_cells=odd_cells,
         n_odd_cells=n_odd_cells,
+        odd_cell_rows=list_odd_cell_rows(verdict, odd_cells, id_column),
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=duplicates,
@@ -451,23 +465,26 @@ def _describe(
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
         groups=group_infos(verdict),
-        row_ids=_row_ids(rows, id_column, odd_cells, duplicates),
+        row_ids=_texts_of(rows, id_column, told_of),
+        row_files=_texts_of(rows, rows.source.file_column, told_of),
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
         by=model.options.columns.by if model.groups else (),
     )
 
 
-def _row_ids(
-    rows: TableRows, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
-) -> dict[int, str]:
-    """Name the rows of odd cells and repeated rows, where a column names rows."""
+def _told_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
+    """Return the rows that are told among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
-    told = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
-    if id_column is None or not told:
+    return sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+
+
+def _texts_of(rows: TableRows, name: str | None, told_of: Sequence[int]) -> dict[int, str]:
+    """Return what a column, if there is one, says in some rows."""
+    if name is None or not told_of:
         return {}
-    names = rows.take(np.array(told, dtype=np.int64) - 1).column(id_column)
-    return {row: names.text(place) for place, row in enumerate(told)}
+    column = rows.take(np.array(told_of, dtype=np.int64) - 1).column(name)
+    return {row: column.text(place) for place, row in enumerate(told_of)}
 
 
 def _leading_note(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.tables.scored import as_written
+from kpca_apps.files.tables.scored import ANY, as_written
 from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.novelty.result import AcceptedRows
@@ -30,7 +30,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-ANY = "*"
 _ANY, _OTHER, _MISSING = -2, -1, 0  # codes of cells; what an accepted row says has one from 1 on
 # Numbers are equal to so many parts of them: files of spreadsheets keep 15 digits.
 CLOSE = 1e-14
@@ -250,9 +249,9 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
         format = NumberFormat()
     elif format is None and kind in (pl.Date, pl.Datetime):
         format = DateFormat(has_time=kind == pl.Datetime)
+    is_any = (own.texts == ANY).fill_null(False).to_numpy()
     if own.cells.dtype == pl.String:
         own = Column(as_written(own.cells))
-    is_any = (own.texts == ANY).fill_null(False).to_numpy()
     said = own.take(np.flatnonzero(~is_any))
     in_lower, is_single = spec is not None and spec.is_truth, kind == pl.Float32
     values, texts = np.empty(0), said.levels.lower().texts if in_lower else said.levels.texts

@@ -21,10 +21,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 CellRule = NumberRule | SpellingRule | None  # none for free text
 
-MAX_LISTED = 50
-# Of one column: one bad column does not fill the list.
-MAX_A_COLUMN = 10
-MAX_PLACES = 5
+# Of a column with more, and of a table, the clearest: nobody mends so many one by one.
+MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
 UNREADABLE, MISSPELT = "unreadable", "misspelt"
 UNREADABLE_CLEARNESS = 6.0
 # Letters typed for the digits they look like.
@@ -62,25 +60,20 @@ class OddValue:
     value: float  # as a number; NaN where it is none
     clearness: float  # in decimal digits; depends on the value and its column alone
     n_cells: int  # that hold it
-    rows: tuple[int, ...]  # the first five, from 1
+    rows: tuple[int, ...]  # from 1, in the order of the table; all, or the first
     places: tuple[int, ...]  # lines of the file (or the same)
 
-    def __add__(self, other: OddValue) -> OddValue:
-        """Put together the same value of both parts, of which `other` comes later in the table."""
-        return replace(
-            self,
-            n_cells=self.n_cells + other.n_cells,
-            rows=(*self.rows, *other.rows)[:MAX_PLACES],
-            places=(*self.places, *other.places)[:MAX_PLACES],
-        )
+    def first(self, most: int) -> OddValue:
+        """Return the value at the first places it stands."""
+        return replace(self, rows=self.rows[:most], places=self.places[:most])
 
 
 @dataclass(frozen=True)
 class OddValues:
-    """Odd values of a column, or of a part of it: the clearest ten, and cells of all of them.
+    """Odd values of a column, or of a part of it: those of the clearest 20,000 cells.
 
-    A value that was dropped for ten clearer ones never comes back, for how clear it is depends on
-    no other row: parts add up to what the whole would give.
+    A cell that was dropped for clearer or earlier ones never comes back, for how clear it is
+    depends on no other row: parts add up to what the whole would give.
     """
 
     values: tuple[OddValue, ...] = ()
@@ -106,24 +99,41 @@ class OddValues:
         else:
             values = _unusual(column, spec, rule, first_row, places, judged)
         found = _merged(values)
-        return cls(found[:MAX_A_COLUMN], sum(value.n_cells for value in found))
+        return cls(_clearest(found, MAX_CELLS), sum(value.n_cells for value in found))
 
     def __add__(self, other: OddValues) -> OddValues:
         """Put together the values of both parts, of which `other` comes later in the table."""
         found = _merged((*self.values, *other.values))
-        return OddValues(found[:MAX_A_COLUMN], self.n_cells + other.n_cells)
+        return OddValues(_clearest(found, MAX_CELLS), self.n_cells + other.n_cells)
 
 
-def _merged(values: Iterable[OddValue]) -> tuple[OddValue, ...]:
+def _merged(values: Iterable[OddValue]) -> list[OddValue]:
     """Put equal values, given in the order of the table, together; the clearest first."""
-    found: dict[tuple[str, str], OddValue] = {}
+    found: dict[tuple[str, str], list[OddValue]] = {}
     for value in values:
-        key = value.kind, value.seen
-        found[key] = found[key] + value if key in found else value
+        found.setdefault((value.kind, value.seen), []).append(value)
+    merged = [
+        replace(
+            alike[0],
+            n_cells=sum(one.n_cells for one in alike),
+            rows=tuple(row for one in alike for row in one.rows),
+            places=tuple(place for one in alike for place in one.places),
+        )
+        for alike in found.values()
+    ]
     # By the value alone, not by where it stands: that would differ from part to part.
-    return tuple(
-        sorted(found.values(), key=lambda value: (-value.clearness, value.kind, value.seen))
-    )
+    return sorted(merged, key=lambda value: (-value.clearness, value.kind, value.seen))
+
+
+def _clearest(values: Iterable[OddValue], most: int) -> tuple[OddValue, ...]:
+    """Keep so many places of values, which come in their order."""
+    kept: list[OddValue] = []
+    for value in values:
+        if most <= 0:
+            break
+        kept.append(value.first(most))
+        most -= len(kept[-1].rows)
+    return tuple(kept)
 
 
 def _unusual(
@@ -169,8 +179,7 @@ def _misspelt(
             continue
         rows = np.flatnonzero(judged & (levels.codes == code))
         if rows.size:
-            first = rows[:MAX_PLACES]
-            at = tuple((first_row + first + 1).tolist()), tuple(places[first].tolist())
+            at = tuple((first_row + rows + 1).tolist()), tuple(places[rows].tolist())
             clear = 3.0 + float(np.log10(rule.counts[meant]))
             yield OddValue(MISSPELT, seen, np.nan, clear, len(rows), *at)
 
@@ -178,7 +187,7 @@ def _misspelt(
 def odd_cells(
     columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]], *, in_lines: bool
 ) -> tuple[tuple[OddCell, ...], int]:
-    """Put the clearest 50 odd cells of a table into words; say how many were found in all.
+    """Put the odd cells of a table into words, clearest first; say how many were found in all.
 
     Of each column the model uses: what it is, allows, how it is written, and what was found.
     """
@@ -188,7 +197,11 @@ def odd_cells(
         for value in values.values
     ]
     found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
-    listed = tuple(_in_words(*entry, in_lines=in_lines) for entry in found[:MAX_LISTED])
+    kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
+    listed = tuple(
+        _in_words(value, spec, rule, notation, in_lines=in_lines)
+        for value, (_, spec, rule, notation) in zip(kept, found, strict=False)
+    )
     return listed, sum(values.n_cells for *_, values in columns)
 
 
@@ -217,7 +230,8 @@ def _in_words(
         row=value.rows[0],
         line=value.places[0] if in_lines else None,
         n_cells=value.n_cells,
-        more_places=value.places[1:],
+        more_rows=value.rows[1:],
+        more_lines=value.places[1:] if in_lines else None,
     )
 
 

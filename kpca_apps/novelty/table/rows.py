@@ -170,7 +170,7 @@ class TableRows:
         )
 
     def odd_cells(self) -> tuple[tuple[OddCell, ...], int]:
-        """Return the cells that are odd by themselves: the clearest, and how many.
+        """Return the cells that are odd by themselves, the clearest first, and how many.
 
         Those of accepted rows are not.
         """

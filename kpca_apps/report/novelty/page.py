@@ -19,6 +19,7 @@ from kpca_apps.novelty.result import (
     Pattern,
     RankedRow,
     Reason,
+    RepeatedRows,
     ScreeningDiff,
     ScreeningResult,
 )
@@ -39,7 +40,7 @@ from kpca_apps.report.novelty.text import (
     verdict,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
-from kpca_apps.report.text import count, cut, join, number
+from kpca_apps.report.text import count, cut, join, number, plural
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -152,7 +153,7 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
         "n_left": result.n_flagged - sum(len(rows) for rows in kinds if rows[0].flagged),
         "patterns": [cut(pattern.sentence, MAX_SENTENCE) for pattern in others[:MAX_PATTERNS]],
         "n_patterns": len(others),
-        "odd_cells": [_odd_cell(cell, result.row_ids) for cell in result.odd_cells],
+        "odd_cells": [_odd_cell(cell, result) for cell in result.clearest_odd_cells],
         "n_shown_cells": N_ODD_CELLS,
         "cells_in_lines": any(cell.line is not None for cell in result.odd_cells),
     }
@@ -205,16 +206,19 @@ def _shared(
     }
 
 
-def _odd_cell(cell: OddCell, row_ids: Mapping[int, str]) -> dict[str, Any]:
+def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     """Return a cell that is odd by itself, its row, and where else in the column it stands."""
     places = [count(place) for place in cell.more_places]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
-    place = cell.row if cell.line is None else cell.line
+    more = f"Also on {'rows' if cell.line is None else 'lines'} {join(places)}." * bool(places)
+    if places and result.row_files:  # where each would need its file
+        more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {
-        "id": cut(row_ids.get(cell.row, ""), MAX_CELL),
-        "place": place,
-        "more": join(places),
+        "id": cut(result.row_ids.get(cell.row, ""), MAX_CELL),
+        "file": cut(result.row_files.get(cell.row, ""), MAX_CELL),
+        "place": cell.row if cell.line is None else cell.line,
+        "more": more,
     }
 
 
@@ -232,12 +236,20 @@ def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
                 "kind": kind,
                 "names": cut(", ".join(names) + ending * bool(names), MAX_CELL),
                 "rows": ", ".join(map(count, group.rows)) + ending,
-                "lines": ", ".join(map(count, group.lines)) + ending if group.lines else "",
+                "lines": _lines(group, result.row_files) + ending if group.lines else "",
                 "columns": cut(", ".join(group.columns), MAX_CELL),
                 "cells": cut("; ".join(texts), MAX_CELL),
             }
         )
     return repeats
+
+
+def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
+    """Name the lines of repeated rows, of several files with the file of each."""
+    return ", ".join(
+        f"{cut(files[row], 40)} {count(line)}" if row in files else count(line)
+        for row, line in zip(group.rows, group.lines or (), strict=True)
+    )
 
 
 def _group(group: GroupInfo) -> dict[str, Any]:

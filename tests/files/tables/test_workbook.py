@@ -15,6 +15,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.files.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.files.tables.workbook import (
     Cell,
+    Sheet,
     SheetColumn,
     cells_of,
     require_columns,
@@ -65,9 +66,12 @@ def test_typed_cells_are_what_they_are() -> None:
 def test_a_workbook_holds_any_text_and_has_the_same_bytes_each_time() -> None:
     hostile = ["=1+1", "\x00\x1f", "\ufffe", "_x0041_", "http://a.b", "ü€", " ", "a\r\nb", "<&>"]
     columns = [SheetColumn("=x", hostile), SheetColumn("n", [*range(8), None])]
-    data, n_cut = workbook_bytes(columns, [{1}] * 9, 0)
-    assert (workbook_bytes(columns, [{1}] * 9, 0)[0], n_cut) == (data, 0)
-    sheet = openpyxl.load_workbook(io.BytesIO(data)).active
+    sheets = [Sheet("one", columns, [{1}] * 9, 0), Sheet("two", columns[:1], [()] * 9, 0)]
+    data, n_cut = workbook_bytes(sheets)
+    assert (workbook_bytes(sheets)[0], n_cut) == (data, 0)
+    book = openpyxl.load_workbook(io.BytesIO(data))
+    assert book.sheetnames == ["one", "two"]
+    sheet = book.active
     first, second = zip(*((a, b) for a, b in sheet.iter_rows(min_row=2)), strict=True)
     kept = [unescape(cell.value) for cell in first]
     assert kept[0] == "=1+1"

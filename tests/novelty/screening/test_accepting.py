@@ -136,6 +136,21 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     assert "price" not in read_table(tmp_path / "h.csv").frame.columns
 
 
+def test_a_star_of_the_table_itself_is_no_wildcard_on_the_list(tmp_path: Path) -> None:
+    frame = parcels().with_columns(mark=pl.Series(["*" if row == 20 else "x" for row in range(N)]))
+    frame[21, "weight"] = frame[20, "weight"]
+    first, model = screen(table(frame), options=OPTIONS)
+    for ending in (".csv", ".xlsx"):
+        path = (tmp_path / "flagged").with_suffix(ending)
+        write_flagged_rows(table(frame), first, model.encoder.plan, path)
+        listed = read_table(path)
+        (place,) = np.flatnonzero(np.array(listed.column("mark").texts.to_list()) == "'*")
+        one = table(listed.frame[[int(place)]].select("weight", "mark"), "fine.csv")
+        again, _ = screen(table(frame), accept=one, options=OPTIONS)
+        assert again.is_accepted is not None
+        assert np.flatnonzero(again.is_accepted).tolist() == [20]
+
+
 @pytest.mark.release
 def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = parcels()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,13 @@ import pytest
 
 from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable
-from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
 from kpca_apps.novelty.screening import flagged_rows, run
-from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
+from kpca_apps.novelty.screening.flagged_rows import (
+    odd_cell_columns,
+    write_flagged_rows,
+    write_odd_cells,
+)
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import found_columns, screen
@@ -22,13 +27,14 @@ from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution
 from kpca_apps.novelty.table.rows import AnyTable
 from kpca_apps.parallel.workers import Workers
+from kpca_apps.report.novelty.page import render_screening
 from tests.quick import quick
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 N_ROWS, N_ODD = 400, 16
-FOUND = ["rank", "line", "reason_column", "seen", "expected", "share", "hint"]
+FOUND = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share", "hint"]
 
 
 def parcels() -> pl.DataFrame:
@@ -215,11 +221,11 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
     file: Path, screened: Screened, tmp_path: Path
 ) -> None:
     write(screened, read_table(file), tmp_path / "flagged.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
+    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["flagged"]
     header, *rows = sheet.iter_rows()
     names = [cell.value for cell in header]
     assert names == [*FOUND[:2], "id", *FOUND[2:], *parcels().columns[1:]]
-    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:N{N_ODD + 1}")
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:O{N_ODD + 1}")
     assert "odd together" in header[names.index("reason_column")].comment.text
     for cells, one in zip(rows, screened[0].flagged_rows, strict=True):
         coloured = {
@@ -232,7 +238,7 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
         assert by_name["length"] == float(given["length"])
         assert str(by_name["sent"].date()) == given["sent"]
         assert by_name["note"] == given["note"]
-    assert {cell.data_type for row in rows for cell in row} <= {"s", "n", "d", "inlineStr"}
+    assert {cell.data_type for row in rows for cell in row} <= {"s", "n", "d", "b", "inlineStr"}
 
 
 def test_values_of_hidden_columns_reach_neither_list_nor_file(file: Path, tmp_path: Path) -> None:
@@ -288,3 +294,79 @@ def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
         assert (tmp_path / "flagged.csv").read_text("utf-8-sig").count("\n") == 1
         sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
         assert (sheet.max_row, sheet["A1"].value) == (1, "rank")
+
+
+PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
+    ("depth", row): "-999" for row in range(200, 230, 2)
+}
+
+
+def with_odd_cells() -> pl.DataFrame:
+    columns = parcels().to_dict(as_series=False)
+    for (name, row), text in PLANTED.items():
+        columns[name][row] = text
+    return pl.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Write the table as two files."""
+    folder = tmp_path_factory.mktemp("two")
+    paths = [folder / "a.csv", folder / "b.csv"]
+    for path, rows in zip(paths, (slice(0, 150), slice(150, None)), strict=True):
+        with_odd_cells()[rows].write_csv(path)
+    return paths
+
+
+def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_path: Path) -> None:
+    options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
+    table = open_table(of_two)
+    result = screen(table, options=options)[0]
+    assert result.n_odd_cells == len(PLANTED) > MAX_ODD_CELLS_A_COLUMN
+    write_odd_cells(table, result, tmp_path / "odd_cells.csv")
+    rows = read_back(tmp_path / "odd_cells.csv")
+    assert {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows} == PLANTED
+    for row in rows:
+        at = int(row["row"]) - 1
+        place = ("a.csv", at + 2) if at < 150 else ("b.csv", at - 148)
+        assert (row["file"], int(row["line"]), row["id"]) == (*place, f"{at:05d}")
+        assert row["why"]
+    assert {row["suggestion"] for row in rows} == {"", "210.3"}
+    assert {*result.row_files.values()} == {"a.csv", "b.csv"}
+    # The page names the file of each.
+    assert re.search(r"b\.csv\D+52", re.sub("<[^>]+>", " ", render_screening(result)))
+
+
+@pytest.mark.parametrize("hide", [(), ("depth",)])
+def test_rows_with_an_odd_cell_are_on_the_list_too(
+    of_two: list[Path], tmp_path: Path, hide: tuple[str, ...]
+) -> None:
+    options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id", hide=hide))
+    table = open_table(of_two)
+    result, model = screen(table, options=options)
+    rows_of_cells = {row + 1 for _, row in PLANTED}
+    others = {one.row for one in result.odd_cell_rows}
+    assert others == rows_of_cells - {one.row for one in result.flagged_rows}
+    assert 201 in others
+    write_flagged_rows(table, result, model.encoder.plan, tmp_path / "flagged.csv")
+    rows = read_back(tmp_path / "flagged.csv")
+    assert [row["flagged"] for row in rows] == ["true"] * N_ODD + ["false"] * len(others)
+    ranks = [int(row["rank"]) for row in rows]
+    assert ranks == sorted(ranks)
+    by_id = {row["id"]: row for row in rows}
+    found = by_id["00200"]
+    assert found["reason_column"] == "depth"
+    assert found["seen"] == ("(hidden)" if hide else "-999")
+    assert ("missing value?" in found["hint"]) == (not hide)
+
+
+def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path: Path) -> None:
+    table = open_table(of_two)
+    result, model = screen(table, options=ScreeningOptions(count=N_ODD))
+    write_flagged_rows(table, result, model.encoder.plan, tmp_path / "flagged.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["odd cells"]
+    header, *rows = sheet.iter_rows(values_only=True)
+    columns = odd_cell_columns(table, result)
+    assert list(header) == list(columns)
+    assert rows == list(zip(*columns.values(), strict=True))
+    assert len(rows) == len(PLANTED)

@@ -8,19 +8,21 @@ from operator import add
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
-from kpca_apps.novelty.result import OddCell
+from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, OddCell, clearest
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.table import odd_cells as cells_module
 from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import CellFaults
 from kpca_apps.novelty.table.kinds import Notation
-from kpca_apps.novelty.table.odd_cells import MAX_A_COLUMN, cell_rules, odd_cells
+from kpca_apps.novelty.table.odd_cells import cell_rules, odd_cells
 from kpca_apps.report.result_json import result_to_json
 
 N = 600
@@ -94,7 +96,8 @@ def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     assert n_cells == len(PLANTED)
     assert all(cell.line == cell.row + 1 for cell in listed)
     code = next(cell for cell in listed if cell.kind == "placeholder")
-    assert code.more_places == (53, 592)
+    assert code.more_lines == code.more_places == (53, 592)
+    assert code.more_rows == (52, 591)
 
 
 def test_a_table_without_odd_cells_lists_none() -> None:
@@ -108,18 +111,31 @@ def test_parts_add_up_to_the_whole(cuts: list[int]) -> None:
 
 
 @settings(max_examples=4, deadline=None)
-@given(cut=st.integers(1, N - 1))
-def test_one_bad_column_does_not_fill_the_list(cut: int) -> None:
+@given(cut=st.integers(1, N - 1), most=st.integers(1, 60))
+def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> None:
     columns = cells()
     for row in range(0, 300, 6):
         columns["age"][row] = f"{row % 90}?"
     columns["height"][1] = "1702.5"
     table = table_from_frame(pl.DataFrame(columns))
-    listed, n_cells = found_in(table, [0, cut, N])
-    assert (listed, n_cells) == found_in(table, [0, N])
+    everything, _ = found_in(table, [0, N])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells_module, "MAX_CELLS", most)
+        listed, n_cells = found_in(table, [0, cut, N])
+        assert (listed, n_cells) == found_in(table, [0, N])
     assert n_cells == 51
-    assert sum(cell.column == "age" for cell in listed) == MAX_A_COLUMN
+    ages, all_ages = (
+        [(cell.seen, row) for cell in some if cell.column == "age" for row in rows_of(cell)]
+        for some in (listed, everything)
+    )
+    # Equally clear ones by what they read.
+    assert sorted(ages) == sorted(all_ages)[:most]
     assert any(cell.seen == "1702.5" for cell in listed)
+    assert sum(cell.column == "age" for cell in clearest(everything)) == MAX_ODD_CELLS_A_COLUMN
+
+
+def rows_of(cell: OddCell) -> tuple[int, ...]:
+    return (cell.row, *cell.more_rows)
 
 
 def test_values_of_hidden_columns_are_not_told() -> None:
