@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +28,7 @@ from kpca_apps.novelty.screening.options import (
     ScreeningOptions,
     resolve_rule,
 )
-from kpca_apps.novelty.table.columns import ColumnPlan, check_options, infer_plan
+from kpca_apps.novelty.table.columns import ColumnPlan, check_options, infer_plan, listed
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import AnyTable, GroupKey, TableRows, column_names
@@ -202,11 +202,23 @@ def fit_table(
         warnings=(
             *((of_size,) if rows.size_of_parts is not None else ()),
             *plan.warnings,
+            *(_running_note(plan) if clean else ()),
             *(rows.warnings() if is_new else ()),
             *of_fit,
         ),
     )
     return model, rows
+
+
+def _running_note(plan: ColumnPlan) -> Iterator[str]:
+    """Say which columns run on, and what that means for rows that are scored later."""
+    names = [spec.name for spec in plan.used if spec.runs_on]
+    if names:
+        verb = "runs" if len(names) == 1 else "run"
+        yield (
+            f"{listed(names)} {verb} on with the rows: of later rows, what repeats there is "
+            "compared (time of day, day of the week), not how far it has run."
+        )
 
 
 def _unfitted_detector(

@@ -58,7 +58,7 @@ from kpca_apps.novelty.table.columns import (
     listed,
     quoted,
 )
-from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns
+from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns, run_on
 from kpca_apps.novelty.table.duplicates import find_duplicates
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.faults import FILLED
@@ -411,7 +411,15 @@ def _describe(
     id_column = naming_column(rows, options.columns.id)
     ranked = list_rows(model, verdict, table, top, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
-    moved = () if fitted_on is rows or verdict.in_training else _moved(model, rows)
+    moved: tuple[MovedColumn, ...] = ()
+    has_run_on: tuple[str, ...] = ()
+    if fitted_on is not rows and not verdict.in_training:
+        now = [
+            ColumnSummary.of(rows.sample_table.column(spec.name), spec)
+            for spec in model.encoder.plan.used
+        ]
+        moved = moved_columns(model.encoder.summaries, now)
+        has_run_on = tuple(run_on(model.encoder.summaries, now)) if model.clean else ()
     flagged_rows = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
     evaluations = []
     if labels is not None:
@@ -419,6 +427,7 @@ def _describe(
         evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
     notes = (
         *_moved_note(model, moved),
+        *has_run_on,
         *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
         *_leading_note(model, verdict, ranked, table),
         *(() if known is None else known.notes),
@@ -511,13 +520,6 @@ def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[s
             f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
             "moved, and fit a new model if that is how the data are now."
         )
-
-
-def _moved(model: NoveltyModel, rows: TableRows) -> tuple[MovedColumn, ...]:
-    """Compare the columns of a table with those of the one that the model was fitted on."""
-    used = model.encoder.plan.used
-    now = [ColumnSummary.of(rows.sample_table.column(spec.name), spec) for spec in used]
-    return moved_columns(model.encoder.summaries, now)
 
 
 def _settings(

@@ -46,6 +46,7 @@ from kpca_apps.files.tables.values import (
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.table.kinds import KINDS
+from kpca_apps.novelty.table.running import runs_on
 
 FloatArray = NDArray[np.float64]
 
@@ -94,6 +95,7 @@ class ColumnSpec:
     hidden: bool = False  # its values stay out of the report
     format: ValueFormat | None = None  # how its cells are written; None for text
     notes: tuple[str, ...] = ()  # sentences on choices a reader may want to make otherwise
+    runs_on: bool = False  # whether its values rise or fall with the rows (`running.py`)
 
     def validate(self) -> None:
         """Refuse what no table leads to."""
@@ -101,6 +103,8 @@ class ColumnSpec:
             raise ValueError(f"no column is {self.role!r:.40}")
         if not isinstance(self.format, (self.used and KINDS[self.role].format) or NoneType):
             raise ValueError(f"a {self.role} column of another format")
+        if self.runs_on and self.format is None:
+            raise ValueError(f"a {self.role} column that runs on")
         if isinstance(self.format, NumberFormat):
             marks = self.format.decimal, self.format.thousands
             if marks[0] not in DECIMAL_MARKS or marks[1] not in ("", *THOUSANDS_MARKS):
@@ -387,7 +391,10 @@ def _valued(
             )
             why, notes = f"{reason}; --numeric keeps it", () if reason == COUNTING else (note,)
             return replace(spec, role="identifier", why=why, notes=notes)
-    return replace(spec, format=format, notes=_format_notes(name, format))
+    in_order = column.read(format).values
+    running = runs_on(in_order[~np.isnan(in_order)], is_date=isinstance(format, DateFormat))
+    why = f"{why}, in the order of the rows" if running else why
+    return replace(spec, format=format, why=why, notes=_format_notes(name, format), runs_on=running)
 
 
 def _of_text(column: Column) -> ColumnSpec:

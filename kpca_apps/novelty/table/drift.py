@@ -8,7 +8,7 @@ is also large is told: in a million rows every difference is significant.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -20,10 +20,11 @@ from scipy.special import chdtrc, kolmogorov
 
 from kpca_apps.files.names import one_line
 from kpca_apps.files.tables.values import Column, DateFormat
+from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
-from kpca_apps.novelty.table.columns import ColumnSpec
+from kpca_apps.novelty.table.columns import ColumnSpec, quoted
 
-__all__ = ["ColumnSummary", "moved_columns"]
+__all__ = ["ColumnSummary", "moved_columns", "run_on"]
 
 FloatArray = NDArray[np.float64]
 
@@ -49,6 +50,7 @@ class ColumnSummary:
     levels: tuple[str, ...] = ()  # of a category, the most frequent; the others count together
     counts: tuple[int, ...] = ()  # their cells
     is_date: bool = False
+    runs_on: bool = False  # with the rows: that it lies beyond is no news
 
     def validate(self) -> None:
         """Refuse what no column leads to."""
@@ -70,7 +72,14 @@ class ColumnSummary:
             is_date = isinstance(spec.format, DateFormat)
             n_missing = n_cells - column.read(spec.format).ordered.size
             values = tuple(ordered.tolist())
-            return cls(spec.name, n_cells, n_missing, quantiles=values, is_date=is_date)
+            return cls(
+                spec.name,
+                n_cells,
+                n_missing,
+                quantiles=values,
+                is_date=is_date,
+                runs_on=spec.runs_on,
+            )
         levels = spec.levels(column)
         n_missing = n_cells - int(levels.counts.sum())
         # Free text has as many levels as cells: only its gaps are compared.
@@ -105,6 +114,30 @@ def moved_columns(
     return tuple(sorted(told.values(), key=lambda one: (-one.size, one.column)))
 
 
+def run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
+    """Say of the columns that run on how far they have run since the earlier table."""
+    of_name = {summary.name: summary for summary in before}
+    for new in after:
+        old = of_name.get(new.name)
+        if old is None or not (old.runs_on and old.quantiles and new.quantiles):
+            continue
+        middle = new.quantiles[len(new.quantiles) // 2]
+        if old.quantiles[0] <= middle <= old.quantiles[-1]:
+            continue
+        write = _day if new.is_date else _number
+        (first, last), (since, until) = (
+            (write(one.quantiles[0]), write(one.quantiles[-1])) for one in (new, old)
+        )
+        what = f"Column {quoted(new.name)} has run on"
+        rest = "what repeats in it is compared, not how far it has run."
+        yield Note(
+            f"{what}: from {first} to {last}, and from {since} to {until} in the table of the "
+            f"model; {rest}",
+            f"{what}; {rest}",
+            (new.name,),
+        )
+
+
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
     """Test what may have changed in one column: p-value, least size told, and the change."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
@@ -116,6 +149,8 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
     size = abs(float(shares[1] - shares[0]))
     changes.append((_chi_squared(gaps), LEAST_GAPS, MovedColumn(new.name, "missing", size, words)))
     if min(old.n_values, new.n_values) < MIN_CELLS:
+        return changes
+    if old.runs_on:
         return changes
     if old.quantiles and new.quantiles:
         size, p_value = _kolmogorov(old, new)

@@ -21,6 +21,12 @@ from kpca_apps.novelty.table.columns import ColumnPlan, ColumnSpec, least_level_
 from kpca_apps.novelty.table.drift import ColumnSummary
 from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.table.kinds import KINDS, Notation
+from kpca_apps.novelty.table.running import (
+    N_FEATURES,
+    describe_repeating,
+    repeating_features,
+    repeats,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -33,38 +39,54 @@ _LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(
 
 @dataclass(frozen=True)
 class ValueCoder:
-    """A column of numbers, dates or free text as one or more values a row."""
+    """A column of numbers, dates or free text as one or more values a row.
+
+    Of one that runs on, as a reference for later rows, only what repeats is kept; that may be
+    nothing, and the column of the matrix is empty.
+    """
 
     spec: ColumnSpec
     features: tuple[int, ...]  # those kept of its kind: the first, and those that vary
     gap: bool  # whether one more matrix column marks missing cells (0 or 1)
     notation: Notation
+    repeats: bool = False  # whether the features are those that repeat in dates that run on
 
     def validate(self) -> None:
         """Refuse features that the column has not."""
-        possible = range(KINDS[self.spec.role].n_features if self.spec.used else 0)
-        if self.features[:1] != (0,) or [*self.features] != sorted({*self.features} & {*possible}):
+        n_possible = KINDS[self.spec.role].n_features if self.spec.used else 0
+        first: tuple[int, ...] = (0,)
+        if self.repeats:
+            n_possible, first = N_FEATURES, self.features[:1]
+        sound = [*self.features] == sorted({*self.features} & {*range(n_possible)})
+        if self.features[:1] != first or not sound or self.repeats > self.spec.runs_on:
             raise ValueError(f"a {self.spec.role} column has no features {self.features!r:.60}")
 
     @classmethod
     def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
         """Choose the features that vary in the column."""
+        is_date, notation = isinstance(spec.format, DateFormat), Notation.of(column, spec.format)
+        if spec.runs_on and not gaps_tell:
+            return cls(spec, _repeating(column, spec) if is_date else (), False, notation, True)
         values = spec.features(column)
         seen = values[~np.isnan(values[:, 0])]
         # Times of day are taken from days since 1970, and are as exact as those.
-        is_date = isinstance(spec.format, DateFormat)
         size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
         kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
         gap = gaps_tell and len(seen) < len(values)
-        return cls(spec, kept, gap, Notation.of(column, spec.format))
+        return cls(spec, kept, gap, notation)
 
     @property
     def width(self) -> int:
         """Matrix columns in all."""
-        return len(self.features) + self.gap
+        return max(len(self.features) + self.gap, 1)
 
     def encode(self, column: Column) -> FloatArray:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
+        if not self.features:
+            return np.zeros((len(column), 1))
+        if self.repeats:
+            features = repeating_features(column.read(self.spec.format).values)
+            return features[:, list(self.features)]
         values = self.spec.features(column)[:, list(self.features)]
         if not self.gap:
             return values
@@ -75,12 +97,25 @@ class ValueCoder:
         if self.gap and values[-1] > 0.5:
             return MISSING, None
         kind, format = KINDS[self.spec.role], self.spec.format
+        if self.repeats:
+            repeating = np.full(N_FEATURES, np.nan)
+            repeating[list(self.features)] = values[: len(self.features)]
+            return describe_repeating(repeating), None
         if format is not None:
             value = float(values[0]) * kind.unit
             return self.notation.write(value, format), value
         features = np.full(kind.n_features, np.nan)
         features[list(self.features)] = values[: len(self.features)]
         return kind.describe(features) if kind.describe else "", None
+
+
+def _repeating(column: Column, spec: ColumnSpec) -> tuple[int, ...]:
+    """Choose the features of dates that repeat in a column, and vary."""
+    seconds = column.read(spec.format).ordered
+    values = repeating_features(seconds)
+    # They are taken from days since 1970, and are as exact as those.
+    kept = repeats(seconds) & varies(values, float(np.abs(seconds).max()) / 86400.0)
+    return tuple(np.flatnonzero(kept).tolist())
 
 
 @dataclass(frozen=True)
