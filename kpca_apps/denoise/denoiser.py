@@ -58,7 +58,9 @@ MOST_OF_ALL = 0.5
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
-NARROW = 2  # bytes: integers no wider fill the range of their dtype
+NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
+# Of [0, 1]: floats that span less of it are in other units, such as the metres of a microscope.
+LEAST_OF_UNIT = 0.1
 
 
 def denoise_kpca(
@@ -96,8 +98,9 @@ def denoise_kpca(
         impulses).
     data_range : float, optional
         Difference between the largest and the smallest value the image can take. Default: that of
-        an integer dtype of 8 or 16 bits; 1 for floats that all lie in [0, 1]; else the largest
-        value minus the smallest. A scale only: nothing is clipped to it.
+        an unsigned integer dtype of 8 or 16 bits; 1 for floats that lie in [0, 1] and span a tenth
+        of it at least; else the largest value minus the smallest. A scale only: nothing is clipped
+        to it.
     channel_axis : int, optional
         The axis of the channels; None for a grey image. An alpha channel is returned as it is.
     stack_axis : int, optional
@@ -416,14 +419,14 @@ def _pages_below(
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
-    """Return the range of values a dtype stands for: integers of 8 or 16 bits and booleans.
+    """Return the range of values a dtype stands for: unsigned of 8 or 16 bits and booleans.
 
-    None for floats and wider integers, whose values seldom fill what they can hold.
+    None for floats, signed and wider integers, whose values seldom fill what they can hold.
     """
     if dtype.kind == "b":
         return 1.0
-    if dtype.kind in "ui" and dtype.itemsize <= NARROW:
-        return float(np.iinfo(dtype).max) - float(np.iinfo(dtype).min)
+    if dtype.kind == "u" and dtype.itemsize <= NARROW:
+        return float(np.iinfo(dtype).max)
     return None
 
 
@@ -434,10 +437,9 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
     """
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:
-        lowest = float(np.iinfo(pixels.dtype).min) if pixels.dtype.kind in "ui" else 0.0
-        return float(data_range or by_dtype), lowest
+        return float(data_range or by_dtype), 0.0
     low, high = float(pixels.min()), float(pixels.max())
-    if pixels.dtype.kind == "f" and low >= 0.0 and high <= 1.0:
+    if pixels.dtype.kind == "f" and low >= 0.0 and high <= 1.0 and high - low >= LEAST_OF_UNIT:
         return float(data_range or 1.0), 0.0
     return float(data_range or (high - low) or 1.0), low
 

@@ -181,7 +181,7 @@ class DictionaryDenoiser:
         images : sequence of ndarray of shape (h, w) or (h, w, channels)
             Whole images of one size, or images patches are drawn from.
         data_range : float, optional
-            What counts as 1 inside. None: the range of an integer dtype of 8 or 16 bits, else 1.
+            What counts as 1 inside. None: the range of an unsigned dtype of 8 or 16 bits, else 1.
         names : sequence of str, optional
             What errors call the images.
 

@@ -95,6 +95,7 @@ class ImageOutcome:
     estimated: bool = False  # the level was estimated
     correlated: bool = False  # neighbouring pixels share their noise
     data_range: float | None = None  # the widest assumed on pages of the first one's type
+    used_range: float | None = None  # of the values of the first page, denoised, but for a few
     established: bool = True  # there is noise for sure; else the image was left as it was
     impulses: bool = False  # single pixels stand out, but the noise was not taken for impulses
     residual: Residual | None = None  # of the first page
@@ -104,6 +105,14 @@ class ImageOutcome:
     seconds: float = field(default=0.0, compare=False)  # taken by denoising
     resumed: bool = field(default=False, compare=False)  # an earlier run had denoised it
     bug: str = field(default="", repr=False, compare=False)  # traceback of a bug of this program
+
+    @property
+    def own_range(self) -> float:
+        """Range that images are ranked by: of its values, not of their type.
+
+        An image of 12 bits in 16 uses a sixteenth of that.
+        """
+        return self.used_range or self.data_range or 1.0
 
 
 @dataclass(frozen=True)

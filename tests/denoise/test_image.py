@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
+from kpca_apps import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.batch.inputs import widest_range
 from kpca_apps.denoise.denoiser import dtype_range, read_picture, value_range
 from kpca_apps.denoise.dictionary import unit_of
@@ -16,9 +18,12 @@ from kpca_apps.denoise.dictionary import unit_of
         (np.array([[False, True]]), (1.0, 0.0)),
         (np.array([[3, 7]], np.uint8), (255.0, 0.0)),
         (np.array([[3, 7]], np.uint16), (65535.0, 0.0)),
-        (np.array([[3, 7]], np.int16), (65535.0, -32768.0)),
+        # Signed ones are measured, as by a scanner, in units that leave most of the type unused.
+        (np.array([[-1000, 700]], np.int16), (1700.0, -1000.0)),
         (np.array([[-3, 7]], np.int32), (10.0, -3.0)),
         (np.array([[0.25, 0.5]]), (1.0, 0.0)),
+        (np.array([[0.0, 2.5e-7]]), (2.5e-7, 0.0)),
+        (np.array([[0.5, 0.5625]]), (0.0625, 0.5)),
         (np.array([[-0.25, 0.5]]), (0.75, -0.25)),
         (np.array([[4.0, 4.0]]), (1.0, 4.0)),
     ],
@@ -30,3 +35,53 @@ def test_range_of_values(pixels: np.ndarray, expected: tuple[float, float]) -> N
     assert widest_range([pixels, pixels]) == expected[0]
     assert unit_of(pixels, None) == (dtype_range(pixels.dtype) or 1.0)
     assert value_range(pixels, 500.0) == (500.0, expected[1])
+
+
+def scene(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A scene from 0 to 1 with edges, and noise of a twentieth of it."""
+    rng = np.random.default_rng(seed)
+    clean = gaussian_filter(rng.standard_normal((96, 96)), 9)
+    clean = (clean - clean.min()) / np.ptp(clean)
+    clean[20:50, 30:70] *= 0.4
+    return clean, clean + 0.05 * rng.standard_normal(clean.shape)
+
+
+@pytest.mark.parametrize(
+    ("unit", "offset"),
+    [(2.5e-7, 0.0), (1e-5, 0.0), (1e-9, 1e-6), (1e-30, 0.0), (0.01, 0.0), (1e5, -1e4), (3e12, 0)],
+)
+@pytest.mark.parametrize("given", [False, True])
+def test_units_make_no_difference(unit: float, offset: float, given: bool) -> None:
+    clean, noisy = scene()
+    image = unit * np.maximum(noisy, 0) + offset
+    sigma = 0.05 * unit if given else None
+    found, info = denoise_with_info(image, sigma=sigma, quality="fast")
+    assert info.established
+    assert info.sigma == pytest.approx(0.05 * unit, rel=0.25)
+    before, after = (np.std((picture - offset) / unit - clean) for picture in (image, found))
+    assert after < 0.5 * before
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "float16"]
+)
+def test_noise_is_found_in_every_type(dtype: str) -> None:
+    """Such as that of 150 in a computed tomography from -1000 to 2000."""
+    clean, noisy = scene(1)
+    low, span = {"int8": (-100, 200), "uint8": (20, 200), "float16": (0, 300)}.get(
+        dtype, (-1000, 3000) if dtype.startswith("i") else (1000, 3000)
+    )
+    image = (low + span * np.clip(noisy, 0, 1)).astype(dtype)
+    found, info = denoise_with_info(image, quality="fast")
+    assert info.established and info.noise == "gaussian"
+    after, before = (
+        np.std((picture.astype(float) - low) / span - clean) for picture in (found, image)
+    )
+    assert after < 0.5 * before
+
+
+def test_a_dim_picture_that_is_clean_stays_as_it_is() -> None:
+    clean, _ = scene(2)
+    with pytest.warns(UserWarning, match="No noise could be established"):
+        same = denoise_kpca(np.round(clean * 3000).astype(np.int16), quality="fast")
+    assert np.array_equal(same, np.round(clean * 3000))

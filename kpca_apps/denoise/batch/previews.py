@@ -27,7 +27,7 @@ LEADING = 12  # components shown
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192  # bytes of a colour profile that small pictures carry
-# Shares of values outside the shown range, where values are stretched.
+# Percentiles of the values of an image between which it lies, but for a few.
 _TAILS = (0.1, 99.9)
 # Share of the range below which a typical value is taken for dark, and where it is shown then.
 _DARK, _LIFTED = 0.1, 0.25
@@ -84,6 +84,22 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
 
 
+def used_range(pixels: NDArray[Any]) -> float:
+    """Return the range that the values of an image use, but for a few."""
+    low, high = _ends(_sampled(pixels))
+    return high - low
+
+
+def _sampled(pixels: NDArray[Any]) -> NDArray[Any]:
+    step = max(1, int(np.sqrt(pixels.shape[0] * pixels.shape[1] / 1e6)))
+    return pixels[::step, ::step]
+
+
+def _ends(values: NDArray[Any]) -> tuple[float, float]:
+    low, high = np.percentile(values, _TAILS)
+    return float(low), float(high)
+
+
 @dataclass(frozen=True)
 class _Scale:
     """From values of an image to the 8 bits of its pictures; the same before and after.
@@ -100,9 +116,8 @@ class _Scale:
     def of(cls, denoised: NDArray[Any]) -> _Scale:
         if denoised.dtype == np.uint8:
             return cls(0.0, 255.0, 0.5, False)
-        step = max(1, int(np.sqrt(denoised.shape[0] * denoised.shape[1] / 1e6)))
-        values = denoised[::step, ::step]
-        low, high = (float(value) for value in np.percentile(values, _TAILS))
+        values = _sampled(denoised)
+        low, high = _ends(values)
         lit = values[values > low]
         typical = (float(np.median(lit)) - low) / (high - low) if high > low and lit.size else 1.0
         return cls(low, high, _lifted(typical, _LIFTED) if typical < _DARK else 0.5, True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.comparing import compare, measure_residual
 from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
-from kpca_apps.denoise.batch.previews import make_previews
+from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
@@ -396,6 +396,7 @@ def _examined(
     return replace(
         outcome,
         residual=measure_residual(first, last),
+        used_range=used_range(last),
         comparison=comparison,
         previews=make_previews(first, last, clean=clean, orientation=orientation, icc=icc),
     )

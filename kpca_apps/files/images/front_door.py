@@ -94,8 +94,9 @@ def target_format(like: ImageFile, format: str) -> str:
     what = ""
     if len(like.pages) > 1:
         what = f"has {len(like.pages)} pages"
-    elif like.pages[0].dtype.kind == "f":
-        what = "has floats"
+    elif like.pages[0].dtype not in (np.uint8, np.uint16):
+        kind = like.pages[0].dtype
+        what = "has floats" if kind.kind == "f" else f"has values of {kind}"
     elif premultiplied and like.pages[0].alpha:
         what = "has colours multiplied by their transparency"
     if format == "png" and what:

@@ -1,4 +1,4 @@
-"""TIFF files of 8 and 16 bits and floats, read and written page by page with their tags.
+"""TIFF files of integers of 8 to 32 bits and floats, read and written page by page with tags.
 
 Which codec a TIFF scheme means is tifffile's to say, and imagecodecs decodes each strip or tile,
 checked to be whole: tifffile's own reader fills what is missing.
@@ -64,7 +64,9 @@ _MEANINGS = {3: "a palette of colours", 4: "a mask", 5: "CMYK inks", 6: "YCbCr",
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
 _DESCRIBING = frozenset({DESCRIPTION, 271, 272, ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT})
 _DESCRIBING |= {305, 306, 315, 33432}
-_TYPES = {(1, 8): "u1", (1, 16): "u2", (3, 32): "f4", (3, 64): "f8"}
+_TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
+_TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
+_FORMATS = {"u": 1, "i": 2, "f": 3}  # of samples, by the kind of their dtype
 _SLACK = 512  # bytes that a strip may have too many, as some writers pad them
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
@@ -210,7 +212,7 @@ def _page(directory: Directory, label: str) -> Page:
         wrong = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
     elif code is None:
         what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
-        wrong = f"{what} values of {depth} bits; save it as 8-bit, 16-bit or float32 first"
+        wrong = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
     elif samples not in (colours, colours + may_have_alpha):
         wrong = (
             f"{samples} channels where {'RGB' if colours == 3 else 'grey'} has {colours}, and not "
@@ -336,20 +338,21 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     """Write the strips of a page and return its directory."""
     values = pixels.reshape(*pixels.shape[:2], -1)
     height, width, channels = values.shape
-    is_float, meaning = values.dtype.kind == "f", like.integer(MEANING, YCBCR)
-    if meaning == 0 and not is_float:
+    kind, meaning = values.dtype.kind, like.integer(MEANING, YCBCR)
+    if meaning == 0 and kind == "u":
         values = values.copy()
         _invert(values)
     plain = like.integer(PACKING, PLAIN) == PLAIN
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
-    predicted = not plain and not is_float
+    predicted = not plain and kind != "f"
     rows = max(1, _STRIP // max(1, values[0].nbytes))
     places, sizes = [], []
     for plane in np.split(values, channels, axis=2) if planar else [values]:
         for top in range(0, height, rows):
             strip = np.ascontiguousarray(plane[top : top + rows])
             if predicted:
-                strip = imagecodecs.delta_encode(strip, axis=1)
+                unsigned = strip.view(f"u{strip.itemsize}")
+                strip = imagecodecs.delta_encode(unsigned, axis=1)
             raw = strip.astype(strip.dtype.newbyteorder(like.layout.order)).tobytes()
             packed = raw if plain else bytes(imagecodecs.deflate_encode(raw, level=6))
             places.append(_append(file, packed, like, label))
@@ -358,7 +361,7 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
         BITS: [8 * values.dtype.itemsize] * channels,
         PACKING: [PLAIN if plain else ZIP],
         SAMPLES: [channels],
-        FORMAT: [3 if is_float else 1] * channels,
+        FORMAT: [_FORMATS[kind]] * channels,
         PLANAR: [2 if planar else 1],
         MEANING: [meaning if meaning != YCBCR else 2 if channels >= 3 else 1],
     }

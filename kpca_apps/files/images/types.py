@@ -127,7 +127,7 @@ class Page:
     height: int
     width: int
     channels: int  # 1 to 4: grey or RGB, alpha last
-    dtype: np.dtype[Any]  # u1, u2, f4 or f8
+    dtype: np.dtype[Any]  # u1, u2 or, of TIFF alone, u4, i1, i2, i4, f2, f4 or f8
 
     @property
     def alpha(self) -> bool:

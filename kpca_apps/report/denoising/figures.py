@@ -85,7 +85,7 @@ def noise(result: DenoisingResult) -> Drawing | None:
     figure, axes = _lines(ordered)
     values = {"noisy": [_level(i) for i in ordered], "denoised": [_taken(i) for i in ordered]}
     _mark(axes, values, {"noisy": "noise level", "denoised": "removed"})
-    axes.set_xlabel("standard deviation in per cent of the range of values")
+    axes.set_xlabel("standard deviation in per cent of the range of the image's values")
     axes.set_xlim(left=0)
     caption = (
         "One line an image: the noise level (hollow) and the deviation of what was removed "
@@ -98,11 +98,11 @@ def _level(image: ImageOutcome) -> float:
     """Return the noise level in per cent, if there is one; a speckle level has another scale."""
     if image.sigma is None or image.noise == "speckle" or not image.established:
         return math.nan
-    return 100 * image.sigma / (image.data_range or 1.0)
+    return 100 * image.sigma / image.own_range
 
 
 def _taken(image: ImageOutcome) -> float:
-    return 100 * image.residual.sd / (image.data_range or 1.0) if image.residual else 0.0
+    return 100 * image.residual.sd / image.own_range if image.residual else 0.0
 
 
 def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:

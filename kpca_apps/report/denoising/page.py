@@ -255,7 +255,7 @@ def _views(result: DenoisingResult, images: str, apart: bool) -> list[View]:
 
 def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     previews, residual, sigma = image.previews, image.residual, image.sigma
-    address, data_range = quote(os.fsencode(image.output), safe="/"), image.data_range or 1.0
+    address = quote(os.fsencode(image.output), safe="/")
     # A level that may be no noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
@@ -264,9 +264,9 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "size": _facts(image),
         "file": f"{images.rstrip('/')}/{address}" if image.output else "",
         "level": "" if sigma is None else level_text(image, sigma) + doubt,
-        "level_value": (sigma or 0.0) / (1.0 if image.noise == "speckle" else data_range),
+        "level_value": (sigma or 0.0) / (1.0 if image.noise == "speckle" else image.own_range),
         "taken": "" if residual is None else in_units(image, residual.sd),
-        "taken_value": 0.0 if residual is None else residual.sd / data_range,
+        "taken_value": 0.0 if residual is None else residual.sd / image.own_range,
         "looks": f"{looks}; impulses" if image.impulses else looks,
         "is_left": is_left(image),
         "is_structured": residual is not None and residual.structured,

@@ -115,7 +115,7 @@ def _noise_range(images: Sequence[ImageOutcome]) -> str:
     if len(ranges) == 1 and None not in ranges:
         most = number(ranges.pop() or 0.0)
         return f"{was} {_range([image.sigma or 0.0 for image in known])} of {most}{where}"
-    levels = [100 * (image.sigma or 0.0) / (image.data_range or 1.0) for image in known]
+    levels = [100 * (image.sigma or 0.0) / image.own_range for image in known]
     return f"{was} {_range(levels, 2)} % of the range of values{where}"
 
 

@@ -221,3 +221,18 @@ def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_change
     assert "?: no noise could be established" in table
     extremes = re.findall(r"<h2>(Changed \w+): <a[^>]*><bdi>(.*?)</bdi>", first)
     assert extremes == [("Changed most", "much.png"), ("Changed least", "salt.png")]
+
+
+def test_images_are_ranked_by_how_much_of_their_own_range_was_removed() -> None:
+    twelve_bits = examples.image(
+        "twelve.tif",
+        dtype="uint16",
+        sigma=400.0,
+        data_range=65535.0,
+        used_range=4000.0,
+        residual=Residual(400.0, 0.0, 0.0, structured=False),
+    )
+    others = [examples.image(f"{sigma}.png", sigma, used_range=250.0) for sigma in (5.0, 10.0)]
+    first = render_denoising(DenoisingResult((twelve_bits, *others)))["report.html"]
+    extremes = re.findall(r"<h2>(Changed \w+): <a[^>]*><bdi>(.*?)</bdi>", first)
+    assert extremes == [("Changed most", "twelve.tif"), ("Changed least", "5.0.png")]
