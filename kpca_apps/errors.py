@@ -15,6 +15,10 @@ Messages are one line: what is wrong and where (file, row, column), then what to
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
+
 __all__ = [
     "ConfigError",
     "InputError",
@@ -24,7 +28,10 @@ __all__ = [
     "ModelFileError",
     "RefusedError",
     "StoppedError",
+    "warn_caller",
 ]
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class KpcaError(Exception):
@@ -67,3 +74,11 @@ class StoppedError(KpcaError):
     """The work was interrupted; what is done is kept, and the same call goes on from there."""
 
     exit_code = 130
+
+
+def warn_caller(sentence: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn, and blame the line outside this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, kind, stacklevel=level)

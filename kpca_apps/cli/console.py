@@ -61,8 +61,11 @@ class Console:
         sys.stdout.writelines(f"{one_line(line, MAX_LINE)}\n" for line in lines)
 
     def data_json(self, value: Any) -> None:
-        """Put a JSON document on stdout."""
-        self.data(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+        """Put a JSON document on stdout; NaN is ``null``, infinity ``"inf"``."""
+        from kpca_apps.report.result_json import plain
+
+        ready = plain(value)
+        self.data(json.dumps(ready, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:

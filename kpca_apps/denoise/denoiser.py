@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -26,7 +25,7 @@ from kpca_apps.denoise.models import (
 )
 from kpca_apps.denoise.noise import DenoiseInfo
 from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, NOISE_MODELS, Options
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, warn_caller
 
 __all__ = [
     "Cleaned",
@@ -186,16 +185,14 @@ def denoise_kpca(
     # Who asks for the image alone learns it nowhere else.
     asked = strength > 0.0 and (sigma is None or np.any(sigma))
     if asked and info.impulses:
-        warnings.warn(
+        warn_caller(
             "Single pixels stand out as impulse noise (salt and pepper) makes them: "
-            'noise="impulse" takes them out.',
-            stacklevel=2,
+            'noise="impulse" takes them out.'
         )
     if asked and not info.established:
-        warnings.warn(
+        warn_caller(
             "No noise could be established, and the image is returned as it was: what was measured "
-            "may be texture, or is too faint to be seen. If there is noise, give its sigma.",
-            stacklevel=2,
+            "may be texture, or is too faint to be seen. If there is noise, give its sigma."
         )
     return denoised
 
@@ -267,7 +264,7 @@ def _denoised(
     if count in COLOURS:
         cleaned = clean_image(image, options, sigma=sigma, channel_axis=channel_axis, **axes)  # type: ignore[arg-type]
         return cleaned.at(options.strength), cleaned.info
-    levels = [sigma] * count if np.ndim(sigma or 0) == 0 else [*sigma]  # type: ignore[misc]
+    levels = [sigma] * count if np.ndim(sigma) == 0 else [*sigma]  # type: ignore[arg-type,misc]
     if len(levels) != count:
         raise ConfigError(
             f"sigma has {len(levels)} levels and the image {count} channels: give one number, or "
@@ -299,9 +296,10 @@ def _channel_count(image: NDArray[Any], channel_axis: int | None, stack_axis: in
     expected = 3 + (stack_axis is not None)
     # What is no whole number is refused where axes are checked.
     given: Any = channel_axis
-    if type(given) is not int or np.ndim(image) != expected:
+    is_axis = isinstance(given, Integral) and not isinstance(given, bool)
+    if not is_axis or np.ndim(image) != expected:
         return 1
-    return np.shape(image)[given] if -expected <= given < expected else 1
+    return np.shape(image)[int(given)] if -expected <= given < expected else 1
 
 
 @dataclass(frozen=True)
@@ -532,7 +530,7 @@ def clean_image(
     pages = [planes[:, rows] for rows in _measured_pages(planes.shape[1], options.pages)]
     white, noise = _pooled_white([measure_white(page) for page in pages]), options.noise
     if noise == "auto":
-        by_camera = white.correlated and options.pages == 1 and np.ndim(sigma or 0) == 0
+        by_camera = white.correlated and options.pages == 1 and np.ndim(sigma) == 0  # type: ignore[arg-type]
         noise = "camera" if by_camera else "gaussian"
     lights: Lights | None = None
     if options.noise == "auto" and sigma is None and not white.correlated:
@@ -541,7 +539,7 @@ def clean_image(
     model = NOISE_MODELS[noise]
     level = None if sigma is None else _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
-        warnings.warn(doubt, stacklevel=3)
+        warn_caller(doubt)
     # Noise of light counts from no light, which need not be the lowest value.
     black = np.float32(picture.lowest * unit if model.from_black else 0.0)
     # What is measured here the model need not measure again.

@@ -25,7 +25,6 @@ R. R. Coifman, D. L. Donoho (1995), "Translation-invariant de-noising", in Wavel
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -48,7 +47,7 @@ from kpca_apps.denoise.noise import (
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, warn_caller
 
 __all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
 
@@ -173,10 +172,9 @@ def denoise_mosaic(
     limit = np.inf if white is None else float(np.subtract(white, black, dtype=np.float32))
     cleaned, info = clean_mosaic(light, pattern, limit, curves, options)
     if not info.established:
-        warnings.warn(
+        warn_caller(
             "No noise could be measured, for the mosaic is too small, or too much of it black or "
-            "white, and it is returned as it is: give noise.",
-            stacklevel=2,
+            "white, and it is returned as it is: give noise."
         )
     return np.asarray(light + np.float32(strength) * (cleaned - light) + np.float32(black))
 

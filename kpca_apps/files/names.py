@@ -7,11 +7,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from kpca_apps.visible import visible
+
 __all__ = ["one_line", "reason_of", "safe_stem", "suggest", "unique_names"]
 
-# Characters that would break a one-line message or reorder it: controls, bidirectional marks,
-# line and paragraph separators, lone surrogates, private use and unassigned code points.
-_UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _TABLE_SUFFIX = re.compile(
     r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xlsm|xlsb|xls|arrow|feather"
     r"|ipc|gz|bz2|xz|zst|zip)$",
@@ -23,10 +22,7 @@ _MAX_NOTES = 20
 
 def one_line(text: str, limit: int = 80) -> str:
     """Show any text, even hostile, in one line of 4 characters or more, escaped and cut."""
-    shown = "".join(
-        repr(char)[1:-1] if unicodedata.category(char) in _UNSHOWABLE else char
-        for char in text[: limit + 1]
-    )
+    shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
 

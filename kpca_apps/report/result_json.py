@@ -59,7 +59,7 @@ def result_to_json(result: Result) -> str:
             "n_flagged": result.n_flagged,
             "what_shares_are_of": SHARES,
             "components": {
-                name: _encode(getattr(result.map, name))
+                name: plain(getattr(result.map, name))
                 for name in ("variances", "gains", "explained")
             },
         }
@@ -73,7 +73,7 @@ def result_to_json(result: Result) -> str:
             "sentence": denoising_headline(result),
             "n_images": len(result.images),
             "n_failed": result.n_failed,
-            "mean_comparison": _encode(result.mean_comparison),
+            "mean_comparison": plain(result.mean_comparison),
         }
     elif isinstance(result, TrialResult):
         content = _fields(result, LEFT_OUT) | {"kind": "trial of denoising"}
@@ -93,22 +93,22 @@ def result_to_json(result: Result) -> str:
 def _fields(value: Any, left_out: Collection[str] = ()) -> dict[str, Any]:
     values = {one.name: getattr(value, one.name) for one in fields(value)}
     return {
-        name: _encode(item)
+        name: plain(item)
         for name, item in values.items()
         if name not in left_out and not isinstance(item, Preview)
     }
 
 
-def _encode(value: Any) -> Any:
-    """Turn result objects, arrays and numbers into what JSON can hold."""
+def plain(value: Any) -> Any:
+    """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
     if is_dataclass(value):
         return _fields(value, LEFT_OUT)
     if isinstance(value, np.ndarray | np.generic):
-        return _encode(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, Mapping):
-        return {str(key): _encode(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_encode(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from kpca_apps.visible import visible
+
 ELLIPSIS = "\u2026"
+MOST_READ = 4  # times the characters shown: white space is put together
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 
 
@@ -78,8 +81,11 @@ def join_parts(items: Sequence[list[str]]) -> list[str]:
 
 
 def cut(text: str, length: int = MAX_NAME) -> Verbatim:
-    """Shorten text from a table to at most `length` characters, on one line."""
-    flat = " ".join(text.split())
+    """Shorten text from a table to at most `length` characters, on one line.
+
+    What no one would see of it is written out.
+    """
+    flat = visible(" ".join(text[: MOST_READ * length].split()))
     return Verbatim(flat if len(flat) <= length else flat[: length - 1].rstrip() + ELLIPSIS)
 
 

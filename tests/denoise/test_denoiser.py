@@ -408,3 +408,19 @@ def test_a_level_of_each_colour() -> None:
         denoise_kpca(colours, sigma=(25, 3), **options)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one number for speckle"):
         denoise_kpca(colours, sigma=(25, 3, 3), noise="speckle", **options)  # type: ignore[arg-type]
+
+
+def test_two_channels_take_levels_and_axes_of_numpy() -> None:
+    rng = np.random.default_rng(3)
+    image = np.stack([GREY + s * rng.standard_normal(GREY.shape) for s in (5, 6)], axis=-1)
+    found = denoise_kpca(
+        image, sigma=np.array([5.0, 6.0]), channel_axis=np.int64(-1), data_range=255, quality="fast"
+    )
+    listed = denoise_kpca(image, sigma=[5.0, 6.0], channel_axis=-1, data_range=255, quality="fast")
+    np.testing.assert_array_equal(found, listed)
+
+
+def test_warnings_blame_the_line_of_the_caller() -> None:
+    with pytest.warns(UserWarning) as caught:
+        denoise_kpca(np.zeros((16, 16), np.uint8), sigma=0.1, quality="fast")
+    assert {one.filename for one in caught} == {__file__}

@@ -91,7 +91,10 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
             exif, info.get("icc_profile"), (across, down) if across and down else None
         ),
         page=decoded,
-        notes=("Of the pictures in the file, the first is denoised and kept.",) * is_one_of_several,
+        notes=(
+            *("Of the pictures in the file, the first is denoised and kept.",) * is_one_of_several,
+            *("It is progressive, and written as a baseline JPEG.",) * ("progressive" in info),
+        ),
         carried=tuple(_carried(segments)),
     )
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
     "write_exif",
 ]
 
-ORIENTATION = 274
+DESCRIPTION, ORIENTATION = 270, 274
 # Tags whose value is the place of another directory: EXIF, GPS, interoperability.
 _POINTERS = frozenset({34665, 34853, 40965})
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
@@ -80,6 +81,7 @@ class Directory:
     layout: Layout
     tags: Mapping[int, Tag]
     children: Mapping[int, Directory] = field(default_factory=dict)
+    repeated: tuple[tuple[int, Tag], ...] = ()  # tags of a number that another of `tags` has
 
     def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Return a tag's integers; the default where it is missing, empty or of another type."""
@@ -100,7 +102,7 @@ class Directory:
             number: Tag(kind, len(found), struct.pack(code.format(len(found)), *found))
             for number, found in values.items()
         }
-        return Directory(self.layout, {**self.tags, **tags}, self.children)
+        return replace(self, tags={**self.tags, **tags})
 
 
 def read_directories(data: bytes) -> Iterator[Directory]:
@@ -134,6 +136,7 @@ def _read_directory(
     end = start + struct.calcsize(layout.entry) * n_tags
     tags: dict[int, Tag] = {}
     children: dict[int, Directory] = {}
+    repeated: list[tuple[int, Tag]] = []
     entries = _taken(data, start, end, "directory", allowance)
     for number, kind, count, value in struct.iter_unpack(layout.entry, entries):
         if kind not in _SIZES:
@@ -143,12 +146,15 @@ def _read_directory(
             at = struct.unpack(layout.place, value)[0]
             value = _taken(data, at, at + size, "tag", allowance)
         tag = Tag(kind, count, value[:size])
-        if number not in _POINTERS:
+        if number == DESCRIPTION and number in tags:
+            repeated.append((number, tag))  # as some writers put their metadata in
+        elif number not in _POINTERS:
             tags[number] = tag
         elif depth:
             at = Directory(layout, {number: tag}).integer(number, 0)
             children[number] = _read_directory(data, at, layout, depth - 1, allowance)[0]
-    return Directory(layout, tags, children), _number(data, end, layout.place)
+    directory = Directory(layout, tags, children, tuple(repeated))
+    return directory, _number(data, end, layout.place)
 
 
 def _number(data: bytes, place: int, code: str) -> int:
@@ -179,14 +185,15 @@ def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
         leading[number] = [child_start]
     tags = directory.with_integers(16 if layout.place[1] == "Q" else 4, leading).tags
     size = struct.calcsize(layout.place)
-    for number, tag in sorted(tags.items()):
+    entered = sorted([*tags.items(), *directory.repeated], key=itemgetter(0))
+    for number, tag in entered:
         value = tag.data
         if len(value) > size:
             value = struct.pack(layout.place, place + len(block))
             block += tag.data + bytes(len(tag.data) % 2)
         entries += struct.pack(layout.entry, number, tag.kind, tag.count, value.ljust(size, b"\0"))
     start = place + len(block)
-    block += struct.pack(layout.number, len(tags)) + entries + bytes(size)
+    block += struct.pack(layout.number, len(entered)) + entries + bytes(size)
     return bytes(block) + bytes(len(block) % 2), start
 
 

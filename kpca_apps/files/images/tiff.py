@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import IO, Any, NamedTuple
 
 import imagecodecs
@@ -22,6 +23,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.files.images.other import UNBOUNDED, stated_size
 from kpca_apps.files.images.tags import (
+    DESCRIPTION,
     LAYOUTS,
     ORIENTATION,
     Directory,
@@ -45,7 +47,7 @@ __all__ = ["EXTRA", "directory_of_metadata", "read_tiff", "write_tiff"]
 WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
 FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284
 PREDICTOR, TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 317, 322, 323, 324, 325
-EXTRA, FORMAT, ICC, DNG_VERSION, DESCRIPTION = 338, 339, 34675, 50706, 270
+EXTRA, FORMAT, ICC, DNG_VERSION = 338, 339, 34675, 50706
 SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
 SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
@@ -122,6 +124,8 @@ def read_tiff(data: bytes, label: str) -> ImageFile:
         notes.append("Further images inside its pages, such as smaller copies, are not kept.")
     if any(structure.packing not in (PLAIN, ZIP, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
+    if any(TILES in directory.tags for directory in directories):
+        notes.append("Its tiles are written as strips.")
     return ImageFile(
         label=label,
         format="tiff",
@@ -330,7 +334,7 @@ def write_tiff(
         _append(file, block, like, label)
         file.seek(link)
         file.write(struct.pack(layout.place, start))
-        n_tags = len(directory.tags) + len(directory.children)
+        n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
         link = start + struct.calcsize(layout.number) + n_tags * struct.calcsize(layout.entry)
 
 
@@ -370,7 +374,7 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     if channels in (2, 4) and EXTRA not in like.tags:
         shorts[EXTRA] = [2]
     kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
-    directory = Directory(like.layout, kept, like.children).with_integers(SHORT, shorts)
+    directory = replace(like, tags=kept).with_integers(SHORT, shorts)
     longs = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}
     wide = LONG if like.layout in LAYOUTS[:2] else LONG8
     return directory.with_integers(LONG, longs).with_integers(

@@ -78,6 +78,8 @@ _SIGNATURES: dict[str, tuple[tuple[int, tuple[bytes, ...]], ...]] = {
     "npy": ((0, (b"\x93NUMPY",)),),
     "pdf": ((0, (b"%PDF-",)),),
     "pam": ((0, (b"P7\n",)),),
+    "czi": ((0, (b"ZISRAWFILE",)),),
+    "nd2": ((0, (b"\xda\xce\xbe\x0a",)),),
 }
 _NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]")
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
@@ -98,6 +100,8 @@ _NAMES = {
     ),
     "pam": ("a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
     "pdf": ("a PDF document", "save its pages as PNG first"),
+    "czi": ("a microscope's file of Zeiss (CZI)", "export it as OME-TIFF first"),
+    "nd2": ("a microscope's file of Nikon (ND2)", "export it as OME-TIFF first"),
 }
 
 RAW_SUFFIXES = frozenset(
@@ -116,7 +120,7 @@ SUFFIXES_OF = {
     "netpbm": (".pnm", ".ppm", ".pgm", ".pbm", ".pfm"),
 }
 IMAGE_SUFFIXES = RAW_SUFFIXES | frozenset(
-    ".gif .heic .heif .avif .psd .exr .dcm .fits .fit .fts .npy .pam".split()
+    ".gif .heic .heif .avif .psd .exr .dcm .fits .fit .fts .npy .pam .tga .czi .nd2".split()
 ).union(*SUFFIXES_OF.values())
 
 

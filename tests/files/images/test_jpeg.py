@@ -107,3 +107,9 @@ def test_what_libjxl_does_not_know_is_read() -> None:
             np.testing.assert_array_equal(read_jpeg(whole, "a").page(0), np.array(seen))
         with pytest.raises(InputError, match="cut short"):
             read_jpeg(whole[: len(whole) - 40] + END, "a").page(0)
+
+
+def test_a_progressive_file_is_said_to_be_written_as_a_baseline_one() -> None:
+    content = saved(texture(40, 56, 3), "JPEG", progressive=True)
+    assert "It is progressive, and written as a baseline JPEG." in read_jpeg(content, "a").notes
+    assert not read_jpeg(saved(texture(40, 56, 3), "JPEG"), "a").notes

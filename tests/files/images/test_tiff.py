@@ -123,3 +123,19 @@ def test_bits_the_other_way_round_are_turned() -> None:
     turned[start : start + count] = bytes(packed[byte] for byte in content[start : start + count])
     turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # the fill order, for planes
     np.testing.assert_array_equal(read_tiff(bytes(turned), "a").page(0), image.page(0))
+
+
+def test_two_descriptions_are_both_kept_and_tiles_are_said() -> None:
+    pixels = texture(40, 50)
+    # tifffile puts the shape of the array into a description of its own.
+    content = tiff(pixels, description="Scan 7", metadata={"note": "by hand"}, tile=(16, 16))
+    image = read_tiff(content, "a")
+    assert "Its tiles are written as strips." in image.notes
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    written = [
+        [tag.value for tag in tifffile.TiffFile(io.BytesIO(one)).pages[0].tags if tag.code == 270]
+        for one in (content, file.getvalue())
+    ]
+    assert len(written[0]) == 2
+    assert written[0] == written[1]

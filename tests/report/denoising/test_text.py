@@ -100,7 +100,7 @@ def test_with_clean_images_the_headline_says_what_was_gained() -> None:
 
 def test_names_are_marked_as_not_ours() -> None:
     parts = headline_parts(DenoisingResult((image(), failed("\u202ea.png"))))
-    assert [part for part in parts if isinstance(part, Verbatim)] == ["\u202ea.png"]
+    assert [part for part in parts if isinstance(part, Verbatim)] == [r"\u202ea.png"]
 
 
 def test_baselines_that_are_ahead_are_named() -> None:
