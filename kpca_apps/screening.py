@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 import polars as pl
 
-from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.errors import ConfigError, KpcaError, RefusedError
 from kpca_apps.files.limits import require_table
 from kpca_apps.files.names import one_line
 from kpca_apps.files.output import atomic_write
@@ -654,11 +655,41 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
     return f"kpca_apps.{function}({', '.join(words)})"
 
 
+class _Process:
+    """Whether this process was forked from one in which tables were screened before."""
+
+    is_used = is_forked = False
+
+    @classmethod
+    def forked(cls) -> None:
+        cls.is_forked = cls.is_used
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Process.forked)
+
+
+def _refuse_forked() -> None:
+    """Refuse to wait for threads that a fork has left behind."""
+    if _Process.is_forked:
+        raise RefusedError(
+            "this process was forked from one that had screened tables, and the threads that read "
+            'them are not here: start processes by multiprocessing.get_context("spawn"), or let '
+            "Workers start them"
+        )
+    _Process.is_used = True
+
+
 @contextmanager
 def _in_python() -> Iterator[None]:
-    """Name options in errors as keywords, where commands have flags."""
+    """Name options in errors as keywords, where commands have flags; work as commands do.
+
+    What numpy is to do where floats leave their range is the caller's choice for his own sums.
+    """
+    _refuse_forked()
     try:
-        yield
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            yield
     except KpcaError as error:
         if (text := _with_keywords(str(error))) == str(error):
             raise
@@ -666,14 +697,15 @@ def _in_python() -> Iterator[None]:
 
 
 def _with_keywords(text: str) -> str:
-    """Name options as keywords: ``--landmarks`` is ``n_landmarks=``."""
+    """Name options as keywords: ``--landmarks`` is ``n_landmarks=``; what is quoted stays."""
     known = inspect.signature(screen_table).parameters
 
-    def keyword(flag: re.Match[str]) -> str:
-        name = KEYWORDS.get(flag[1], flag[1].replace("-", "_"))
-        return f"{name}=" if name in known else flag[0]
+    def keyword(found: re.Match[str]) -> str:
+        flag = found[1] or ""
+        name = KEYWORDS.get(flag, flag.replace("-", "_"))
+        return f"{name}=" if name in known else found[0]
 
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)\b", keyword, text)
+    return re.sub(r'"[^"]*"|(?<![^\s(])--([a-z]+(?:-[a-z]+)*)\b', keyword, text)
 
 
 def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -452,3 +453,42 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     again = screen_table(counted, accept=part, count=2)
     assert again.accepted is not None and again.accepted.n_rows == 2
     assert not [text for text in again.warnings if "nothing" in text]
+
+
+def test_names_of_columns_are_not_made_into_keywords() -> None:
+    numbers = [f"{i / 2}" for i in range(26)]
+    frame = {"net--share": [*numbers, *["low"] * 14], "of --count 3": [*numbers, *["low"] * 14]}
+    said = " ".join(screen_table({**frame, "x": [i % 7 for i in range(40)]}).warnings)
+    assert '"net--share"' in said and '"of --count 3"' in said and "numeric=" in said
+    with pytest.raises(ConfigError, match='exclude= names a column "gross--share"'):
+        screen_table(frame, exclude="gross--share")
+
+
+def test_a_caller_who_raises_where_floats_underflow_is_served() -> None:
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=200), "b": [*rng.normal(size=199), 1e5]}
+    with np.errstate(all="raise"):
+        found = screen_table(table)
+    assert np.array_equal(found.scores, screen_table(table).scores)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
+def test_a_forked_child_is_refused_at_once() -> None:
+    script = """
+import os, sys
+from kpca_apps import RefusedError, screen_table
+table = {"a": [i % 7 for i in range(40)], "b": [i % 5 for i in range(40)]}
+screen_table(table)
+child = os.fork()
+if not child:
+    try:
+        screen_table(table)
+    except RefusedError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert 'get_context("spawn")' in done.stdout

@@ -258,7 +258,22 @@ def _denoised(
     channel_axis: int | None,
     stack_axis: int | None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image of any number of channels, each on its own if they are no colours."""
+    """Denoise an image of any number of channels, each on its own if they are no colours.
+
+    What numpy is to do where floats leave their range is the caller's choice for his own sums.
+    """
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        return _of_channels(image, options, sigma, data_range, channel_axis, stack_axis)
+
+
+def _of_channels(
+    image: NDArray[Any],
+    options: Options,
+    sigma: float | Sequence[float] | None,
+    data_range: float | None,
+    channel_axis: int | None,
+    stack_axis: int | None,
+) -> tuple[NDArray[np.floating], DenoiseInfo]:
     axes = {"data_range": data_range, "stack_axis": stack_axis}
     count = _channel_count(image, channel_axis, stack_axis)
     if count in COLOURS:
