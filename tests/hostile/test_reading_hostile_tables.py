@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -262,8 +263,72 @@ def test_a_cell_that_no_sheet_has_room_for_is_refused(place: str, tmp_path: Path
 def test_a_tag_that_does_not_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.xlsx"
     write_sheet(path, HEADER + b"<row><c r" + b" " * (1 << 22) + b'="ZZ9000"/></row>')
-    with pytest.raises(InputError, match="a cell of more than 1 MB"):
+    with pytest.raises(InputError, match="a cell has more than 32,767 characters"):
         read_table(path)
+
+
+OF_OFFICE = b"http://schemas.openxmlformats.org/%b/2006/%b"
+
+
+def shared(path: Path, strings: bytes, count: int = 1) -> None:
+    """Write a workbook whose cells are texts of a list, which says to hold so many."""
+    row = b'<row r="%d"><c r="A%d" t="s"><v>0</v></c><c r="B%d"><v>2</v></c></row>'
+    write_sheet(path, HEADER + b"".join(row % (k, k, k) for k in range(2, 8)))
+    with zipfile.ZipFile(path) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    name, texts = "xl/sharedStrings.xml", b'<sst xmlns="%b" count="1" uniqueCount="%d">%b</sst>'
+    parts[name] = texts % (OF_OFFICE % (b"spreadsheetml", b"main"), count, strings)
+    relations, end = "xl/_rels/workbook.xml.rels", b"</Relationships>"
+    if b"sharedStrings" not in parts[relations]:
+        kind = OF_OFFICE % (b"officeDocument", b"relationships/sharedStrings")
+        link = b'<Relationship Id="rS" Type="%b" Target="sharedStrings.xml"/>' % kind
+        parts[relations] = parts[relations].replace(end, link + end)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, data in parts.items():
+            archive.writestr(part, data)
+
+
+def test_a_count_of_texts_that_no_memory_holds_ends_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "table.xlsx"
+    shared(path, b"<si><t>a</t></si>", 9_999_999_999_962)
+    with pytest.raises(InputError, match=r"table\.xlsx: is damaged, or takes more than"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("length", [40_000, 2_000_000])
+def test_a_cell_longer_than_any_program_writes_is_refused(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "table.xlsx"
+    shared(path, b"<si><t>%b</t></si>" % (b"x" * length))
+    with pytest.raises(InputError, match=r"(has a cell of 40,000|has more than 32,767) characters"):
+        read_table(path)
+
+
+def test_an_old_workbook_of_noise_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "table.xls"
+    noise = random.Random(0)
+    for size in (600, 5_000, 100_000):
+        path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + noise.randbytes(size))
+        with pytest.raises(InputError) as refused:
+            read_table(path)
+        assert len(str(refused.value).splitlines()) == 1
+
+
+def test_an_old_workbook_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "table.xls"
+    with path.open("wb") as file:
+        file.write(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+        file.truncate(1 << 30)
+    with pytest.raises(InputError, match=r"table\.xls: of 1,024 MB, more than a workbook"):
+        read_table(path)
+
+
+def test_nothing_is_imported_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "polars.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    write_workbook(tmp_path / "table.xlsx")
+    assert read_table("table.xlsx").frame.shape == (200, 2)
 
 
 def test_memory_grows_with_what_is_held_and_not_with_rows_times_keys(

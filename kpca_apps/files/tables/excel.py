@@ -7,6 +7,7 @@ import importlib.util
 import io
 import logging
 import re
+import sys
 import zipfile
 from collections.abc import Iterator
 from itertools import chain, compress
@@ -15,20 +16,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.files.limits import require_memory, require_table
 from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.tables.header import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.files.tables.parquet import as_polars, damage_refused, plain_types
+from kpca_apps.files.tables.workbook import MAX_CELL
+from kpca_apps.files.tables.workbook_process import Sheet, read_apart, serve
 
 if TYPE_CHECKING:
     import fastexcel
 
 __all__ = ["read_excel"]
 
-IntArray = NDArray[np.int64]
 MOST_LISTED = 20  # sheets named in a message
 # A first sheet of at most so many rows is no table to screen where another has so many times more.
 MOST_OF_COVER, TIMES_COVER = 30, 5
@@ -39,14 +40,18 @@ LARGEST_WHOLE = 2.0**53  # beyond, floats are whole whatever was meant
 _AT = rb"""r\s*=\s*["']([A-Za-z]*)([0-9]*)["']"""
 _CELL = re.compile(rb"<(?:[^\s<>/:]+:)?(row|c)(?=[\s/>])(?:\s+%b)?|\b%b" % (_AT, _AT))
 _SHEET, _CHUNK = b"sheetData", 1 << 20
+# A character of a text takes at most so many bytes (&#x1F600;). What other programs keep in a
+# workbook, under this name, are no cells.
+_MOST_BYTES, _FOREIGN = 10, "customXml/"
+NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or Parquet."
 # Far more than any sheet has, and than the reader counts to.
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
 def read_excel(
     data: bytes, label: str, sheet: str | int | None = None, skip_rows: int = 0
-) -> tuple[pl.DataFrame, IntArray, list[str], str]:
-    """Read one sheet of a workbook: its rows, their numbers in the sheet, notes, and its name.
+) -> Sheet:
+    """Read one sheet of a workbook, in a process of its own.
 
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
     """
@@ -55,9 +60,14 @@ def read_excel(
             f"{label}: reading Excel needs an extra; install it with: "
             'pip install "kpca-apps[excel]"'
         )
+    unpacked = _bound_workbook(data, label)
+    return read_apart(data, label, sheet, skip_rows, unpacked)
+
+
+def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> Sheet:
+    """Read one sheet of a workbook that is not too large, in this process."""
     import fastexcel
 
-    _bound_workbook(data, label)
     # Remarks are kept off standard error, unless the caller has set up logging.
     for name in ("fastexcel", "calamine"):
         if not (logger := logging.getLogger(name)).handlers:
@@ -131,7 +141,20 @@ def read_excel(
     is_row = np.zeros(frame.height, bool)
     for cells in frame.iter_columns():
         is_row |= cells.is_not_null().to_numpy()
-    return frame.filter(is_row), np.flatnonzero(is_row) + above + 2, notes, names[place]
+    numbers = np.flatnonzero(is_row) + above + 2
+    _refuse_long_cells(frame, label)
+    return Sheet(frame.filter(is_row), numbers, notes, names[place])
+
+
+def _refuse_long_cells(frame: pl.DataFrame, label: str) -> None:
+    texts = frame.select(pl.selectors.string().str.len_chars().max().fill_null(0))
+    for name, longest in zip(texts.columns, texts.rows()[0] if texts.width else (), strict=True):
+        length = max(longest, len(name))
+        if length > MAX_CELL:
+            raise InputError(
+                f'{label}: column "{one_line(name)}" has a cell of {length:,} characters, '
+                f"{NO_PROGRAM}"
+            )
 
 
 def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label: str) -> int:
@@ -205,15 +228,20 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-def _bound_workbook(data: bytes, label: str) -> None:
-    """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far."""
+def _bound_workbook(data: bytes, label: str) -> int:
+    """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far.
+
+    Return the bytes it unpacks to.
+    """
     if not data.startswith(b"PK"):
-        return
+        return len(data)
     with damage_refused(label, "Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         require_memory(label, sum(entry.file_size for entry in entries))
+        unpacked = sum(entry.file_size for entry in entries)
         for entry in entries:
             _bound_entry(archive, entry, label)
+    return unpacked
 
 
 def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:
@@ -222,12 +250,16 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
     entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]  # unchecked
 
     def chunks() -> Iterator[bytes]:
-        left = declared
+        left, since, is_text = declared, 0, False
         with archive.open(entry) as file:
             while chunk := file.read(_CHUNK):
                 left -= len(chunk)
                 if left < 0:
                     raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
+                if left + len(chunk) == declared:
+                    is_text = chunk.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"<")
+                if is_text and not entry.filename.startswith(_FOREIGN):
+                    since = _since_a_tag(chunk, since, label)
                 yield chunk
 
     rows, columns = _reach(chunks())
@@ -239,6 +271,19 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
             f"{label}: {one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, "
             "and its cells do not fit into memory; delete what stands far off."
         ) from None
+
+
+def _since_a_tag(chunk: bytes, since: int, label: str) -> int:
+    """Return the bytes since the last tag, refusing a cell that is too long."""
+    places = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("<"))
+    if not places.size:
+        longest = since = since + len(chunk)
+    else:
+        longest = max(since + int(places[0]), int(np.diff(places).max(initial=0)))
+        since = len(chunk) - int(places[-1])
+    if longest > MAX_CELL * _MOST_BYTES:
+        raise InputError(f"{label}: a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
+    return since
 
 
 def _reach(chunks: Iterator[bytes]) -> tuple[int, int]:
@@ -285,3 +330,7 @@ def _letters(name: bytes) -> int:
     """Turn the letters of a column into its number: A is 1, AA 27; 0 for none."""
     letters = name[:_MOST_LETTERS].upper()
     return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
+
+
+if __name__ == "__main__":
+    serve(_read, sys.stdin.buffer, sys.stdout.buffer)

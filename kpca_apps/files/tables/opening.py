@@ -63,6 +63,7 @@ _EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb")
 _ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
 _OLE = b"\xd0\xcf\x11\xe0"
+MOST_OLE = 512 << 20  # bytes of an old workbook: its 17 million cells take hardly more
 # Contents that are no table of ours, and what to call them.
 _FOREIGN = (
     (b"%PDF", "a PDF"),
@@ -274,6 +275,11 @@ def _open(
         return collect(rows, source, label, known.sha256, in_memory_rows, part_rows)
     if head.startswith((*_ZIP, _OLE)):
         digest = hashlib.sha256()
+        if head.startswith(_OLE) and known.size > MOST_OLE:
+            raise InputError(
+                f"{label}: of {known.size / 2**20:,.0f} MB, more than a workbook of 65,536 rows "
+                "and 256 columns has (.xls); save it as .xlsx, or the sheet as CSV."
+            )
         # An archive is not held in memory, but one in another is, to look what it is.
         data = _whole(known, digest) if is_packed else b""
         if head.startswith(_OLE) or _is_workbook(io.BytesIO(data) if data else known.path, head):
@@ -281,12 +287,14 @@ def _open(
             from kpca_apps.files.tables.excel import read_excel
 
             options.refuse("delimiter encoding bad_lines", "Excel", label)
-            frame, lines, remarks, name = read_excel(data, label, options.sheet, options.skip_rows)
+            sheet = read_excel(data, label, options.sheet, options.skip_rows)
+            frame = sheet.frame
             piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-            piece = piece.append_column("line", pa.array(lines))
+            piece = piece.append_column("line", pa.array(sheet.rows))
             pieces = iter([piece] if frame.height else [])
-            rows = Rows(pieces, frame.columns, remarks, True)
-            source = replace(source, format="excel", reading=f"{options.reading} sheet {name}")
+            rows = Rows(pieces, frame.columns, sheet.notes, True)
+            how = f"{options.reading} sheet {sheet.name}"
+            source = replace(source, format="excel", reading=how)
             return collect(rows, source, label, digest.hexdigest, in_memory_rows, part_rows)
         if is_packed:
             raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
