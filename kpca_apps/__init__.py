@@ -6,6 +6,7 @@ The public names are loaded when first used, so that ``import kpca_apps`` costs 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -103,20 +104,29 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"kpca_apps.{name} needs {error.name}, which is not installed; install what the "
-            'applications need with: pip install "kpca-apps[apps]"',
-            name=error.name,
-        ) from error
-    globals()[name] = value
-    return value
+_EXTRA = 'install what the applications need with: pip install "kpca-apps[apps]"'
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# A type checker, for which every name would be there, has the imports above.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        except ModuleNotFoundError as error:
+            # As of a name that is not there: `hasattr`, `inspect` and `help` ask for all of them.
+            raise AttributeError(
+                f"kpca_apps.{name} needs {error.name}, which is not installed; {_EXTRA}"
+            ) from error
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+    if find_spec("polars") is None:
+        # Of an installation of the estimators alone: what is left is all that can be imported.
+        _OF_APPS = ("denoise", "files", "novelty.screening", "novelty.table", "screening")
+        __all__ = [name for name in __all__ if not _HOMES.get(name, "").startswith(_OF_APPS)]

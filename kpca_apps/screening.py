@@ -28,6 +28,7 @@ from kpca_apps.files.tables.frames import (
 )
 from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.files.tables.table import PartedTable, Table
+from kpca_apps.novelty.detector.threshold import CalibrationName
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
 from kpca_apps.novelty.screening.grouped import fit_groups
@@ -45,7 +46,6 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
-CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 # What a command calls otherwise.
 KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}

@@ -111,15 +111,22 @@ def test_the_estimators_need_the_core_alone(project: dict[str, Any]) -> None:
 import sys
 
 
-class Absent:
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0].lower() in {sorted(module.lower() for module in modules)}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+            return None
+        return self.finder.find_spec(name, path, target)
 
 
-sys.meta_path.insert(0, Absent())
+sys.meta_path[:] = map(Without, sys.meta_path)
+import inspect
+import pydoc
 import numpy as np
 import kpca_apps
+from kpca_apps import *
 from kpca_apps import KernelPCA, KernelPCANovelty, PyodNovelty
 
 rows = np.random.default_rng(0).normal(size=(80, 3))
@@ -130,10 +137,14 @@ PyodNovelty().fit(rows)
 for name, missing in (("screen_table", "polars"), ("denoise_kpca", "numba")):
     try:
         getattr(kpca_apps, name)
-    except ModuleNotFoundError as error:
+    except AttributeError as error:
         assert f"kpca_apps.{{name}} needs {{missing}}" in str(error), error
     else:
         raise AssertionError(name)
+assert not hasattr(kpca_apps, "screen_table")
+assert dict(inspect.getmembers(kpca_apps))["KernelPCANovelty"] is KernelPCANovelty
+assert "KernelPCANovelty" in pydoc.render_doc(kpca_apps)
+assert "screen_table" not in kpca_apps.__all__
 from kpca_apps.cli.entry import main
 
 assert main() == 3

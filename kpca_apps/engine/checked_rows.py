@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,17 @@ from sklearn.utils.validation import validate_data
 from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.memory import available_bytes
 
-__all__ = ["checked_rows"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
+        """Check parameters before a method runs: scikit-learn's decorator, which has no types."""
+else:
+    from sklearn.base import _fit_context as fit_context
+
+__all__ = ["checked_rows", "fit_context"]
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:

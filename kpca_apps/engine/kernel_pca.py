@@ -8,25 +8,25 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import checked_rows
+from kpca_apps.engine.checked_rows import checked_rows, fit_context
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Kernel, Precomputed
-from kpca_apps.engine.kernels.by_name import COMPARED_ROWS, KERNEL_NAMES, resolved_kernel
+from kpca_apps.engine.kernels.by_name import (
+    COMPARED_ROWS,
+    KERNEL_NAMES,
+    KernelName,
+    resolved_kernel,
+)
 from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
 from kpca_apps.engine.linalg.eigen import Solver
 from kpca_apps.engine.linalg.gram import about_landmarks, about_mean
@@ -68,7 +68,7 @@ MOST_JITTER = 0.1
 """Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At
 a hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
 
-PREIMAGES = ("fixed-point", "gradient", "ridge")
+PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 
 
 def _goes_through_landmarks(model: KernelPCA) -> bool:
@@ -232,7 +232,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "landmarks": [StrOptions({"auto", *LANDMARKS}), "array-like"],
-        "preimage": [StrOptions({"auto", *PREIMAGES})],
+        "preimage": [StrOptions({*get_args(PreimageName)})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
@@ -243,19 +243,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self,
         n_components: int | None = None,
         *,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        kernel: KernelName | Kernel | Callable[..., Any] = "rbf",
         gamma: float | None = None,
         sigma: float | None = None,
         degree: int = 3,
         coef0: float = 1.0,
         center: bool = True,
         ridge: float | None = None,
-        method: str = "auto",
+        method: Literal["auto", "exact", "nystroem"] = "auto",
         solver: Solver = "auto",
         precision: Precision = "auto",
         n_landmarks: int = 1000,
         landmarks: str | ArrayLike = "auto",
-        preimage: str = "auto",
+        preimage: PreimageName = "auto",
         alpha: float = 1.0,
         memory_budget: int | None = None,
         n_jobs: int | None = None,
@@ -280,7 +280,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the components to rows.
 
@@ -310,7 +310,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_rows(self, source: RowSource) -> Self:
         """Fit the components to rows that need not be in memory, finite numbers.
 
@@ -369,7 +369,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._finish(source)
 
     @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Add rows to a fit, as if they had been there when it was made.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -21,12 +21,19 @@ from kpca_apps.engine.kernels import (
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import SampleRows
 
-__all__ = ["COMPARED_ROWS", "KERNEL_NAMES", "median_squared_distance", "resolved_kernel"]
+__all__ = [
+    "COMPARED_ROWS",
+    "KERNEL_NAMES",
+    "KernelName",
+    "median_squared_distance",
+    "resolved_kernel",
+]
 
 COMPARED_ROWS = 500
 """Rows whose distances a width is chosen from."""
 
-KERNEL_NAMES = {"rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"}
+KernelName = Literal["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"]
+KERNEL_NAMES = frozenset(get_args(KernelName))
 
 
 def resolved_kernel(

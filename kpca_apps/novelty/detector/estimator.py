@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
+from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import checked_rows
+from kpca_apps.engine.checked_rows import checked_rows, fit_context
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.by_name import resolved_kernel
@@ -51,6 +51,7 @@ from kpca_apps.novelty.detector.surprise import (
     usual_rows,
 )
 from kpca_apps.novelty.detector.threshold import (
+    CalibrationName,
     Rule,
     conformal_p_values,
     smallest_rate,
@@ -200,6 +201,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     """
 
     warnings_: tuple[str, ...]
+    landmarks_: IntArray
+    ridge_: float | None
+    landmark_miss_: float | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contaminated": ["boolean"],
@@ -224,11 +228,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         share: float = 0.01,
         alpha: float = 0.05,
         n_components: int | None = None,
-        kernel: str | Kernel | None = None,
+        kernel: Literal["rbf"] | Kernel | None = None,
         gamma: float | None = None,
         ridge: float | None = None,
         n_landmarks: int | None = None,
-        calibration: str = "auto",
+        calibration: CalibrationName = "auto",
         as_is: ArrayLike | None = None,
         groups: Sequence[Sequence[int]] | None = None,
         n_jobs: int | None = None,
@@ -248,7 +252,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None, *, normal: ArrayLike | None = None) -> Self:
         """Fit the model to rows `X` of shape (n, d), finite numbers, n >= 3.
 
@@ -273,15 +277,15 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             For NaN or infinity, fewer than 3 rows, no varying column, parameters that do not go
             together, or `normal` rows that are all of them, or of a clean reference.
         """
-        table: FloatArray = checked_rows(self, X, ensure_min_samples=3)
+        table: FloatArray = checked_rows(self, X, accept_sparse="csr", ensure_min_samples=3)
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
-        for sentence in self._threshold_warning():
+        for sentence in (*self._idle_warning(), *self._threshold_warning()):
             # Past scikit-learn's decorator, to whoever called.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_rows(self, source: RowSource, *, normal: ArrayLike | None = None) -> Self:
         """Fit the model to rows that need not be in memory, finite numbers, n >= 3.
 
@@ -428,6 +432,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             random_state=rng,
         ).fit_rows(rows)
         subspace, rho, sums = model.subspace_, model.ridge_, model.sums_
+        assert rho is not None and model.landmark_index_ is not None
         landmarks = np.searchsorted(rows.sample_index, model.landmark_index_)
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
         errors = self._errors(subspace, rho, source.n_rows, rows.sample.rows[probe])
@@ -508,7 +513,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             random_state=rng,
         ).fit_rows(rows)
         self.subspace_, self.ridge_, self.combined_ = model.subspace_, None, None
-        self.landmarks_ = rows.sample_index if exact else model.landmark_index_
+        chosen = rows.sample_index if exact else model.landmark_index_
+        assert chosen is not None
+        self.landmarks_ = chosen
         landmarks = np.searchsorted(rows.sample_index, self.landmarks_)
         self.landmark_rows_ = rows.sample.rows[landmarks]
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
@@ -596,6 +603,22 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             self.threshold_ = Rule("alpha", self.alpha).threshold(scores, self.calibration_scores_)
         self.offset_ = finite_offset(self.threshold_, self.subspace_, self.combined_)
         self.training_labels_ = np.where((scores > self.threshold_) & ~is_normal, -1, 1)
+
+    def _idle_warning(self) -> tuple[str, ...]:
+        """Say that a parameter that was given says nothing here."""
+        name, given, usual = "share", self.share, 0.01
+        what = "a reference of normal rows is flagged at a false-alarm rate, alpha"
+        if self.contaminated:
+            name, given, usual = "alpha", self.alpha, 0.05
+            what = "of rows that may hold outliers a share is flagged; a rate needs a clean "
+            what += "reference, contaminated=False"
+        return () if given == usual else (f"{name}={given:g} has no effect: {what}.",)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that sparse rows are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _threshold_warning(self) -> tuple[str, ...]:
         if self.calibration_ is None or np.isfinite(self.threshold_):
@@ -787,7 +810,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = checked_rows(self, X, reset=False)
+        rows: FloatArray = checked_rows(self, X, accept_sparse="csr", reset=False)
         return rows
 
     def _novelty_scores(self, X: FloatArray) -> FloatArray:

@@ -1,12 +1,24 @@
-"""The detector under the names and signs of pyod: higher scores are more novel, 1 is an outlier."""
+"""The detector under the names and signs of pyod: higher scores are more novel, 1 is an outlier.
+
+References
+----------
+L. Perini, V. Vercruyssen, J. Davis (2020), "Quantifying the confidence of anomaly detectors in
+their example-wise predictions", ECML PKDD.
+L. Perini, J. Davis (2023), "Unsupervised anomaly detection with rejection", NeurIPS 36.
+H.-P. Kriegel, P. Kroger, E. Schubert, A. Zimek (2011), "Interpreting and unifying outlier scores",
+SIAM International Conference on Data Mining.
+"""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, clone
+from scipy.special import erf
+from scipy.stats import binom
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
@@ -14,7 +26,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 __all__ = ["PyodNovelty"]
 
 
-class PyodNovelty(OutlierMixin, BaseEstimator):
+class PyodNovelty(BaseEstimator):
     """`KernelPCANovelty` for code written for pyod's detectors.
 
     Parameters
@@ -95,20 +107,29 @@ class PyodNovelty(OutlierMixin, BaseEstimator):
         scores: NDArray[np.float64] = -self.detector_.score_samples(X)
         return scores
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+    def predict(
+        self, X: ArrayLike, return_confidence: bool = False
+    ) -> NDArray[np.int64] | tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return 1 for new rows that are outliers, else 0.
 
         Parameters
         ----------
         X : array-like of shape (r, d)
             Rows.
+        return_confidence : bool, default=False
+            Whether `predict_confidence` comes with it.
 
         Returns
         -------
         ndarray of int of shape (r,)
-            The labels.
+            The labels; a pair with the confidence if asked for.
         """
-        return np.asarray(self.decision_function(X) > self.threshold_, dtype=np.int64)
+        scores = self.decision_function(X)
+        labels = self._labels(scores)
+        return (labels, self._confidence(scores)) if return_confidence else labels
+
+    def _labels(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.asarray(scores > self.threshold_, dtype=np.int64)
 
     def fit_predict(self, X: ArrayLike, y: object = None) -> NDArray[np.int64]:
         """Fit, and return `labels_`.
@@ -128,10 +149,86 @@ class PyodNovelty(OutlierMixin, BaseEstimator):
         labels: NDArray[np.int64] = self.fit(X).labels_
         return labels
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return (n, 2) shares of not and of being an outlier, by pyod's linear scaling.
+    def fit_predict_score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        scoring: Literal["roc_auc_score", "prc_n_score"] = "roc_auc_score",
+    ) -> float:
+        """Fit, and judge the scores of the training rows by known labels.
 
-        0 at the lowest score of the training rows, 1 at the highest: an order, no probability.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training rows.
+        y : array-like of shape (n,)
+            1 for outliers, else 0: never seen by the detector.
+        scoring : {"roc_auc_score", "prc_n_score"}, default="roc_auc_score"
+            Area under the ROC curve, or precision at the number of outliers.
+
+        Returns
+        -------
+        float
+            The score.
+
+        Raises
+        ------
+        ValueError
+            If `scoring` is neither.
+        """
+        truth = np.asarray(y)
+        scores = self.fit(X).decision_scores_
+        if scoring == "roc_auc_score":
+            return float(roc_auc_score(truth, scores))
+        if scoring != "prc_n_score":
+            raise ValueError(f"scoring is {scoring!r}; give roc_auc_score or prc_n_score")
+        first = np.argsort(-scores, kind="stable")[: int(truth.sum())]
+        return float(truth[first].mean())
+
+    def predict_proba(
+        self,
+        X: ArrayLike,
+        method: Literal["linear", "unify"] = "linear",
+        return_confidence: bool = False,
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return (r, 2) shares of not and of being an outlier, by pyod's scalings.
+
+        An order, no probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+        method : {"linear", "unify"}, default="linear"
+            From 0 at the lowest score of the training rows to 1 at the highest; or by the error
+            function of the standardised score, 0 below the mean (Kriegel et al. 2011).
+        return_confidence : bool, default=False
+            Whether `predict_confidence` comes with it.
+
+        Returns
+        -------
+        ndarray of shape (r, 2)
+            The shares; a pair with the confidence if asked for.
+
+        Raises
+        ------
+        ValueError
+            If `method` is neither.
+        """
+        known, scores = self.decision_scores_, self.decision_function(X)
+        if method == "linear":
+            low, high = known.min(), known.max()
+            share = (scores - low) / max(high - low, 1e-300)
+        elif method == "unify":
+            share = erf((scores - known.mean()) / max(known.std() * np.sqrt(2.0), 1e-300))
+        else:
+            raise ValueError(f"method is {method!r}; give linear or unify")
+        share = np.clip(share, 0, 1)
+        shares = np.column_stack([1 - share, share])
+        return (shares, self._confidence(scores)) if return_confidence else shares
+
+    def predict_confidence(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return how surely each label would be the same had other rows been trained on.
 
         Parameters
         ----------
@@ -140,9 +237,36 @@ class PyodNovelty(OutlierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (r, 2)
-            The shares.
+        ndarray of shape (r,)
+            Probabilities (Perini et al. 2020).
         """
-        low, high = self.decision_scores_.min(), self.decision_scores_.max()
-        share = np.clip((self.decision_function(X) - low) / max(high - low, 1e-300), 0, 1)
-        return np.column_stack([1 - share, share])
+        return self._confidence(self.decision_function(X))
+
+    def _confidence(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        n, labels = len(self.decision_scores_), self._labels(scores)
+        below = np.searchsorted(np.sort(self.decision_scores_), scores, side="right")
+        # P(outlier) of a row, with a uniform prior; then that it is among the n * contamination.
+        posterior = (1 + below) / (2 + n)
+        of_outlier = 1 - binom.cdf(n - int(n * self.contamination), n, posterior)
+        return np.asarray(np.where(labels == 1, of_outlier, 1 - of_outlier))
+
+    def predict_with_rejection(self, X: ArrayLike, T: float = 32) -> NDArray[np.int64]:
+        """Return labels, -2 for rows whose label is too unsure.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+        T : float, default=32
+            The label of a row is rejected where its confidence is less than 1 - 2 exp(-T) from
+            certain: larger values reject more (Perini & Davis 2023).
+
+        Returns
+        -------
+        ndarray of int of shape (r,)
+            The labels.
+        """
+        scores = self.decision_function(X)
+        labels, confidence = self._labels(scores), self._confidence(scores)
+        labels[2 * np.abs(confidence - 0.5) <= 1 - 2 * np.exp(-T)] = -2
+        return labels

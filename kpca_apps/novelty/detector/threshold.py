@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 
 __all__ = [
+    "CalibrationName",
     "Rule",
     "benjamini_hochberg",
     "choice_threshold",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 
 @dataclass(frozen=True)

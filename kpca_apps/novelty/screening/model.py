@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -256,13 +256,15 @@ def _unfitted_detector(
             "choose fewer"
         )
     gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
-    kernel: str | Kernel | None = options.kernel  # None: the mean over four views
-    if kernel == "laplacian" and gamma is not None:
+    kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views
+    if options.kernel == "rbf":
+        kernel = "rbf"
+    elif options.kernel == "laplacian" and gamma is not None:
         kernel = Laplacian(gamma)
-    elif kernel == "poly":
+    elif options.kernel == "poly":
         kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
-    elif kernel in ("linear", "cosine"):
-        kernel = Linear() if kernel == "linear" else Cosine()
+    elif options.kernel in ("linear", "cosine"):
+        kernel = Linear() if options.kernel == "linear" else Cosine()
     return KernelPCANovelty(
         contaminated=not clean,
         share=share if chosen else DEFAULT_SHARE,

@@ -10,7 +10,7 @@ from typing import Any
 from kpca_apps.engine.subspace import RIDGES
 from kpca_apps.errors import ConfigError
 from kpca_apps.files.names import one_line, suggest
-from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.detector.threshold import CalibrationName, Rule
 from kpca_apps.novelty.table.columns import ColumnOptions
 
 DEFAULT_SHARE = 0.01
@@ -86,7 +86,7 @@ class ScreeningOptions:
     sigma: float | None = None
     ridge: float | None = None
     n_landmarks: int | None = None
-    calibration: str = "auto"
+    calibration: CalibrationName = "auto"
     seed: int = 0
     jobs: int | None = None
 

@@ -1,5 +1,7 @@
 """The adapter against what pyod's own tests ask of its detectors (its test_kpca.py, BSD-2)."""
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -61,3 +63,33 @@ def test_fit_predict_and_clone(fitted: PyodNovelty, data: tuple[np.ndarray, ...]
 def test_contamination_is_a_share_of_at_most_half(contamination: float) -> None:
     with pytest.raises(ValueError, match="contamination is"):
         PyodNovelty(contamination).fit(np.zeros((5, 2)))
+
+
+def test_confidence_and_rejection(fitted: PyodNovelty, data: tuple[np.ndarray, ...]) -> None:
+    rows, scores = data[0], fitted.decision_scores_
+    labels, confidence = fitted.predict(rows, return_confidence=True)
+    np.testing.assert_array_equal(confidence, fitted.predict_confidence(rows))
+    n, k = len(scores), len(scores) - int(len(scores) * fitted.contamination)
+    for score, label, sure in zip(fitted.decision_function(rows), labels, confidence, strict=True):
+        # P(at least k of n draws are below), each with Laplace's rule of succession.
+        p = (1 + np.count_nonzero(scores <= score)) / (2 + n)
+        above = sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1, n + 1))
+        assert sure == pytest.approx(above if label else 1 - above, abs=1e-9)
+    rejected = [fitted.predict_with_rejection(rows, T=T) for T in (1.0, 5.0)]
+    assert set(rejected[0]) <= {0, 1, -2}
+    assert ((rejected[0] == -2) <= (rejected[1] == -2)).all()
+    kept = rejected[1] != -2
+    np.testing.assert_array_equal(rejected[1][kept], labels[kept])
+    shares, sure = fitted.predict_proba(rows, method="unify", return_confidence=True)
+    np.testing.assert_array_equal(sure, confidence)
+    assert (np.diff(shares[np.argsort(fitted.decision_function(rows)), 1]) >= 0).all()
+    with pytest.raises(ValueError, match="linear or unify"):
+        fitted.predict_proba(rows, method="other")  # type: ignore[arg-type]
+
+
+def test_scores_are_judged_by_labels(data: tuple[np.ndarray, ...]) -> None:
+    detector, rows = PyodNovelty(0.1), data[0]
+    labels = np.zeros(len(rows), int)
+    labels[np.argsort(-detector.fit(rows).decision_scores_)[:4]] = 1
+    assert detector.fit_predict_score(rows, labels) == 1.0
+    assert detector.fit_predict_score(rows, labels, scoring="prc_n_score") == 1.0
