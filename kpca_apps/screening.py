@@ -38,6 +38,7 @@ from kpca_apps.novelty.screening.run import found_columns, inherit_options, scor
 from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution, take_rows
 from kpca_apps.novelty.table.rows import AnyTable, column_names
+from kpca_apps.parallel.workers import workers_for
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
 
 __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
@@ -46,6 +47,7 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
+WorkersName = Literal["threads", "processes", "dask"]
 
 # What a command calls otherwise.
 KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
@@ -299,6 +301,8 @@ def screen_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: Literal["refuse", "skip"] = "refuse",
+    workers: WorkersName | None = None,
+    scheduler: str | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
@@ -363,8 +367,12 @@ def screen_table(
         Threads that score rows; changes no number.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How the file is read, where a path is given: see `read_table`.
+    workers : {"threads", "processes", "dask"}, optional
+        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers see the same files.
     execution : Execution, optional
-        Where a table that is read in parts is worked on.
+        Instead of these two: workers that are kept from one call to the next, and progress.
 
     Returns
     -------
@@ -389,7 +397,7 @@ def screen_table(
     (41, 1)
     """
     told = dict(locals())
-    with _in_python():
+    with _in_python(), _working(told) as execution:
         reading = _reading(told, table, reference)
         given = _opened(table, id, reading)
         clean = None
@@ -438,6 +446,8 @@ def fit_model(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: Literal["refuse", "skip"] = "refuse",
+    workers: WorkersName | None = None,
+    scheduler: str | None = None,
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -457,8 +467,12 @@ def fit_model(
         See `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
+    workers : {"threads", "processes", "dask"}, optional
+        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers see the same files.
     execution : Execution, optional
-        Where a table that is read in parts is worked on.
+        Instead of these two: workers that are kept from one call to the next, and progress.
 
     Returns
     -------
@@ -478,7 +492,7 @@ def fit_model(
     array([False,  True])
     """
     told = dict(locals())
-    with _in_python():
+    with _in_python(), _working(told) as execution:
         given = _opened(table, id, _reading(told, table))
         options = _options(told, given.id, given.categories)
         return fit_groups(given.table, options, clean=clean, execution=execution)[0]
@@ -504,6 +518,8 @@ def score_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: Literal["refuse", "skip"] = "refuse",
+    workers: WorkersName | None = None,
+    scheduler: str | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -524,8 +540,12 @@ def score_table(
         Columns to hide beside those that the model hides; see `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
+    workers : {"threads", "processes", "dask"}, optional
+        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers see the same files.
     execution : Execution, optional
-        Where a table that is read in parts is worked on.
+        Instead of these two: workers that are kept from one call to the next, and progress.
 
     Returns
     -------
@@ -543,7 +563,7 @@ def score_table(
     array([False,  True])
     """
     told = dict(locals())
-    with _in_python():
+    with _in_python(), _working(told) as execution:
         given = _opened(table, id, _reading(told, table))
         asked = {name: told[name] for name in ("share", "count", "alpha", "fdr", "positive")}
         # What was said when the model was fitted goes before an index.
@@ -645,7 +665,7 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
     words = []
     for name, parameter in inspect.signature(globals()[function]).parameters.items():
         value = told[name]
-        if name in ("jobs", "execution") or value is parameter.default:
+        if name in ("jobs", "workers", "scheduler", "execution") or value is parameter.default:
             continue
         if name in ("table", "reference", "accept") and _is_path(value):
             names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
@@ -653,6 +673,19 @@ def _call(function: str, told: Mapping[str, Any]) -> str:
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
         words.append(written if parameter.default is parameter.empty else f"{name}={written}")
     return f"kpca_apps.{function}({', '.join(words)})"
+
+
+@contextmanager
+def _working(told: Mapping[str, Any]) -> Iterator[Execution | None]:
+    """Start the workers that are asked for, and let them go at the end."""
+    execution, kind, scheduler = (told[name] for name in ("execution", "workers", "scheduler"))
+    if kind is None and scheduler is None:
+        yield execution
+        return
+    if execution is not None:
+        raise ConfigError("execution= has workers of its own: leave --workers and --scheduler out")
+    with workers_for(kind, told["jobs"], scheduler) as workers:
+        yield Execution(workers)
 
 
 class _Process:

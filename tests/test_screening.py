@@ -19,6 +19,7 @@ import pytest
 
 from kpca_apps import (
     ConfigError,
+    Execution,
     InputError,
     Screening,
     fit_model,
@@ -492,3 +493,18 @@ os.waitpid(child, 0)
         [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120
     )
     assert 'get_context("spawn")' in done.stdout
+
+
+def test_workers_are_a_keyword(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"a": rng.normal(size=900), "b": rng.normal(size=900)}).write_parquet(
+        tmp_path / "many.parquet"
+    )
+    table = open_table(tmp_path / "many.parquet", in_memory_rows=100, part_rows=300)
+    alone = screen_table(table, count=5)
+    shared = screen_table(table, count=5, workers="processes", jobs=2)
+    np.testing.assert_allclose(shared.scores, alone.scores, rtol=0, atol=1e-10)
+    with pytest.raises(ConfigError, match=r"scheduler= is the address .* leave one of them out"):
+        screen_table(table, workers="threads", scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="leave workers= and scheduler= out"):
+        screen_table(table, workers="threads", execution=Execution())

@@ -611,6 +611,14 @@ class ListedRow:
     in_both: bool
     reason: str  #: why it is, or was, on the list: columns, what they read, what was expected
     changed: tuple[tuple[str, str, str], ...] = ()  #: columns that read otherwise: before and now
+    accepted: bool = False  #: whether it is not flagged in the other because it was accepted there
+
+    @property
+    def elsewhere(self) -> str:
+        """What it is in the list that it is not on."""
+        if self.accepted:
+            return "accepted"
+        return "not flagged" if self.in_both else "not there"
 
 
 @dataclass(frozen=True)

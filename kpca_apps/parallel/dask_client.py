@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import multiprocessing
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,6 +18,11 @@ from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 ANSWER_SECONDS = 20.0
 """How long a scheduler has to answer."""
+
+_GUARD = (
+    "A script that starts workers is imported by each of them: put its work under if __name__ == "
+    '"__main__".'
+)
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +39,8 @@ def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack)
         raise ConfigError(
             "Dask is not installed: pip install 'kpca-apps[dask]', or choose another executor."
         ) from error
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RefusedError(_GUARD)
     cluster: Any = scheduler
     if scheduler is None:
         cluster = _local_cluster(distributed, n_workers, opened)
@@ -73,7 +81,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
     except (OSError, RuntimeError, ValueError) as error:
         raise RefusedError(
             "Dask cannot start its workers on this machine: take fewer of them, or the executor "
-            "processes."
+            f"processes. {_GUARD}"
         ) from error
     opened.callback(cluster.close)
     return cluster

@@ -36,7 +36,7 @@ from kpca_apps.interrupts import interrupts_held
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
-__all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce"]
+__all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce", "workers_for"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -231,6 +231,23 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
+
+
+def workers_for(executor: Executor | None, n_workers: int | None, scheduler: str | None) -> Workers:
+    """Return the workers that options ask for, threads by default; ConfigError if they clash."""
+    if scheduler is not None:
+        if executor not in (None, "dask"):
+            raise ConfigError(
+                f"--scheduler is the address of a Dask cluster, and --workers {executor} are on "
+                "this machine: leave one of them out"
+            )
+        if n_workers is not None:
+            raise ConfigError(
+                "--jobs sets the number of workers on this machine, and the cluster at --scheduler "
+                "has its own: leave one of them out"
+            )
+        executor = "dask"
+    return Workers(executor or "threads", n_workers=n_workers, scheduler=scheduler)
 
 
 class _Spooled:

@@ -260,28 +260,16 @@ class Run:
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run with who was asked to work; they are let go when the block ends."""
     from kpca_apps.novelty.table.parted_rows import Execution
-    from kpca_apps.parallel.workers import Workers
+    from kpca_apps.parallel.workers import workers_for
 
-    kind, jobs = options.workers or "threads", options.jobs
-    if options.scheduler is not None:
-        if options.workers is not None and kind != "dask":
-            raise ConfigError(
-                f"--scheduler is the address of a Dask cluster, and --workers {kind} are on this "
-                "machine: leave one of them out"
-            )
-        if jobs is not None:
-            raise ConfigError(
-                "--jobs sets the number of workers on this machine, and the cluster at --scheduler "
-                "has its own: leave one of them out"
-            )
-        kind = "dask"
-    if kind == "dask":
+    jobs = options.jobs
+    if options.workers == "dask" or options.scheduler is not None:
         # What its machinery has to say in passing is for those who run a cluster.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
     else:
         jobs = jobs or _n_worthwhile()
     run = Run(options, Console(options.quiet), Clock())
-    with Workers(kind, n_workers=jobs, scheduler=options.scheduler) as workers:
+    with workers_for(options.workers, jobs, options.scheduler) as workers:
         run.execution = Execution(workers, run.timed_pass)
         yield run
 

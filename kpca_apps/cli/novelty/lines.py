@@ -164,8 +164,10 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:
-                other = "not flagged" if row.in_both else "not there"
-                ranks = (str(rank) if rank is not None else other for rank in (row.before, row.now))
+                ranks = (
+                    str(rank) if rank is not None else row.elsewhere
+                    for rank in (row.before, row.now)
+                )
                 why = row.reason
                 if row.changed:
                     name, before, now = row.changed[0]

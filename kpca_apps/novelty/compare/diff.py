@@ -214,8 +214,12 @@ def _rows(
 ) -> pl.DataFrame:
     """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
     parts = []
+    marked = pl.lit(False)
+    if run.result.get("accepted") is not None and "accepted" in _names(run.table):
+        marked = _text(["accepted"]).str.to_lowercase().eq("true")
     for table in _parts(run.table):
         frame = table.frame.with_columns(
+            marked.alias("is accepted"),
             _text(keys).alias("key"),
             _text(["flagged"]).str.to_lowercase().eq("true").alias("is flagged"),
             pl.col("rank").cast(pl.Int64, strict=False).alias("place"),
@@ -223,7 +227,7 @@ def _rows(
         kept = frame.filter("is flagged" if wanted is None else pl.col("key").is_in([*wanted]))
         parts.append(
             kept.select(
-                "key", "is flagged", "place", "reason_column", "seen", "expected",
+                "key", "is flagged", "is accepted", "place", "reason_column", "seen", "expected",
                 *(_text([name]).alias(f"cell {name}") for name in shared),
             )
         )  # fmt: skip
@@ -288,6 +292,7 @@ def _listed(
         now=int(become["place"]) if become is not None and become["is flagged"] else None,
         in_both=was is not None and become is not None,
         reason=one_line(reason, 200),
+        accepted=any(one is not None and one["is accepted"] for one in (was, become)),
         changed=tuple(changed[:MOST_CHANGED]),
     )
 

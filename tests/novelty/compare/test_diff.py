@@ -59,6 +59,16 @@ def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> 
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
+def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
+    frame = table()
+    frame[7, "weight"] = 60.0
+    frame[[7]].write_csv("fine.csv")
+    diff = diff_runs(run(frame, "old"), run(frame, "new", "--accept", "fine.csv"))
+    (gone,) = [one for one in diff.gone if one.name == "N007"]
+    assert (gone.before, gone.now, gone.elsewhere) == (1, None, "accepted")
+    assert {one.elsewhere for one in diff.gone} <= {"accepted", "not flagged"}
+
+
 @pytest.mark.release
 def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     before = table().drop("code")
