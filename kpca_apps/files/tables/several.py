@@ -132,11 +132,11 @@ def combined(
     listing = "".join(
         f"{table.source.sha256}  {name}\n" for table, name in zip(tables, shown, strict=True)
     )
-    notes = [
-        f"{one_line(n, 60)}: {note}"
-        for n, t in zip(shown, tables, strict=True)
-        for note in t.source.notes
-    ]
+    said_of: dict[str, list[str]] = {}
+    for name, table in zip(shown, tables, strict=True):
+        for note in table.source.notes:
+            said_of.setdefault(note, []).append(name)
+    notes = [f"{_which(files, len(tables))}: {note}" for note, files in said_of.items()]
     first_with: dict[str, str] = {}
     for table, name in zip(tables, shown, strict=True):
         other = first_with.setdefault(table.source.fingerprint, name)
@@ -160,6 +160,14 @@ def combined(
         hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )
     return Rows(pieces(), [*names, file_column], [], has_lines), source
+
+
+def _which(files: Sequence[str], n_files: int) -> str:
+    """Name the files that something is said of, or say how many they are."""
+    first = one_line(files[0], 60)
+    if len(files) == 1:
+        return first
+    return f"All {n_files} files" if len(files) == n_files else f"{first} and {len(files) - 1} more"
 
 
 def extended(

@@ -23,7 +23,7 @@ from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import NumberFormat
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.novelty.table.columns import ColumnSpec, listed, quoted
 from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
 from kpca_apps.novelty.table.rows import TableRows
 
@@ -57,6 +57,7 @@ MAX_OFF = 8
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
+SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 # A column of steps holds each of its few values many times, and next to none once.
 FEW_STEPS, MAX_ONCE = 20, 0.005
 # A cell of a column is hardly ever missing if fewer rows than these lack it.
@@ -110,7 +111,32 @@ def hint_rows(
         if len(lacking) > 1:
             which = f"{', '.join(lacking[:-1])} and {lacking[-1]}"
             found[place] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
+    for place, summed in _sums(rows, encoder.plan.used, table, len(found)):
+        found[place] = (f"{listed(summed)} hold the sums of all other rows: a row of totals?",)
     return found
+
+
+def _sums(
+    rows: TableRows, specs: Sequence[ColumnSpec], table: Table, n_rows: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first rows of `table` that sum up all others, and the columns in which they do.
+
+    A row may be one by chance in one column, not in two.
+    """
+    if rows.size_of_parts is not None:
+        return
+    summed: list[list[str]] = [[] for _ in range(n_rows)]
+    for spec in specs:
+        if isinstance(spec.format, NumberFormat):
+            whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
+            values = table.column(spec.name).read(spec.format).values[:n_rows]
+            with np.errstate(invalid="ignore"):
+                is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
+            for row in np.flatnonzero(is_sum & (values != 0)).tolist():
+                summed[row].append(spec.name)
+    for row, names in enumerate(summed):
+        if len(names) > 1:
+            yield row, names
 
 
 class _Column:

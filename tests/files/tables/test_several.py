@@ -203,3 +203,13 @@ def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) ->
     large.write_ipc(tmp_path / "b.arrow")
     table = open_table(tmp_path)
     assert table.frame["id"].to_list() == [1, 2, *large["id"].to_list()]  # type: ignore[union-attr]
+
+
+def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")
+    found = open_table(tmp_path).source.notes
+    assert found[1:] == ("All 6 files: Cells are cut at the semicolon (found by itself).",)
+    (tmp_path / "5.csv").write_text("id,v\na,1\n")
+    found = open_table(tmp_path).source.notes
+    assert found[1:] == ("0.csv and 4 more: Cells are cut at the semicolon (found by itself).",)
