@@ -504,7 +504,9 @@ class Cleaned:
         picture, planes = self.picture, self.planes
         dtype = picture.colours.dtype
         channels = len(planes) + (picture.alpha is not None)
-        out = np.empty((channels, *planes.shape[1:]), np.result_type(dtype, np.float32))
+        # No wider than float64, which what is computed has no digits for.
+        kind = np.float32 if np.result_type(dtype, np.float32) == np.float32 else np.float64
+        out = np.empty((channels, *planes.shape[1:]), kind)
         for channel, clean, value in zip(out, planes, picture.colours, strict=False):
             before, plane = picture.plane(value), clean
             if strength < 1.0:

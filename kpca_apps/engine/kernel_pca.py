@@ -161,8 +161,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rho, the ridge as a variance in feature space.
     missed_ : float
         Only of a Nystrom fit: the mean share of a row's squared length in feature space that
-        lies outside the landmarks' span; over all rows that were fitted or added. Where all
-        directions are kept, the share of all squared lengths together.
+        lies outside the landmarks' span; over all rows that were fitted or added but the
+        landmarks, of which nothing does. Where all directions are kept, the share of all squared
+        lengths together.
     landmark_index_ : ndarray of int or None
         Only of a Nystrom fit: positions of the landmarks among the rows; None if they are none of
         them, or given.

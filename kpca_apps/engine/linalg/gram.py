@@ -58,11 +58,12 @@ def require_finite(kernel: Kernel, X: Matrix) -> None:
         raise overflow(kernel)
 
 
-def overflow(kernel: Kernel) -> ValueError:
-    """Return the error for rows whose kernel values are no numbers."""
+def overflow(kernel: Kernel, *, is_checked: bool = True) -> ValueError:
+    """Return the error for rows whose kernel values are no numbers; unless checked, they may be."""
+    otherwise = "" if is_checked else ", and leave out rows with NaN"
     return ValueError(
         f"The kernel {kernel.describe()} overflows on these rows: scale the columns "
-        "first, and leave out rows with NaN."
+        f"first{otherwise}."
     )
 
 
