@@ -76,7 +76,9 @@ numpydoc_xref_aliases = {
 }
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"exclude-members": "set_fit_request"}  # scikit-learn's own, of metadata
+# scikit-learn's own, of metadata.
+OF_METADATA = "set_fit_request, set_predict_request, set_predict_proba_request"
+autodoc_default_options = {"exclude-members": OF_METADATA}
 toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 70
 
