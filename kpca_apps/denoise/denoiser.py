@@ -181,7 +181,8 @@ def denoise_kpca(
         strength=strength,
         n_jobs=n_jobs,
     )
-    denoised, info = _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
+    with _own_floats():
+        denoised, info = _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
     # Who asks for the image alone learns it nowhere else.
     asked = strength > 0.0 and (sigma is None or np.any(sigma))
     if asked and info.impulses:
@@ -247,7 +248,13 @@ def denoise_with_info(
         strength=strength,
         n_jobs=n_jobs,
     )
-    return _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
+    with _own_floats():
+        return _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
+
+
+def _own_floats() -> np.errstate:
+    """Leave what the caller wants to be told of floats out of range to the caller's own sums."""
+    return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 
 
 def _denoised(
@@ -258,22 +265,7 @@ def _denoised(
     channel_axis: int | None,
     stack_axis: int | None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image of any number of channels, each on its own if they are no colours.
-
-    What numpy is to do where floats leave their range is the caller's choice for his own sums.
-    """
-    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-        return _of_channels(image, options, sigma, data_range, channel_axis, stack_axis)
-
-
-def _of_channels(
-    image: NDArray[Any],
-    options: Options,
-    sigma: float | Sequence[float] | None,
-    data_range: float | None,
-    channel_axis: int | None,
-    stack_axis: int | None,
-) -> tuple[NDArray[np.floating], DenoiseInfo]:
+    """Denoise an image of any number of channels, each on its own if they are no colours."""
     axes = {"data_range": data_range, "stack_axis": stack_axis}
     count = _channel_count(image, channel_axis, stack_axis)
     if count in COLOURS:
