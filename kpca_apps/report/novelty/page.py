@@ -31,6 +31,7 @@ from kpca_apps.report.novelty.text import (
     ROC,
     diff_headline,
     expected_text,
+    file_of,
     headline,
     is_missing,
     reason_shares,
@@ -143,7 +144,7 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     pattern_of = {row: pattern for pattern in reversed(result.patterns) for row in pattern.rows}
     cards = _rows(result, [rows[0] for rows in kinds])
     for card, rows in zip(cards, kinds, strict=True):
-        card |= _alike(rows, pattern_of.get(rows[0].row))
+        card |= _alike(rows, pattern_of.get(rows[0].row), result.source.file_column)
     told = {row.row for rows in kinds for row in rows}
     others = [pattern for pattern in result.patterns if told.isdisjoint(pattern.rows)]
     return {
@@ -159,12 +160,15 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     }
 
 
-def _alike(rows: Sequence[RankedRow], pattern: Pattern | None) -> dict[str, Any]:
+def _alike(
+    rows: Sequence[RankedRow], pattern: Pattern | None, file_column: str | None
+) -> dict[str, Any]:
     """Say on the card of the oddest of some rows how many are like it, how, and which."""
     # The number of rows stands above the sentence.
     sentence = "" if pattern is None else pattern.sentence.split(" rows: ", 1)[-1]
     others = [
-        Markup("<bdi>{}</bdi>").format("".join(row_name(row))) for row in rows[1 : 1 + MAX_ALIKE]
+        Markup("<bdi>{}</bdi>").format("".join(row_name(row, file_column)))
+        for row in rows[1 : 1 + MAX_ALIKE]
     ]
     return {
         "n_alike": len(rows),
@@ -265,7 +269,11 @@ def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, 
     """Return some ranked rows, ready to show; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
-    return [_row(row, score, threshold, profiles) for row, score in zip(rows, scores, strict=True)]
+    files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]
+    return [
+        _row(row, score, threshold, profiles) | {"file": file}
+        for row, score, file in zip(rows, scores, files, strict=True)
+    ]
 
 
 def _row(

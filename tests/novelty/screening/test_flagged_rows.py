@@ -333,8 +333,12 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
         assert row["why"]
     assert {row["suggestion"] for row in rows} == {"", "210.3"}
     assert {*result.row_files.values()} == {"a.csv", "b.csv"}
-    # The page names the file of each.
-    assert re.search(r"b\.csv\D+52", re.sub("<[^>]+>", " ", render_screening(result)))
+    # The page names the file of each, and of the rows on the cards.
+    page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())
+    assert re.search(r"b\.csv\D+52", page)
+    oddest = result.ranked[0]
+    assert f"line {oddest.line} of {'a' if oddest.row <= 150 else 'b'}.csv" in page
+    assert "of the file" not in page
 
 
 @pytest.mark.parametrize("hide", [(), ("depth",)])
