@@ -266,7 +266,7 @@ def test_a_full_disk_ends_the_batch_cleanly(folder: Path) -> None:
         "    sys.exit(f'one line: {error}')\n"
     )
     command = [sys.executable, "-c", code, str(folder / "in"), str(folder / "out")]
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("one line: ")
@@ -301,7 +301,7 @@ def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
         "assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
     )
     command = [sys.executable, "-c", code, str(folder / "in"), str(folder / "out")]
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
