@@ -76,13 +76,14 @@ class CellFaults:
 
         No cell of a row that is accepted (n,) is odd.
         """
-        places = table.lines
-        if places is None:
-            places = np.arange(first_row + 1, first_row + table.frame.height + 1)
+        rows = np.arange(first_row + 1, first_row + table.frame.height + 1)
+        places = rows if table.lines is None else table.lines
+        # Of several files, each has such a line.
+        named = places if table.source.file_column is None else rows
         used, odd = [], []
         for spec, rule in zip(plan.used, rules, strict=True):
             column = table.column(spec.name)
-            used.append(ColumnFaults.of(column, spec, places))
+            used.append(ColumnFaults.of(column, spec, named))
             odd.append(OddValues.of(column, spec, rule, first_row, places, is_accepted))
         formats = {spec.name: spec.format for spec in plan.specs}
         n_missing = []

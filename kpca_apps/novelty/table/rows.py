@@ -152,7 +152,7 @@ class TableRows:
         extra = [name for name in table.frame.columns if name not in known]
         noun = "Column" if len(extra) == 1 else "Columns"
         unused = [f"{noun} not in the reference, left unused: {listed(extra)}."] if extra else []
-        in_lines = table.lines is not None
+        in_lines = table.lines is not None and table.source.file_column is None
         found = self.faults.sentences(plan, self.source.name, in_lines=in_lines, drawn=self._drawn)
         return (*unused, *found)
 
