@@ -15,6 +15,7 @@ Messages are one line: what is wrong and where (file, row, column), then what to
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -31,7 +32,7 @@ __all__ = [
     "warn_caller",
 ]
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class KpcaError(Exception):

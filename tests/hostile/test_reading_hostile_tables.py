@@ -318,7 +318,7 @@ def test_an_old_workbook_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None
     with path.open("wb") as file:
         file.write(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
         file.truncate(1 << 30)
-    with pytest.raises(InputError, match=r"table\.xls: of 1,024 MB, more than a workbook"):
+    with pytest.raises(InputError, match=r"table\.xls: of 1,024 MB, more than sheets"):
         read_table(path)
 
 

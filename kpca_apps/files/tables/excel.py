@@ -23,7 +23,7 @@ from kpca_apps.files.names import one_line, unique_names
 from kpca_apps.files.tables.header import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.files.tables.parquet import as_polars, damage_refused, plain_types
 from kpca_apps.files.tables.workbook import MAX_CELL
-from kpca_apps.files.tables.workbook_process import Sheet, read_apart, serve
+from kpca_apps.files.tables.workbook_process import ReadSheet, read_apart, serve
 
 if TYPE_CHECKING:
     import fastexcel
@@ -50,7 +50,7 @@ _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 def read_excel(
     data: bytes, label: str, sheet: str | int | None = None, skip_rows: int = 0
-) -> Sheet:
+) -> ReadSheet:
     """Read one sheet of a workbook, in a process of its own.
 
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
@@ -64,7 +64,7 @@ def read_excel(
     return read_apart(data, label, sheet, skip_rows, unpacked)
 
 
-def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> Sheet:
+def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> ReadSheet:
     """Read one sheet of a workbook that is not too large, in this process."""
     import fastexcel
 
@@ -143,7 +143,7 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> S
         is_row |= cells.is_not_null().to_numpy()
     numbers = np.flatnonzero(is_row) + above + 2
     _refuse_long_cells(frame, label)
-    return Sheet(frame.filter(is_row), numbers, notes, names[place])
+    return ReadSheet(frame.filter(is_row), numbers, notes, names[place])
 
 
 def _refuse_long_cells(frame: pl.DataFrame, label: str) -> None:

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,19 +26,19 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.memory import available_bytes
 
-__all__ = ["Sheet", "read_apart", "serve"]
+__all__ = ["ReadSheet", "read_apart", "serve"]
 
 IntArray = NDArray[np.int64]
 ROW = "\0row"  # the column of row numbers beside those of the sheet, whose names are kept apart
 # Memory that a workbook may take: for small ones the least, for others so many times what they
-# unpack to. Those of a few hundred megabytes took 10 to 15 times that.
+# unpack to; and time, likewise. Wide bounds, for who has no other way to read it.
 LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
 _MODULE = "kpca_apps.files.tables.excel"
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ReadSheet:
     """One sheet of a workbook."""
 
     frame: pl.DataFrame
@@ -48,7 +49,7 @@ class Sheet:
 
 def read_apart(
     data: bytes, label: str, sheet: str | int | None, skip_rows: int, unpacked: int
-) -> Sheet:
+) -> ReadSheet:
     """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
@@ -89,17 +90,17 @@ def read_apart(
     frame = pl.read_ipc(io.BytesIO(body))
     rows = frame.drop_in_place(ROW).to_numpy()
     frame.columns = found["columns"]
-    return Sheet(frame, rows, found["notes"], found["name"])
+    return ReadSheet(frame, rows, found["notes"], found["name"])
 
 
-def serve(read: object, source: IO[bytes], target: IO[bytes]) -> None:
+def serve(read: Callable[..., ReadSheet], source: IO[bytes], target: IO[bytes]) -> None:
     """Do what `read_apart` asks, with `read` as what reads a workbook."""
     asked = json.loads(source.readline())
     _bound_memory(asked["bytes"])
     answer: dict[str, object]
     body = b""
     try:
-        sheet: Sheet = read(source.read(), asked["label"], asked["sheet"], asked["skip_rows"])  # type: ignore[operator]
+        sheet = read(source.read(), asked["label"], asked["sheet"], asked["skip_rows"])
         numbered = pl.DataFrame(
             [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
         )
