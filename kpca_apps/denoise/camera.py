@@ -330,17 +330,27 @@ def denoise_camera(
     return cleaned, noise.levels
 
 
-def whitened_denoising(planes: Planes, spectra: Array, options: Options) -> Planes:
-    """Denoise grey, or luminance and colours, whose noise has the spectra (c, 8, 8)."""
+def whitened_denoising(
+    planes: Planes,
+    spectra: Array,
+    options: Options,
+    powers: tuple[float, ...] = WHITENED,
+    least: tuple[float, ...] = LEVEL,
+) -> Planes:
+    """Denoise grey, or luminance and colours, whose noise has the spectra (c, 8, 8).
+
+    Each is divided by its spectrum to a power, and denoised at the level left, which is `least`
+    times the strongest at the least. Those of a camera are the defaults.
+    """
     strongest = spectra.max(axis=(1, 2))
     gains, white = np.ones_like(spectra), np.empty_like(planes)
-    for gain, spectrum, most, power in zip(gains, spectra, strongest, WHITENED, strict=False):
+    for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
         if most > 0:
             gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
     for out, plane, gain in zip(white, planes, gains, strict=True):
         out[...] = _filtered(plane, gain, inverse=True)
     average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
-    levels = np.maximum(average, LEVEL[: len(planes)] * strongest)
+    levels = np.maximum(average, least[: len(planes)] * strongest)
     cleaned = denoise_planes(white, levels, options)
     for plane, gain in zip(cleaned, gains, strict=True):
         plane[...] = _filtered(plane, gain)

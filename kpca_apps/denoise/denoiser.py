@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.brightness import noise_law
 from kpca_apps.denoise.camera import measure_camera
+from kpca_apps.denoise.law import NoiseLaw, measure_laws
 from kpca_apps.denoise.models import (
     MODELS,
     SCALE,
@@ -46,6 +46,8 @@ COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alph
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
+# Pixels of the blur from which neighbours share their noise: less is hardly told from none.
+SHARED_BLUR = 0.4
 MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.
@@ -541,10 +543,12 @@ def clean_image(
     if noise == "auto":
         by_camera = white.correlated and options.pages == 1 and np.ndim(sigma) == 0  # type: ignore[arg-type]
         noise = "camera" if by_camera else "gaussian"
-    lights: Lights | None = None
-    if options.noise == "auto" and sigma is None and not white.correlated:
-        lights = _light_found(pages, picture)
-        noise = noise if lights is None else "poisson"
+    laws: list[PageLaws] = []
+    if sigma is None and options.noise in ("auto", "poisson"):
+        laws = _measured_laws(pages, picture)
+    lights = _light_found(laws) if laws else None
+    if options.noise == "auto" and lights is not None and noise == "gaussian":
+        noise = "poisson"
     model = NOISE_MODELS[noise]
     level = None if sigma is None else _scaled_sigma(sigma, noise, picture)
     if doubt := doubt_level(sigma, noise, picture.colours.dtype, picture.data_range):
@@ -586,6 +590,7 @@ def clean_image(
         sigma_range=(low / unit, high / unit) if level is None and noise == "gaussian" else None,
         established=established,
         impulses=impulses,
+        laws=_typical_laws(laws, picture),
     )
     return Cleaned(picture, cleaned, info)
 
@@ -670,29 +675,62 @@ def measure_noise(
     return clean_image(image, options, data_range=data_range, channel_axis=channel_axis).info
 
 
-def _light_found(pages: list[Planes], picture: Picture) -> Lights | None:
-    """Return the light that makes the noise, where noise for sure rises with brightness."""
-    found, n_noisy = [], 0
+class PageLaws(NamedTuple):
+    """The laws of the noise of one page."""
+
+    laws: tuple[NoiseLaw | None, ...]  # of each channel; None for one of one value
+    seen: bool  # there is noise for sure, it follows a law of its own, and is not too faint
+
+
+def _measured_laws(pages: list[Planes], picture: Picture) -> list[PageLaws]:
+    """Return the laws of pages that have noise, and of which enough is to be seen."""
+    step = picture.unit if picture.colours.dtype.kind in "ui" else 0.0
+    found = []
     for page in pages:
-        flat = np.ptp(page, axis=(1, 2)) == 0
-        laws = [
-            None if empty else noise_law(plane) for plane, empty in zip(page, flat, strict=True)
-        ]
-        n_noisy += not flat.all()
-        pairs = [(law, plane) for law, plane in zip(laws, page, strict=True) if law is not None]
-        if len(pairs) < np.count_nonzero(~flat) or not any(law.rises for law, _ in pairs):
+        noisy = np.ptp(page, axis=(1, 2)) > 0
+        laws = measure_laws(page[noisy], step)
+        if not noisy.any() or None in laws:
             continue
-        deviation = np.sqrt(np.mean([law.deviation(plane) ** 2 for law, plane in pairs]))
-        if _is_seen(float(deviation), picture):
-            found.append(tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in laws))
-    return _typical_lights(found) if found and 2 * len(found) >= n_noisy else None
+        each = iter(laws)
+        own = [law for law in laws if law is not None]
+        means = page[noisy].mean(axis=(1, 2), dtype=np.float64)
+        variances = [law.variance(mean) for law, mean in zip(own, means, strict=True)]
+        seen = _is_law(own) and _is_seen(float(np.sqrt(np.mean(variances))), picture)
+        found.append(PageLaws(tuple(next(each) if one else None for one in noisy), seen))
+    return found
+
+
+def _light_found(pages: list[PageLaws]) -> Lights | None:
+    """Return the light that makes the noise, where most pages show it."""
+    found = [
+        tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
+        for page in pages
+        if page.seen
+    ]
+    return _typical_lights(found) if 2 * len(found) >= len(pages) else None
+
+
+def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
+    """Return the laws of the page in the middle, in the units of the image."""
+    if not pages:
+        return ()
+    found = [page for page in pages if page.seen] or pages
+    laws = found[len(found) // 2].laws
+    return tuple(law.in_units(picture.unit, picture.lowest) for law in laws if law is not None)
+
+
+def _is_law(laws: list[NoiseLaw]) -> bool:
+    """Whether noise is there for sure in all channels, and is not white and everywhere the same."""
+    there = bool(laws) and all(law.established for law in laws)
+    return there and any(law.rises or law.blur >= SHARED_BLUR for law in laws)
 
 
 def _typical_lights(pages: list[Lights]) -> Lights:
-    """Return gain and dark of each channel, typical of pages."""
-    gains, darks = np.moveaxis(np.array(pages, np.float64), 2, 0)
-    typical = zip(_typical(gains).tolist(), np.median(darks, axis=0).tolist(), strict=True)
-    return tuple(Light(gain, dark) for gain, dark in typical)
+    """Return gain, dark and blur of each channel, typical of pages."""
+    gains, darks, blurs = np.moveaxis(np.array(pages, np.float64), 2, 0)
+    middles = np.median(darks, axis=0), np.median(blurs, axis=0)
+    typical = zip(_typical(gains), *middles, strict=True)
+    return tuple(Light(*map(float, channel)) for channel in typical)
 
 
 def _is_seen(deviation: float, picture: Picture) -> bool:

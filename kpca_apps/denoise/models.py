@@ -35,15 +35,14 @@ from scipy.ndimage import rank_filter, uniform_filter
 from scipy.optimize import brentq, nnls
 from scipy.special import polygamma
 
-from kpca_apps.denoise.brightness import FARTHEST as FARTHEST_DARK
-from kpca_apps.denoise.brightness import NoiseLaw, noise_law
-from kpca_apps.denoise.camera import camera_probability, denoise_camera
+from kpca_apps.denoise.camera import camera_probability, denoise_camera, whitened_denoising
 from kpca_apps.denoise.colour import (
     extreme_pixels,
     from_opponent,
     noise_in_opponent,
     to_opponent,
 )
+from kpca_apps.denoise.law import NoiseLaw, blurred_spectrum, measure_laws
 from kpca_apps.denoise.noise import DenoiseInfo, diagonal_deviation, estimate_noise
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import denoise_planes
@@ -62,6 +61,7 @@ class Light(NamedTuple):
 
     gain: float  # brightness of one count
     dark: float  # brightness that makes the noise there is in the dark
+    blur: float = 0.0  # by which neighbours share it, in pixels
 
     @property
     def level(self) -> float:
@@ -87,6 +87,9 @@ FEWEST_SHARED = 100 * 100  # pixels: all of a smaller image may be one texture
 # Poisson: the gain by which the Anscombe transform has noise 1 is found in so many rounds.
 GAIN_ROUNDS = 4
 TILE = 8
+# The dark of a law is at most so much light, in terms of 255: for more, the noise is the same
+# everywhere.
+FARTHEST_DARK = 100.0 * SCALE
 # Classes of tiles by brightness that noise in the dark is measured in, and the share of pixels that
 # may be farther below 0 than that noise explains. It counts for at most so many times the range:
 # for more, the noise is the same in the light.
@@ -204,17 +207,16 @@ def measure_poisson(planes: Planes) -> Lights:
     By the law of its brightness where one is found, with a constant if one is plainly there; else
     0 is no light, and there is a constant only where values are negative.
     """
-    laws = (noise_law(plane) for plane in planes)
     return tuple(
-        light_of(law.of_light_alone()) if law is not None and law.rises else _light_by_tiles(plane)
-        for plane, law in zip(planes, laws, strict=True)
+        light_of(law) if law is not None and law.established and law.rises else _light_by_tiles(p)
+        for p, law in zip(planes, measure_laws(planes), strict=True)
     )
 
 
 def light_of(law: NoiseLaw) -> Light:
     """Return the light that makes the noise of a law."""
     gain = max(law.gain, law.constant / FARTHEST_DARK)
-    return Light(gain, law.constant / gain if gain > 0 else 0.0)
+    return Light(gain, law.constant / gain if gain > 0 else 0.0, law.blur)
 
 
 def _light_by_tiles(plane: Planes) -> Light:
@@ -249,12 +251,26 @@ def denoise_poisson(
         return _one_by_one(denoise_poisson, planes, alone, levels, options)
     roots = np.stack([anscombe(p / gain) for p, gain in zip(counted, gains, strict=True)])
     unit = SCALE / float(np.ptp(roots) or 1.0)
-    cleaned = denoise_gaussian((roots * unit).astype(np.float32), unit, options)[0]
+    blur = max(light.blur for light in lights)
+    cleaned = _denoise_shared((roots * unit).astype(np.float32), unit, blur, options)
     light = [
         inverse_anscombe(p / unit) * gain - dark
         for p, gain, dark in zip(cleaned, gains, darks, strict=True)
     ]
     return np.stack(light).astype(np.float32), levels
+
+
+def _denoise_shared(planes: Planes, sigma: float, blur: float, options: Options) -> Planes:
+    """Denoise planes whose noise, of one deviation in all, a blur has neighbours share."""
+    if blur <= 0:
+        return denoise_gaussian(planes, sigma, options)[0]
+    mixed = to_opponent(planes) if len(planes) == 3 else planes
+    spectrum = sigma * np.sqrt(blurred_spectrum(blur))
+    whole = replace(options, wanted=None)  # The filter reaches over the whole image.
+    cleaned = whitened_denoising(
+        mixed, np.stack([spectrum] * len(planes)), whole, (1.0,) * 3, (1.0,) * 3
+    )
+    return from_opponent(cleaned) if len(planes) == 3 else cleaned
 
 
 def _dark_light(plane: Planes, power: int) -> float:

@@ -21,12 +21,16 @@ denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.ndimage import maximum_filter, minimum_filter
+
+if TYPE_CHECKING:
+    from kpca_apps.denoise.law import NoiseLaw
 
 WIDTH = 8  # of patches, and of their cosine transform
 PIXELS = WIDTH * WIDTH
@@ -84,13 +88,13 @@ LIKELY = -8.0
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
 
 # The orthonormal cosine transform of patches (n, 64) is a product with this.
-_BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
-COSINES = np.kron(_BASIS, _BASIS).T
+BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
+COSINES = np.kron(BASIS, BASIS).T
 
 _SUM = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
-_MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
-_COARSE = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
-COEFFICIENTS = _MEMBERS.sum(axis=1)
+MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
+COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
+COEFFICIENTS = MEMBERS.sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,10 @@ class DenoiseInfo:
     clipped : bool
         Whether the estimate rests on clipped patches, for want of others: of noise that was cut off
         in part it shows what is left.
+    laws : tuple of NoiseLaw
+        Of an estimated level: how the noise of each channel grows with brightness and whether
+        neighbours share it, in the units of the image, whether used or not; empty where there is
+        too little to see, or a level was given.
     """
 
     noise: str
@@ -152,6 +160,7 @@ class DenoiseInfo:
     iterations: float | None = None
     converged: float | None = None
     clipped: bool = False
+    laws: tuple[NoiseLaw, ...] = ()
 
 
 def estimate_noise(
@@ -185,8 +194,8 @@ def estimate_noise(
     # Sorted into classes by the energy of their coarse structure, of which their finer one is
     # independent if it is noise. Without their means, which would cost the others digits.
     energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
-    bands = np.stack([energy[:, members].mean(axis=1) for members in _MEMBERS], axis=1)
-    order = np.argsort(energy[:, _COARSE].sum(axis=1), kind="stable")
+    bands = np.stack([energy[:, members].mean(axis=1) for members in MEMBERS], axis=1)
+    order = np.argsort(energy[:, COARSE_BAND].sum(axis=1), kind="stable")
     ends = [max(1, round(share * len(order))) for share in CLASSES]
     classes = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     sizes = np.array([max(1, len(members)) for members in classes], float)

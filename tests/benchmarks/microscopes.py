@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from skimage.io import imread
 
-from kpca_apps.denoise.brightness import noise_law
+from kpca_apps.denoise.law import measure_laws
 from kpca_apps.denoise.denoiser import denoise_with_info
 from kpca_apps.denoise.models import anscombe, inverse_anscombe
 
@@ -63,7 +63,7 @@ def main() -> None:
             row.append(psnr(denoise_with_info(noisy, noise=noise, quality=asked.quality)[0], clean))
         if "bm3d" in names:
             row.append(psnr(stabilised_bm3d(noisy.astype(np.float64), *truth), clean))
-        found = noise_law(noisy)
+        found = measure_laws(noisy[np.newaxis].astype(np.float32), 1.0)[0]
         law = "none" if found is None else f"{found.gain:.2f} x {found.constant:+.1f}"
         print(
             f"{path.stem:14}" + f"{row[0]:8.2f}" + "".join(f"{v:10.2f}" for v in row[1:]),
