@@ -52,6 +52,14 @@ MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
+# Noise that follows a law is noise for sure: of the range that an image uses, between these
+# quantiles, it may be weaker.
+FAINT_LAW, USED = 0.7 / 255.0, (0.001, 0.999)
+# Variance in the light over that in the dark from which it rises plainly: white noise whose ends
+# are cut off looks as if it rose by up to 2.
+RISING = 2.5
+# The noise of colours' law, at most, in terms of the white noise that their differences show.
+CONFIRMED = 1.25
 # Share of the variance of an image above which what passes for a camera's noise is an even texture:
 # of a photograph noise is the lesser part, even where few photons were counted.
 MOST_OF_ALL = 0.5
@@ -546,8 +554,9 @@ def clean_image(
     laws: list[PageLaws] = []
     if sigma is None and options.noise in ("auto", "poisson"):
         laws = _measured_laws(pages, picture)
-    lights = _light_found(laws) if laws else None
-    if options.noise == "auto" and lights is not None and noise == "gaussian":
+    lights = _light_found(laws, white, len(planes)) if laws else None
+    # Of colours a camera's noise may be of other spectra than a blur leaves.
+    if options.noise == "auto" and lights and (noise == "gaussian" or len(planes) == 1):
         noise = "poisson"
     model = NOISE_MODELS[noise]
     level = None if sigma is None else _scaled_sigma(sigma, noise, picture)
@@ -679,7 +688,9 @@ class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw | None, ...]  # of each channel; None for one of one value
-    seen: bool  # there is noise for sure, it follows a law of its own, and is not too faint
+    seen: bool  # there is noise for sure, in all channels, and it is not too faint
+    rises_far: bool  # it is much stronger in the light
+    deviation: float  # at mean brightness
 
 
 def _measured_laws(pages: list[Planes], picture: Picture) -> list[PageLaws]:
@@ -693,21 +704,47 @@ def _measured_laws(pages: list[Planes], picture: Picture) -> list[PageLaws]:
             continue
         each = iter(laws)
         own = [law for law in laws if law is not None]
-        means = page[noisy].mean(axis=(1, 2), dtype=np.float64)
-        variances = [law.variance(mean) for law, mean in zip(own, means, strict=True)]
-        seen = _is_law(own) and _is_seen(float(np.sqrt(np.mean(variances))), picture)
-        found.append(PageLaws(tuple(next(each) if one else None for one in noisy), seen))
+        seen = all(law.established for law in own) and any(
+            _shows(law, plane, step) for law, plane in zip(own, page[noisy], strict=True)
+        )
+        rises, shared = any(law.rises for law in own), own[0].blur >= SHARED_BLUR
+        variances = [law.variance(float(p.mean())) for law, p in zip(own, page[noisy], strict=True)]
+        variance, all_of_it = (float(np.mean(x)) for x in (variances, page[noisy].var(axis=(1, 2))))
+        # An even texture looks like noise that neighbours share, but is all there is.
+        seen &= rises or not shared or variance <= MOST_OF_ALL * all_of_it
+        each_law = tuple(next(each) if one else None for one in noisy)
+        found.append(PageLaws(each_law, seen, any(map(_rises_far, own)), variance**0.5))
     return found
 
 
-def _light_found(pages: list[PageLaws]) -> Lights | None:
-    """Return the light that makes the noise, where most pages show it."""
-    found = [
-        tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
-        for page in pages
-        if page.seen
-    ]
+def _light_found(pages: list[PageLaws], white: DenoiseInfo, n_channels: int) -> Lights | None:
+    """Return the light that makes the noise, where most pages show it.
+
+    Beside white noise that is there for sure, texture is taken for a law: it must be plain, and in
+    colours be confirmed by their differences, for texture is the same in all channels.
+    """
+    found = []
+    for page in pages:
+        believed = not white.established or (
+            page.rises_far and (n_channels == 1 or page.deviation <= CONFIRMED * white.sigma)
+        )
+        if page.seen and believed:
+            lights = (Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
+            found.append(tuple(lights))
     return _typical_lights(found) if 2 * len(found) >= len(pages) else None
+
+
+def _rises_far(law: NoiseLaw) -> bool:
+    """Whether noise is plainly stronger in the light than in the dark."""
+    dark, light = law.variance(law.brightness[[0, -1]])
+    return bool(law.rises and light > RISING * dark)
+
+
+def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
+    """Whether noise is strong enough to be seen in the range that a plane uses, and no rounding."""
+    low, high = np.quantile(plane, USED)
+    least = max(FAINT_LAW * float(high - low), step / 2)
+    return bool(law.variance(float(plane.mean())) > least**2)
 
 
 def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
@@ -717,12 +754,6 @@ def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ..
     found = [page for page in pages if page.seen] or pages
     laws = found[len(found) // 2].laws
     return tuple(law.in_units(picture.unit, picture.lowest) for law in laws if law is not None)
-
-
-def _is_law(laws: list[NoiseLaw]) -> bool:
-    """Whether noise is there for sure in all channels, and is not white and everywhere the same."""
-    there = bool(laws) and all(law.established for law in laws)
-    return there and any(law.rises or law.blur >= SHARED_BLUR for law in laws)
 
 
 def _typical_lights(pages: list[Lights]) -> Lights:

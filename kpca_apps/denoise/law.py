@@ -61,6 +61,7 @@ PATCHES = 60_000
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.9995
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
+FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
 
 # Deviations, in pixels, of the blur that makes neighbours share the noise.
 BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
@@ -90,11 +91,14 @@ N_COEFFICIENTS = int(COEFFICIENTS.sum())
 EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
 
 # Noise is there for sure where, in the quietest class of half the levels, it is this share of the
-# energy at the least, and where in a quarter of the levels the energies differ so little.
+# energy at the least, and where in a quarter of the levels the energies differ so little; or as
+# little as those of white noise, which texture's never do.
 SURE, MOST_UNEVEN = 0.6, 1.5
+AS_NOISE, HARDLY_BLURRED = 1.15, 1  # of BLURS
 # Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
 BEATS = 5.0
 LOW, HIGH = 0.05, 0.95
+TINY = 1e-9  # of the mean energy of patches, added to all: keeps logarithms finite
 CUT = 0.002  # share of pixels at the least value from which noise may have been cut off there
 
 # Of clipped noise (Foi 2009): its mean in deviations, and the logarithm of the variance left.
@@ -235,7 +239,7 @@ class _Fit:
     def __init__(self, classes: _Classes, blur: int, black: float | None) -> None:
         self.classes, self.blur, self.black = classes, blur, black
         self.low = float(classes.brightness.min())
-        self.span = max(float(np.ptp(classes.brightness)), 1e-6)
+        self.span = float(np.ptp(classes.brightness)) or 1.0
         self.place = (classes.brightness - self.low) / self.span
         noise = _NOISE[blur]
         # No level is far above the least energy of the liveliest class.
@@ -303,7 +307,8 @@ class _Fit:
             constant=dark - gain * self.low + rounding,
             blur=BLURS[self.blur],
             interval=(float(low), float(high)),
-            established=share >= SURE and uneven <= MOST_UNEVEN,
+            established=(share >= SURE and uneven <= MOST_UNEVEN)
+            or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
             clipped=black is not None,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
@@ -316,7 +321,7 @@ class _Fit:
 
 def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
     """Sort patches into levels of brightness and classes of coarse structure."""
-    if min(pixels.shape) < WIDTH:
+    if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
         return None
     stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
     # Areas of one value have lost their noise, and so has what is at the bright end.
@@ -334,6 +339,7 @@ def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
     energy = np.square(coefficients, out=coefficients)
     bands = np.stack([energy[:, members].mean(axis=1) for members in MEMBERS], axis=1)
     coarse = energy[:, COARSE_BAND].sum(axis=1)
+    tiny = TINY * float(bands.mean(dtype=np.float64)) + np.finfo(np.float64).tiny
     order = np.argsort(brightness, kind="stable")
     start, found = 0, []
     for stop in _ends(brightness[order]):
@@ -342,19 +348,21 @@ def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
         level, start = order[start:stop], stop
         level = level[np.argsort(coarse[level], kind="stable")]
         ends = [max(1, round(share * len(level))) for share in CLASSES]
+        quietest = True
         for first, last in zip([0, *ends], ends, strict=False):
             if last - first < FEWEST_OF_CLASS:
                 continue
             members = level[first:last]
             means = bands[members].mean(axis=0, dtype=np.float64)
             # Bands weigh as if all had the same energy: of whatever spectrum the noise is.
-            own = bands[members] @ (COEFFICIENTS / np.maximum(means, 1e-12)) / N_COEFFICIENTS
-            found.append((brightness[members].mean(), own.var(), last - first, first == 0, *means))
+            own = bands[members] @ (COEFFICIENTS / np.maximum(means, tiny)) / N_COEFFICIENTS
+            found.append((brightness[members].mean(), own.var(), last - first, quietest, *means))
+            quietest = False
     if len(found) < FEWEST_CLASSES:
         return None
     table = np.array(found, np.float64)
     energies = table[:, 4:]
-    energies = np.maximum(energies - step**2 / 12, 0.05 * energies) + 1e-9
+    energies = np.maximum(energies - step**2 / 12, 0.05 * energies) + tiny
     return _Classes(
         table[:, 0], energies, table[:, 1], table[:, 2] * min(stride, WIDTH) ** 2, table[:, 3] > 0
     )
