@@ -36,6 +36,7 @@ from scipy.optimize import brentq, nnls
 from scipy.special import polygamma
 
 from kpca_apps.denoise.camera import camera_probability, denoise_camera, whitened_denoising
+from kpca_apps.denoise.clipping import find_clipping
 from kpca_apps.denoise.colour import (
     extreme_pixels,
     from_opponent,
@@ -187,6 +188,25 @@ def denoise_gaussian(
     cleaned = from_opponent(cleaned, in_place=True)
     # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
     cleaned[flat] = values[flat]
+    return cleaned, levels
+
+
+def denoise_white(
+    planes: Planes, sigma: float | Levels | None, options: Options
+) -> tuple[Planes, Levels]:
+    """Denoise planes whose white noise may have been cut off at the ends of their range."""
+    if sigma is None:
+        return denoise_gaussian(planes, sigma, options)
+    levels = sigma if isinstance(sigma, tuple) else (float(sigma),) * len(planes)
+    clippings = [find_clipping(p, level) for p, level in zip(planes, levels, strict=True)]
+    even = np.stack([
+        plane if clipping is None else clipping.stabilise(plane)
+        for plane, clipping in zip(planes, clippings, strict=True)
+    ])  # fmt: skip
+    cleaned, _ = denoise_gaussian(even, levels, options)
+    for plane, clipping in zip(cleaned, clippings, strict=True):
+        if clipping is not None:
+            plane[...] = clipping.restore(plane)
     return cleaned, levels
 
 
@@ -554,7 +574,7 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
 
 
 MODELS: dict[str, Model] = {
-    "gaussian": denoise_gaussian,
+    "gaussian": denoise_white,
     "poisson": denoise_poisson,
     "speckle": denoise_speckle,
     "impulse": denoise_impulse,
