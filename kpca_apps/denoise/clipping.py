@@ -2,8 +2,8 @@
 
 Of noise of deviation s at brightness x, cut off below and above, mean m(x) and deviation d(x) are
 known (Foi 2009). In the dark the mean is too bright, by .4 s at the end, and the noise weaker than
-told. The transform f with slope s / d at mean m makes it as strong everywhere; the image denoised
-is E f = F(x), and F^-1 brings it back, without bias, to the brightness there was.
+told. The transform f with slope s / d at mean m makes it nearly as strong everywhere; the image
+denoised is E f = F(x), and F^-1 brings it back, without bias, to the brightness there was.
 
 References
 ----------
@@ -62,8 +62,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     inside = np.interp(seen, values, even)
     # Beyond the values of the image, where an end is open, the transform is a line.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
-    expected = inside @ weights / weights.sum()
-    return Clipping(values, even, brightness, expected)
+    return Clipping(values, even, brightness, inside @ weights / weights.sum())
 
 
 def clipped_moments(

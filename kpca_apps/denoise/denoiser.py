@@ -15,6 +15,7 @@ from kpca_apps.denoise.law import NoiseLaw, measure_laws
 from kpca_apps.denoise.models import (
     MODELS,
     SCALE,
+    Levels,
     Light,
     Lights,
     Planes,
@@ -553,7 +554,7 @@ def clean_image(
         noise = "camera" if by_camera else "gaussian"
     laws: list[PageLaws] = []
     if sigma is None and options.noise in ("auto", "poisson"):
-        laws = _measured_laws(pages, picture)
+        laws = _measured_laws(pages, picture, white.established)
     lights = _light_found(laws, white, len(planes)) if laws else None
     # Of colours a camera's noise may be of other spectra than a blur leaves.
     if options.noise == "auto" and lights and (noise == "gaussian" or len(planes) == 1):
@@ -569,9 +570,10 @@ def clean_image(
     levels = level if isinstance(level, tuple) else (level or 0.0,) * len(planes)
     established = True
     if level is None and noise == "gaussian":
-        known = levels = white.channel_sigma
+        known = levels = _before_clipping(laws) or white.channel_sigma
         strongest = max(levels)
-        established = white.established and (strongest == 0 or _is_seen(strongest, picture))
+        seen = _is_seen(strongest, picture) or any(page.seen for page in laws)
+        established = white.established and (strongest == 0 or seen)
     elif level is None and noise == "poisson":
         # A law says by itself what is no light.
         black = np.float32(0.0) if lights else black
@@ -693,8 +695,11 @@ class PageLaws(NamedTuple):
     deviation: float  # at mean brightness
 
 
-def _measured_laws(pages: list[Planes], picture: Picture) -> list[PageLaws]:
-    """Return the laws of pages that have noise, and of which enough is to be seen."""
+def _measured_laws(pages: list[Planes], picture: Picture, white: bool) -> list[PageLaws]:
+    """Return the laws of pages that have noise, and of which enough is to be seen.
+
+    Where noise that is `white` is there for sure, a law that rises plainly is sure, too.
+    """
     step = picture.unit if picture.colours.dtype.kind in "ui" else 0.0
     found = []
     for page in pages:
@@ -704,7 +709,8 @@ def _measured_laws(pages: list[Planes], picture: Picture) -> list[PageLaws]:
             continue
         each = iter(laws)
         own = [law for law in laws if law is not None]
-        seen = all(law.established for law in own) and any(
+        sure = [law.established or (white and _rises_far(law)) for law in own]
+        seen = all(sure) and any(
             _shows(law, plane, step) for law, plane in zip(own, page[noisy], strict=True)
         )
         rises, shared = any(law.rises for law in own), own[0].blur >= SHARED_BLUR
@@ -732,6 +738,21 @@ def _light_found(pages: list[PageLaws], white: DenoiseInfo, n_channels: int) -> 
             lights = (Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
             found.append(tuple(lights))
     return _typical_lights(found) if 2 * len(found) >= len(pages) else None
+
+
+def _before_clipping(pages: list[PageLaws]) -> Levels | None:
+    """Return the deviation in each channel of white noise, were it not cut off in the dark."""
+    if not all(
+        law is not None and law.established and law.clipped and not _rises_far(law)
+        for page in pages
+        for law in page.laws
+    ):
+        return None
+    middles = [
+        [law.variance(float(np.mean(law.brightness))) for law in page.laws if law is not None]
+        for page in pages
+    ]
+    return tuple(np.sqrt(np.median(middles, axis=0)).tolist()) if pages else None
 
 
 def _rises_far(law: NoiseLaw) -> bool:

@@ -92,9 +92,9 @@ EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
 
 # Noise is there for sure where, in the quietest class of half the levels, it is this share of the
 # energy at the least, and where in a quarter of the levels the energies differ so little; or as
-# little as those of white noise, which texture's never do.
+# little as those of noise, if it is white or has some share: texture's never do.
 SURE, MOST_UNEVEN = 0.6, 1.5
-AS_NOISE, HARDLY_BLURRED = 1.15, 1  # of BLURS
+AS_NOISE, MUCH, HARDLY_BLURRED = 1.15, 0.35, 1  # of BLURS
 # Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
 BEATS = 5.0
 LOW, HIGH = 0.05, 0.95
@@ -308,7 +308,7 @@ class _Fit:
             blur=BLURS[self.blur],
             interval=(float(low), float(high)),
             established=(share >= SURE and uneven <= MOST_UNEVEN)
-            or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
+            or (uneven <= AS_NOISE and (self.blur <= HARDLY_BLURRED or share >= MUCH)),
             clipped=black is not None,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
