@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import checked_rows, fit_context
+from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Kernel, Precomputed
@@ -188,6 +188,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     -----
     Columns of unlike units are best standardised first, as by scikit-learn's ``StandardScaler`` in
     a pipeline: else those of the largest variance dominate.
+
+    What is computed from rows of float32 is returned as float32, whatever ``precision`` is.
 
     References
     ----------
@@ -414,7 +416,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
-    def transform(self, X: ArrayLike) -> Matrix:
+    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the projections of rows on the components, shape ``(n, q)``.
 
         Parameters
@@ -427,10 +429,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ndarray of shape (n, q)
             The projections.
         """
-        rows = self._rows(X)
-        return self.subspace_.project(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
+        found = self.subspace_.project(
+            self._rows(X), precision=self.scoring_precision_, n_jobs=self.n_jobs
+        )
+        return as_given(X, found)
 
-    def reconstruction_error(self, X: ArrayLike) -> Matrix:
+    def reconstruction_error(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
 
         Parameters
@@ -448,14 +452,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ValueError
             If the kernel is indefinite.
         """
-        rows = self._rows(X)
-        return self.subspace_.reconstruction_error(
-            rows, precision=self.scoring_precision_, n_jobs=self.n_jobs
+        errors = self.subspace_.reconstruction_error(
+            self._rows(X), precision=self.scoring_precision_, n_jobs=self.n_jobs
         )
+        return as_given(X, errors)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
@@ -480,7 +485,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             super().set_params(**params)  # which names what is wrong
         return self
 
-    def inverse_transform(self, X: ArrayLike) -> Matrix:
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return rows of input space whose images are near the given projections.
 
         Parameters
@@ -503,8 +508,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         T = self._projections(X)
         if self.preimage_ == "ridge":
-            return self.learned_preimage_(T, n_jobs=self.n_jobs)
-        return self._iterate(T, None).points
+            return as_given(X, self.learned_preimage_(T, n_jobs=self.n_jobs))
+        return as_given(X, self._iterate(T, None).points)
 
     def preimages(self, X: ArrayLike, start: ArrayLike | None = None) -> PreImages:
         """Return pre-images by iteration, and how each was found.

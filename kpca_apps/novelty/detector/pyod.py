@@ -104,7 +104,7 @@ class PyodNovelty(BaseEstimator):
             The scores.
         """
         check_is_fitted(self)
-        scores: NDArray[np.float64] = -self.detector_.score_samples(X)
+        scores: NDArray[np.float64] = self.detector_.novelty_scores(X)
         return scores
 
     def predict(
