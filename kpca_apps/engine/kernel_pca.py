@@ -91,7 +91,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         One of scikit-learn's names ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"), an
         object of `kpca_apps.engine.kernels`, a function of two rows, or a kernel of
         `sklearn.gaussian_process.kernels`. With "precomputed" ``X`` is the square matrix of the
-        kernel of all rows, in `transform` that of new rows with those of the fit.
+        kernel of all rows, in `transform` that of new rows with those of the fit;
+        of one that is not symmetric the symmetric part is taken, with a warning.
     gamma : float > 0, optional
         Of a kernel given by name. If None: for "rbf" one over the median squared distance
         between rows, for "laplacian" one over the median Manhattan distance, for "poly" and
@@ -212,6 +213,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     missed_: float
     ridge_: float | None
     landmark_index_: NDArray[np.int64] | None
+    subspace_: KernelSubspace
     warnings_: tuple[str, ...]
     reduced_set_: ReducedSet
     _missed: Missed | None
@@ -346,7 +348,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 f"and has shape {gram.shape}."
             )
         numbers = np.arange(len(gram), dtype=np.float64)[:, np.newaxis]
-        return self._fit(ArrayRows(numbers, n_jobs=self.n_jobs), kernel=Precomputed(gram))
+        source, means = ArrayRows(numbers, n_jobs=self.n_jobs), gram.mean(axis=0)
+        if np.array_equal(gram, gram.T):
+            return self._fit(source, kernel=Precomputed(gram))
+        symmetric = (gram + gram.T) / 2
+        self._fit(source, kernel=Precomputed(symmetric))
+        if self.center:
+            # New rows come with their kernel with those of the fit, as the rows of this matrix do.
+            one = self.subspace_
+            known = means[one.points[:, 0].astype(np.intp)]
+            self.subspace_ = replace(one, offset=known @ one.weights)
+        if not np.allclose(gram, symmetric, rtol=0, atol=1e-8 * np.abs(gram).max()):
+            self.warnings_ += (
+                "The precomputed matrix is not symmetric, as that of a kernel is: its symmetric "
+                "part (K + K.T) / 2 is taken.",
+            )
+        return self
 
     def _fit(self, source: RowSource, kernel: Kernel | None = None) -> Self:
         if self.n_components is not None and self.n_components > source.n_rows:
