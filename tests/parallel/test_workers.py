@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from operator import add
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib.externals.loky.backend.reduction import dumps
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF
@@ -22,7 +24,7 @@ from kpca_apps.engine.nystroem import (
     subspace_from_sums,
 )
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.parallel.workers import Workers, _Flight, tree_reduce
+from kpca_apps.parallel.workers import Workers, _Flight, _unpacking, tree_reduce
 from kpca_apps.temporary import TemporaryPath, retired_path
 from tests.engine.examples import normal_rows
 from tests.parallel.parts import row_parts
@@ -106,6 +108,46 @@ def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
         assert workers.width == n_workers
     assert_array_equal(sums.scatter, serial[0].scatter)
     assert_array_equal(scores, serial[1])
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    """A module that this process has and no worker can import."""
+    module = types.ModuleType("absent")
+    exec("class Thing:\n    def __call__(self, part, *shared):\n        return 1", vars(module))
+    monkeypatch.setitem(sys.modules, "absent", module)
+    return module
+
+
+def same_part(part, *shared):
+    return part
+
+
+@pytest.mark.parametrize("executor", ["processes", pytest.param("dask", marks=pytest.mark.release)])
+def test_what_workers_cannot_read_ends_in_one_line_and_they_go_on(executor, absent, request):
+    workers, thing = request.getfixturevalue(executor), absent.Thing()
+    for arguments in ((thing, [1]), (same_part, [thing]), (same_part, [1], thing)):
+        with pytest.raises(RefusedError, match=r"cannot read .*absent.*modules of this program"):
+            list(workers.map_partitions(*arguments))
+    if executor == "dask":
+        with pytest.raises(RefusedError):
+            list(workers.map_partitions(same_part, [1], kept=workers.keep(thing, [1])))
+    assert list(workers.map_partitions(same_part, [1, 2])) == [1, 2]
+
+
+def test_what_is_sent_is_read_without_the_package():
+    code = """
+import pickle, sys
+sys.modules["kpca_apps"] = None
+run = pickle.loads(bytes.fromhex(sys.argv[1]))
+try:
+    run(bytes.fromhex(sys.argv[2]))
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    packed = [dumps(_unpacking()).hex(), dumps((add_start, KpcaError("of the package"))).hex()]
+    done = subprocess.run([sys.executable, "-c", code, *packed], capture_output=True, text=True)
+    assert done.stdout.startswith("kpca_apps"), done.stderr
 
 
 def test_processes_agree(serial, processes):
