@@ -45,11 +45,15 @@ def signals() -> tuple[object, ...]:
 
 
 @pytest.fixture(autouse=True)
-def interrupts_stay_as_they_were() -> Iterator[None]:
+def interrupts_are_heard() -> Iterator[None]:
     """Fail the test after which an interrupt is lost on what is started later."""
-    before = signals()
+    # Where tests run in the background of a shell interrupts are ignored, by what they start, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.name == "posix":
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    expected = (signal.default_int_handler, signal.getsignal(signal.SIGTERM), set())
     yield
-    assert signals() == before, "the test leaves signals handled or blocked in another way"
+    assert signals() == expected, "the test leaves signals handled or blocked in another way"
 
 
 @pytest.fixture(scope="session")

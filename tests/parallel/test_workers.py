@@ -294,15 +294,6 @@ class Insistent:
         self.cancelled = True
 
 
-@pytest.fixture
-def interruptible():
-    """Let SIGINT interrupt, also where the tests run in the background of a shell."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_a_second_interrupt_does_not_stop_the_end_in_order():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
         closing = Insistent()

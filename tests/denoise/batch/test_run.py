@@ -21,6 +21,7 @@ from kpca_apps.files.images.front_door import read_image
 from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES, refused_images
+from tests.interrupts import HEARS_INTERRUPTS
 from tests.quick import quick
 
 
@@ -292,8 +293,8 @@ def test_an_interrupt_leaves_nothing_partial(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to hold back")
 def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
     # In a process of its own: what starts workers here may have been started by other tests.
-    code = (
-        "import signal, sys\n"
+    code = HEARS_INTERRUPTS + (
+        "import sys\n"
         "from kpca_apps.denoise.batch.run import run_batch\n"
         "from tests.denoise.toy import SETTINGS, deaf\n"
         "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=deaf, jobs=2)\n"
