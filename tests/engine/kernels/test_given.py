@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as Peer
@@ -15,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from kpca_apps import KernelPCA, KpcaWarning
-from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed
+from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed, given
 
 RNG = np.random.default_rng(0)
 ROWS, NEW = RNG.normal(size=(60, 4)), RNG.normal(size=(7, 4))
@@ -93,6 +94,19 @@ def test_a_gram_matrix_that_rounding_made_asymmetric_is_no_matter() -> None:
     rounded = gram * (1 + 1e-15 * np.arange(60))
     model = KernelPCA(3, kernel="precomputed").fit(rounded)
     same(model.transform(gram), KernelPCA(3, kernel="precomputed").fit(gram).transform(gram))
+
+
+def test_a_gram_matrix_is_judged_once_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(*args: Any, **options: Any) -> np.ndarray:
+        asked.append(args)
+        return eigvalsh(*args, **options)
+
+    monkeypatch.setattr(given, "eigvalsh", counted)
+    gram = RBF(0.3)(ROWS)
+    KernelPCA(3, kernel="precomputed", ridge=0.1).fit(gram).transform(gram)
+    assert len(asked) == 1
 
 
 def test_sparse_rows_are_rows() -> None:
