@@ -208,7 +208,7 @@ class Workers(AbstractContextManager["Workers"]):
         """Send what all parts share to every worker, once, if it is large."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
-            with _readable(OSError):
+            with _readable(OSError, CancelledError):
                 return tuple(map(scatter, shared))
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
